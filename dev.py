@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Runs every development task from a fresh clone; needs only Python 3.11+ with pip."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).resolve().parent
+DEV = ROOT / ".dev"
+UV = DEV / "uv" / "bin" / "uv"
+VENV = DEV / "venv"
+PYTHON = VENV / "bin" / "python"
+SUITES = ("core", "store", "worker", "upkeep", "web", "cli", "crash", "model", "browser")
+CHECKED = ("src", "tests", "benchmarks", "dev.py")
+NO_TESTS_COLLECTED = 5
+
+
+def say(text: str) -> None:
+    """Tell what is being done, in order with the output of child processes."""
+    print(f"dev.py: {text}", flush=True)
+
+
+def environment() -> dict[str, str]:
+    """Build the environment of every child: the private venv first, no leftovers of the caller's."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONPATH"}}
+    return kept | {
+        "PATH": os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", os.defpath)]),
+        "VIRTUAL_ENV": str(VENV),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_ROOT_USER_ACTION": "ignore",
+        # A user-wide `user = true` contradicts --target.
+        "PIP_USER": "0",
+        "PIP_REQUIRE_VIRTUALENV": "0",
+        "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(DEV / "cache")),
+        "UV_PYTHON_DOWNLOADS": "never",
+        # pip trusts the certificates of the machine; without this uv does not.
+        "UV_SYSTEM_CERTS": "1",
+    }
+
+
+def run(*command: str | Path) -> int:
+    """Run a command in the project folder and return its exit code."""
+    return subprocess.call([str(part) for part in command], cwd=ROOT, env=environment())
+
+
+def prepare() -> None:
+    """Make the private environment, or leave it alone when nothing has changed."""
+    DEV.mkdir(exist_ok=True)
+    with only_one():
+        stamp, wanted = VENV / "installed", f"{interpreter()}{requirements_hash()}"
+        finished = stamp.read_text() if stamp.is_file() and PYTHON.exists() else ""
+        if finished == wanted:
+            return
+        # Gone while we work, so that an interrupted install is done again from the start.
+        stamp.unlink(missing_ok=True)
+        bring_uv()
+        if not finished.startswith(interpreter()):
+            make_venv()
+        install()
+        stamp.write_text(wanted)
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Keep two runs in one checkout from installing at the same time."""
+    with (DEV / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def interpreter() -> str:
+    """Name what a venv is bound to: this Python and this folder."""
+    return f"{sys.version}\n{Path(sys.executable).resolve()}\n{ROOT}\n"
+
+
+def requirements_hash() -> str:
+    """Name what the installed packages depend on."""
+    return hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+
+
+def bring_uv() -> None:
+    """Install uv into its private folder; --target works on externally managed Pythons too."""
+    if UV.exists():
+        return
+    say("bringing uv")
+    partial = DEV / "uv.partial"
+    for leftover in (partial, DEV / "uv"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    if run(sys.executable, "-m", "pip", "install", "--quiet", "--target", partial, "uv"):
+        sys.exit(
+            f"dev.py: could not install uv: see above. Does `{sys.executable} -m pip --version` work, is the index reachable?"
+        )
+    partial.rename(DEV / "uv")
+
+
+def make_venv() -> None:
+    """Create the venv anew for this Python; uv does it without the venv module."""
+    say(f"making a virtual environment for Python {sys.version.split()[0]}")
+    if run(UV, "venv", "--quiet", "--clear", "--python", sys.executable, VENV):
+        sys.exit("dev.py: uv could not make .dev/venv: see above. Remove the folder .dev and try again.")
+
+
+def install() -> None:
+    """Install the project, editable, with all extras and the development tools."""
+    say("installing the project and its tools")
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    wanted = ["--editable", ".[all]", *groups["dev"]]
+    if run(UV, "pip", "install", "--quiet", "--exact", "--python", PYTHON, *wanted) == 0:
+        return
+    say("uv could not install; trying pip")
+    if run(sys.executable, "-m", "pip", "--python", PYTHON, "install", "--quiet", *wanted):
+        sys.exit("dev.py: neither uv nor pip could install the packages of pyproject.toml: see above.")
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """What one pytest run came to."""
+
+    name: str
+    minutes: float
+    passed: int
+    failed: int
+    skipped: int
+
+
+def up(_args: Sequence[str]) -> int:
+    """Start Windlass with its dashboard."""
+    say("not yet: the server comes with a later issue")
+    return 1
+
+
+def test(args: Sequence[str]) -> int:
+    """Run every suite, or one pytest run with the arguments given."""
+    chosen = [arg for arg in args if arg != "--long"]
+    if len(chosen) < len(args):
+        os.environ["WINDLASS_TEST_LONG"] = "1"
+    prepare()
+    results = [run_suite("chosen", chosen)] if chosen else [run_suite(name, [f"tests/{name}"]) for name in suites()]
+    print_results(results)
+    return 1 if not results or any(result.failed for result in results) else 0
+
+
+def suites() -> list[str]:
+    """List the entries of tests/ that hold tests, in the order of the layers."""
+    found = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
+    return [name for name in SUITES if name in found] + sorted(found - set(SUITES))
+
+
+def run_suite(name: str, args: Sequence[str]) -> SuiteResult:
+    """Run pytest once and read its results; a crash without any counts as one failure."""
+    say(f"testing {name}")
+    report = DEV / f"junit-{Path(name).stem}.xml"
+    report.unlink(missing_ok=True)
+    started = time.monotonic()
+    code = run(PYTHON, "-m", "pytest", f"--junitxml={report}", *args)
+    minutes = (time.monotonic() - started) / 60
+    passed, failed, skipped = read_report(report)
+    if code not in {0, NO_TESTS_COLLECTED} and not failed:
+        failed = 1
+    return SuiteResult(name, minutes, passed, failed, skipped)
+
+
+def read_report(report: Path) -> tuple[int, int, int]:
+    """Count passed, failed and skipped tests; one that fails in its body and again in teardown counts once."""
+    outcomes: dict[tuple[str | None, str | None], str] = {}
+    if report.is_file():
+        for case in ET.parse(report).iter("testcase"):
+            key = case.get("classname"), case.get("name")
+            tags = {child.tag for child in case}
+            if tags & {"failure", "error"} or outcomes.get(key) == "failed":
+                outcomes[key] = "failed"
+            else:
+                outcomes[key] = "skipped" if "skipped" in tags else "passed"
+    found = list(outcomes.values())
+    return found.count("passed"), found.count("failed"), found.count("skipped")
+
+
+def print_results(results: Sequence[SuiteResult]) -> None:
+    """Print the minutes and counts of each suite, then the sum as the last line."""
+    print(f"\n{'suite':<20} {'minutes':>8} {'passed':>8} {'failed':>8} {'skipped':>8}")
+    for each in results:
+        verdict = "FAILED" if each.failed else "ok"
+        print(f"{each.name:<20} {each.minutes:>8.2f} {each.passed:>8} {each.failed:>8} {each.skipped:>8}  {verdict}")
+    print(f"\n{sum(each.passed for each in results)} passed, {sum(each.failed for each in results)} failed", flush=True)
+
+
+def check(_args: Sequence[str]) -> int:
+    """Run the linter, the formatter's check, the type checker and the import contracts."""
+    prepare()
+    paths = [path for path in CHECKED if (ROOT / path).exists()]
+    tools: dict[str, list[str]] = {
+        "ruff check": ["ruff", "check", *paths],
+        "ruff format": ["ruff", "format", "--check", *paths],
+        "mypy": ["mypy", *paths],
+        "lint-imports": ["lint-imports", "--no-logo"],
+    }
+    failed = {name for name, command in tools.items() if run_tool(name, command)}
+    print()
+    for name in tools:
+        print(f"{name:<14} {'FAILED' if name in failed else 'ok'}", flush=True)
+    return 1 if failed else 0
+
+
+def run_tool(name: str, command: Sequence[str]) -> int:
+    """Run one tool of the private environment."""
+    say(name)
+    return run(PYTHON.parent / command[0], *command[1:])
+
+
+def bench(args: Sequence[str]) -> int:
+    """Measure the store; arguments go to benchmarks/store.py."""
+    prepare()
+    return run(PYTHON, "benchmarks/store.py", *args)
+
+
+COMMANDS = {command.__name__: command for command in (up, test, check, bench)}
+
+
+def main() -> int:
+    """Run the command named on the command line."""
+    described = "\n".join(f"  {name:<6} {command.__doc__}" for name, command in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        description=f"{__doc__}\n\n{described}",
+        epilog="test --long runs the long forms; other arguments of test go to pytest.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="|".join(COMMANDS))
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on")
+    chosen = parser.parse_args()
+    try:
+        return COMMANDS[chosen.command](chosen.args)
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,434 @@
+"""The records of a job's life: what is enqueued, claimed, kept and remembered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from windlass.core.cadence import Recurrence
+from windlass.core.retry import RetrySpec
+from windlass.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+MAX_NAME = 200
+MAX_KEY = 1000
+MAX_TEXT = 4000
+MAX_ATTEMPTS = 1_000_000
+_INT32 = 2**31 - 1
+
+
+class JobState(StrEnum):
+    """Where a job is in its life (SPEC §2)."""
+
+    SCHEDULED = "scheduled"
+    PENDING = "pending"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+WAITING = frozenset({JobState.SCHEDULED, JobState.PENDING, JobState.PAUSED})
+CLOSED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+
+
+class WaitReason(StrEnum):
+    """Why a waiting job waits."""
+
+    NEW = "new"
+    OPERATOR = "operator"
+    DELAY = "delay"
+    RETRY = "retry"
+    LOST = "lost"
+    SNOOZE = "snooze"
+    RELEASED = "released"
+    RECURRENCE = "recurrence"
+
+
+class RunStatus(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RunReason(StrEnum):
+    """Why a run did not complete."""
+
+    ERROR = "error"
+    TIMED_OUT = "timed_out"
+    LEASE_EXPIRED = "lease_expired"
+    WORKER_CRASHED = "worker_crashed"
+    RELEASED = "released"
+    SNOOZED = "snoozed"
+    CANCELLED = "cancelled"
+    STOPPED = "stopped"
+    SUPERSEDED = "superseded"
+
+
+class UniqueScope(StrEnum):
+    """How long a job holds its unique key."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    FOREVER = "forever"
+
+
+class OnConflict(StrEnum):
+    """What an enqueue does when its key is taken."""
+
+    IGNORE = "ignore"
+    REPLACE = "replace"
+    RERUN = "rerun"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job to enqueue; `payload` is JSON text made by `payload.encode_object`."""
+
+    task: str
+    payload: str = "{}"
+    lane: str = "default"
+    priority: int = 0
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    max_attempts: int | None = None
+    retry: RetrySpec = RetrySpec()
+    recurrence: Recurrence | None = None
+    spawn: bool = False
+    timeout: timedelta | None = None
+    name: str | None = None
+    unique_key: str | None = None
+    unique_scope: UniqueScope = UniqueScope.ACTIVE
+    on_conflict: OnConflict = OnConflict.IGNORE
+    child_key: str | None = None
+    subject: str | None = None
+    correlation_id: str | None = None
+    parent_id: int | None = None
+    target_count: int | None = None
+    item_key: str | None = None
+    collection: str | None = None
+    metadata: str | None = None
+    description: str | None = None
+    created_by: str | None = None
+    declared_by: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no database column would take, naming the field."""
+        check_text("task", self.task, MAX_NAME)
+        check_text("lane", self.lane, MAX_NAME)
+        check_range("priority", self.priority, -_INT32 - 1, _INT32)
+        if self.run_at is not None:
+            check_instant("run_at", self.run_at)
+        for field, limit in _OPTIONAL_TEXT.items():
+            value = getattr(self, field)
+            if value is not None:
+                check_text(field, value, limit)
+        for field, low, high in _OPTIONAL_RANGES:
+            value = getattr(self, field)
+            if value is not None:
+                check_range(field, value, low, high)
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        if self.run_at is not None and self.delay is not None:
+            raise InvalidInput("delay", self.delay, "give run_at or delay, not both")
+        if self.delay is not None and not 0 <= self.delay.total_seconds() <= MAX_DELAY_SECONDS:
+            raise InvalidInput("delay", self.delay, "must be between zero and 100 years")
+        if self.timeout is not None and not 0 < self.timeout.total_seconds() <= MAX_DELAY_SECONDS:
+            raise InvalidInput("timeout", self.timeout, "must be more than zero and at most 100 years")
+        if self.recurrence is None and (self.name is not None or self.spawn):
+            raise InvalidInput("name" if self.name else "spawn", self.name or self.spawn, "only a recurring job has it")
+
+
+MAX_DELAY_SECONDS = 100 * 366 * 86_400
+_OPTIONAL_TEXT = {
+    "name": 255,
+    "unique_key": MAX_KEY,
+    "child_key": MAX_KEY,
+    "subject": MAX_KEY,
+    "correlation_id": MAX_KEY,
+    "collection": MAX_NAME,
+    "description": MAX_TEXT,
+    "created_by": MAX_NAME,
+    "declared_by": MAX_NAME,
+}
+_OPTIONAL_RANGES = (
+    ("max_attempts", 1, MAX_ATTEMPTS),
+    ("parent_id", 1, 2**63 - 1),
+    ("target_count", 0, 2**63 - 1),
+)
+
+
+def check_text(field: str, value: object, limit: int) -> None:
+    """Refuse a text that is empty, too long or that PostgreSQL cannot hold."""
+    if not isinstance(value, str) or not 1 <= len(value) <= limit:
+        raise InvalidInput(field, value, f"must be a text of 1 to {limit} characters")
+    if not value.isprintable():
+        check_characters(field, value)
+
+
+def check_characters(field: str, value: str) -> None:
+    """Refuse NUL and lone surrogates, which one of the two databases would refuse later."""
+    if "\0" in value:
+        raise InvalidInput(field, value, "must not contain NUL")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field, value, "must not contain lone surrogates") from None
+
+
+def check_range(field: str, value: object, low: int, high: int) -> None:
+    """Refuse what is not a whole number between `low` and `high`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidInput(field, value, f"must be a whole number between {low} and {high}")
+
+
+def check_instant(field: str, value: datetime) -> None:
+    """Refuse an instant without a time zone or beyond what both databases hold."""
+    if value.tzinfo is None:
+        raise InvalidInput(field, value, "must carry a time zone")
+    if not 1970 <= value.year <= 9000:  # noqa: PLR2004 - the bounds are the message
+        raise InvalidInput(field, value, "must lie between the years 1970 and 9000")
+
+
+class Claimed(NamedTuple):
+    """A job as its worker holds it: only what running and deciding need."""
+
+    id: int
+    task: str
+    lane: str
+    payload: str
+    priority: int
+    run_at: datetime
+    slot_at: datetime | None
+    attempt: int
+    max_attempts: int | None
+    execution: int
+    crashes: int
+    consecutive_failures: int
+    completed_runs: int
+    retry: str
+    cadence: str | None
+    timeout_us: int | None
+    token: int
+    worker: str
+    claimed_at: datetime
+    lease_expires_at: datetime
+    subject: str | None
+    correlation_id: str | None
+    parent_id: int | None
+    last_cursor: str | None
+    progress_count: int
+    result_count: int
+    target_count: int | None
+
+
+class Lapsed(NamedTuple):
+    """A lease past its end, with what reclaiming must know about it."""
+
+    job: Claimed
+    started_at: datetime | None
+    is_stopping: bool
+    is_cancelled: bool
+
+
+class Lease(NamedTuple):
+    """What a claim writes on the jobs it takes; the token is never used twice."""
+
+    token: int
+    worker: str
+    length: timedelta
+
+
+class Held(NamedTuple):
+    """What a renewal says of a lease that still stands."""
+
+    id: int
+    token: int
+    should_stop: bool
+    is_cancelled: bool
+    lease_expires_at: datetime
+
+
+class Slice(NamedTuple):
+    """One lane's pending jobs of one task, with where its head stands."""
+
+    lane: str
+    task: str
+    priority: int
+    run_at: datetime
+
+
+class Slices(NamedTuple):
+    """Every slice open to claims, and the gate version it was read under."""
+
+    version: int
+    open: tuple[Slice, ...]
+
+
+class Enqueued(NamedTuple):
+    """The job an enqueue led to; a duplicate is the one that held the key."""
+
+    id: int
+    is_duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The whole row of a job, with its body."""
+
+    id: int
+    task: str
+    lane: str
+    state: JobState
+    wait_reason: WaitReason | None
+    priority: int
+    base_priority: int
+    run_at: datetime
+    slot_at: datetime | None
+    attempt: int
+    max_attempts: int | None
+    executions: int
+    crashes: int
+    consecutive_failures: int
+    completed_runs: int
+    retry: str
+    cadence: str | None
+    spawn: bool
+    timeout_us: int | None
+    token: int | None
+    worker: str | None
+    claimed_at: datetime | None
+    lease_expires_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    closed_at: datetime | None
+    paused_at: datetime | None
+    held: bool
+    stop_requested: bool
+    rerun_at: datetime | None
+    rerun_slot_at: datetime | None
+    name: str | None
+    unique_key: str | None
+    unique_scope: UniqueScope | None
+    unique_slot: str | None
+    child_key: str | None
+    subject: str | None
+    correlation_id: str | None
+    parent_id: int | None
+    last_error: str | None
+    last_error_at: datetime | None
+    last_cursor: str | None
+    progress_message: str | None
+    progress_count: int
+    result_count: int
+    target_count: int | None
+    last_progress_at: datetime | None
+    done_reason: str | None
+    created_at: datetime
+    updated_at: datetime
+    payload: str
+    metadata: str | None
+    description: str | None
+    item_key: str | None
+    collection: str | None
+    created_by: str | None
+    declared_by: str | None
+    declared_at: datetime | None
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the job goes on by itself: neither paused nor to be paused after its run."""
+        return self.state is not JobState.PAUSED and not self.held
+
+    @property
+    def recurrence(self) -> Recurrence | None:
+        """The rule that brings this job back."""
+        return None if self.cadence is None else Recurrence.decode(self.cadence)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One run that has ended."""
+
+    job_id: int
+    number: int
+    attempt: int
+    token: int
+    slot_at: datetime | None
+    worker: str
+    started_at: datetime
+    finished_at: datetime
+    wait_ms: int
+    status: RunStatus
+    reason: RunReason | None
+    error: str | None
+    error_type: str | None
+    stack_trace: str | None
+    log_excerpt: str | None
+    cpu_time_ms: int | None
+    memory_peak_mb: int | None
+    items_crawled: int | None
+    items_indexed: int | None
+    metadata: str | None
+    result: str | None
+    stopped_at: datetime | None
+
+    @property
+    def duration_ms(self) -> int:
+        """How long the run took."""
+        return round((self.finished_at - self.started_at).total_seconds() * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """The record of a job that failed for good."""
+
+    id: int
+    job_id: int
+    task: str
+    lane: str
+    original_job: str
+    error: str
+    details: str | None
+    fingerprint: str
+    deaths: int
+    first_died_at: datetime
+    died_at: datetime
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+    note: str | None
+    closed_at: datetime | None
+    closed_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What an operator changes on a job; absent fields stay as they are."""
+
+    payload: str | None = None
+    metadata: str | None = None
+    description: str | None = None
+    priority: int | None = None
+    max_attempts: int | None = None
+    retry: RetrySpec | None = None
+    timeout: timedelta | None = None
+    recurrence: Recurrence | None = None
+    """A new cadence needs `next_at`: only a changed cadence moves the next run."""
+    next_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse bad values before anything is written."""
+        if self.priority is not None:
+            check_range("priority", self.priority, -_INT32 - 1, _INT32)
+        if self.max_attempts is not None:
+            check_range("max_attempts", self.max_attempts, 1, MAX_ATTEMPTS)
+        if (self.recurrence is None) != (self.next_at is None):
+            raise InvalidInput("next_at", self.next_at, "goes with a new cadence")

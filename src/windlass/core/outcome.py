@@ -1,0 +1,336 @@
+"""What becomes of a run: outcomes in, one Finish out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
+from windlass.core.job import Claimed, JobState, RunReason, RunStatus, WaitReason
+from windlass.core.payload import sanitise_text
+from windlass.core.retry import PROFILES, Profile, RetryPolicy, RetrySpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime, timedelta
+    from random import Random
+
+ERROR_LIMIT = 4_000
+TRACE_LIMIT = 32_768
+LOG_LIMIT = 65_536
+
+
+class Failure(NamedTuple):
+    """What went wrong, in words."""
+
+    message: str
+    kind: str = "Error"
+    trace: str | None = None
+    reason: RunReason = RunReason.ERROR
+
+
+class Returned(NamedTuple):
+    """The handler came back; `result` is JSON text."""
+
+    result: str | None = None
+    run_again_at: datetime | None = None
+    done_reason: str | None = None
+
+
+class Raised(NamedTuple):
+    """The handler failed, timed out or took its process with it; `is_final` means no retry helps."""
+
+    failure: Failure
+    after: timedelta | None = None
+    is_final: bool = False
+
+
+class Snoozed(NamedTuple):
+    """The handler asked to run later without using up an attempt."""
+
+    delay: timedelta
+
+
+class Cancelled(NamedTuple):
+    """The handler cancelled its own job."""
+
+    reason: str = "cancelled"
+
+
+class Released(NamedTuple):
+    """A worker gives the job back, run or not."""
+
+    has_started: bool = False
+
+
+class Stopped(NamedTuple):
+    """The run was stopped at an operator's wish; a recurring job goes on with its next slot."""
+
+    has_started: bool = True
+
+
+class LeaseExpired(NamedTuple):
+    """Nobody renewed the lease."""
+
+    has_started: bool
+    is_stopping: bool = False
+
+
+Outcome = Returned | Raised | Snoozed | Cancelled | Released | Stopped | LeaseExpired
+
+
+class Run(NamedTuple):
+    """What the worker measured of a run; instants are database time."""
+
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    log_excerpt: str | None = None
+    cpu_time_ms: int | None = None
+    memory_peak_mb: int | None = None
+    items_crawled: int | None = None
+    items_indexed: int | None = None
+    metadata: str | None = None
+
+
+NO_RUN = Run()
+
+
+class Finish(NamedTuple):
+    """One decided ending. `status` None means the run never started and leaves no execution.
+
+    `run_at` is an instant, `delay` counts from the moment the statement runs; neither given keeps the old due time.
+    """
+
+    id: int
+    token: int
+    state: JobState
+    attempt: int
+    executions: int
+    crashes: int
+    consecutive_failures: int
+    completed_runs: int
+    wait_reason: WaitReason | None = None
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    slot_at: datetime | None = None
+    status: RunStatus | None = None
+    reason: RunReason | None = None
+    failure: Failure | None = None
+    fingerprint: str | None = None
+    result: str | None = None
+    done_reason: str | None = None
+    run: Run = NO_RUN
+
+    def stripped(self) -> Finish:
+        """Keep the decision and drop all content: what the database refused was content."""
+        failure = self.failure and Failure(ascii_only(self.failure.message), "Error", None, self.failure.reason)
+        run = Run(self.run.started_at, self.run.finished_at)
+        return self._replace(result=None, run=run, failure=failure, done_reason=None)
+
+    def buried(self, why: str) -> Finish:
+        """Fail the job with the least record there is: even the stripped decision was refused."""
+        failure = Failure(f"the database refused the finish record: {ascii_only(why)}"[:500])
+        return self._replace(
+            state=JobState.FAILED,
+            attempt=max(self.attempt, 0),
+            wait_reason=None,
+            run_at=None,
+            delay=None,
+            slot_at=None,
+            status=RunStatus.FAILED,
+            reason=RunReason.ERROR,
+            failure=failure,
+            fingerprint="refused",
+            result=None,
+            done_reason=None,
+            run=NO_RUN,
+        )
+
+
+def ascii_only(text: str) -> str:
+    """Reduce a text to what every database takes."""
+    return text.encode("ascii", "replace").replace(b"\0", b"?").decode()[:ERROR_LIMIT]
+
+
+def decide(
+    job: Claimed,
+    outcome: Outcome,
+    run: Run = NO_RUN,
+    *,
+    now: datetime,
+    rng: Random,
+    profiles: Mapping[str, Profile] = PROFILES,
+) -> Finish:
+    """Say what becomes of a job that ran; `now` is database time."""
+    match outcome:
+        case Returned():
+            return _returned(job, outcome, run, now)
+        case Raised(failure, after, is_final):
+            return _failed(job, failure, run, _Failing(now, rng, profiles, after=after, is_final=is_final))
+        case Snoozed(delay):
+            return _waiting(job, WaitReason.SNOOZE, run, RunReason.SNOOZED)._replace(delay=delay)
+        case Released(has_started=True):
+            return _waiting(job, WaitReason.RELEASED, run, RunReason.RELEASED)
+        case Released():
+            return _unstarted(job, WaitReason.RELEASED)
+        case Cancelled(reason):
+            return _cancelled(job, reason, run)
+        case Stopped(has_started):
+            return _stopped(job, run, now, has_started=has_started)
+        case LeaseExpired(has_started, is_stopping=True):
+            return _stopped(job, run, now, has_started=has_started)
+        case LeaseExpired(has_started=True):
+            failure = Failure(
+                f"worker {job.worker} stopped renewing its lease", "LeaseExpired", reason=RunReason.LEASE_EXPIRED
+            )
+            return _failed(job, failure, run, _Failing(now, rng, profiles))
+        case LeaseExpired():
+            return _unstarted(job, WaitReason.LOST)._replace(crashes=job.crashes + 1)
+
+
+class _Failing(NamedTuple):
+    """What deciding a failed run needs besides the job."""
+
+    now: datetime
+    rng: Random
+    profiles: Mapping[str, Profile]
+    after: timedelta | None = None
+    is_final: bool = False
+
+
+def _ended(job: Claimed, state: JobState, run: Run, status: RunStatus, reason: RunReason | None = None) -> Finish:
+    """Start from the counters of a run that started and is charged."""
+    return Finish(
+        job.id,
+        job.token,
+        state,
+        job.attempt,
+        job.execution,
+        0,
+        job.consecutive_failures,
+        job.completed_runs,
+        status=status,
+        reason=reason,
+        run=run,
+    )
+
+
+def _returned(job: Claimed, outcome: Returned, run: Run, now: datetime) -> Finish:
+    done = _ended(job, JobState.COMPLETED, run, RunStatus.COMPLETED)._replace(
+        consecutive_failures=0,
+        completed_runs=job.completed_runs + 1,
+        result=outcome.result,
+        done_reason=outcome.done_reason,
+    )
+    if job.cadence is None:
+        return done
+    return _recurring(job, done, now, outcome.run_again_at)
+
+
+def _recurring(job: Claimed, finish: Finish, now: datetime, chosen: datetime | None = None) -> Finish:
+    """Send a recurring job to its next slot, or end it when its rule has none."""
+    recurrence = Recurrence.decode(job.cadence or "")
+    next_at = chosen or recurrence.next(job.slot_at, now)
+    if recurrence.has_ended(next_at, finish.completed_runs):
+        return finish._replace(state=JobState.COMPLETED, done_reason=finish.done_reason or "ended")
+    return finish._replace(
+        state=JobState.SCHEDULED, wait_reason=WaitReason.RECURRENCE, attempt=0, run_at=next_at, slot_at=next_at
+    )
+
+
+def _failed(job: Claimed, failure: Failure, run: Run, case: _Failing) -> Finish:
+    failure = _bounded(failure)
+    is_lost = failure.reason is RunReason.LEASE_EXPIRED
+    failed = _ended(job, JobState.FAILED, run, RunStatus.FAILED, failure.reason)._replace(
+        failure=failure,
+        crashes=job.crashes + 1 if is_lost else 0,
+        consecutive_failures=job.consecutive_failures + 1,
+    )
+    spec = RetrySpec.decode(job.retry)
+    policy = spec.resolve(case.profiles)
+    recurrence = None if job.cadence is None else Recurrence.decode(job.cadence)
+    if recurrence is not None and isinstance(recurrence.cadence, ByHandler):
+        return _backed_off(failed, policy, case)
+    most = job.max_attempts or case.profiles[spec.profile].max_attempts
+    if job.attempt < most and not case.is_final:
+        return _retried(failed, policy, case, is_lost=is_lost)
+    dead = failed._replace(fingerprint=fingerprint(job.task, failure))
+    if recurrence is None or recurrence.on_exhausted is OnExhausted.FAIL:
+        return dead
+    goes_on = _recurring(job, dead, case.now)
+    if goes_on.run_at is None:
+        return dead
+    earliest = case.now + policy.delay(failed.consecutive_failures, case.rng)
+    return goes_on._replace(run_at=max(goes_on.run_at, earliest))
+
+
+def _retried(failed: Finish, policy: RetryPolicy, case: _Failing, *, is_lost: bool) -> Finish:
+    if is_lost:
+        return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.LOST, run_at=case.now)
+    delay = policy.delay(failed.attempt, case.rng) if case.after is None else case.after
+    return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.RETRY, delay=delay)
+
+
+def _backed_off(failed: Finish, policy: RetryPolicy, case: _Failing) -> Finish:
+    """Never die: a job whose handler picks the next time counts its failures and waits longer each time."""
+    delay = policy.delay(failed.consecutive_failures, case.rng) if case.after is None else case.after
+    next_at = case.now + delay
+    return failed._replace(
+        state=JobState.SCHEDULED, wait_reason=WaitReason.RETRY, attempt=0, run_at=next_at, slot_at=next_at
+    )
+
+
+def _waiting(job: Claimed, why: WaitReason, run: Run, reason: RunReason) -> Finish:
+    """Give the attempt back, keep the execution: it ran, and it was nobody's failure."""
+    ended = _ended(job, JobState.SCHEDULED, run, RunStatus.CANCELLED, reason)
+    return ended._replace(wait_reason=why, attempt=job.attempt - 1)
+
+
+def _unstarted(job: Claimed, why: WaitReason) -> Finish:
+    """Give back the attempt and the execution number that the claim reserved."""
+    return Finish(
+        job.id,
+        job.token,
+        JobState.SCHEDULED,
+        job.attempt - 1,
+        job.execution - 1,
+        job.crashes,
+        job.consecutive_failures,
+        job.completed_runs,
+        wait_reason=why,
+    )
+
+
+def _cancelled(job: Claimed, reason: str, run: Run) -> Finish:
+    ended = _ended(job, JobState.CANCELLED, run, RunStatus.CANCELLED, RunReason.CANCELLED)
+    return ended._replace(done_reason=sanitise_text(reason, ERROR_LIMIT) or "cancelled")
+
+
+def _stopped(job: Claimed, run: Run, now: datetime, *, has_started: bool) -> Finish:
+    if has_started:
+        ended = _ended(job, JobState.CANCELLED, run, RunStatus.CANCELLED, RunReason.STOPPED)
+    else:
+        ended = _unstarted(job, WaitReason.RECURRENCE)._replace(state=JobState.CANCELLED, wait_reason=None)
+    ended = ended._replace(done_reason="stopped")
+    if job.cadence is None:
+        return ended
+    return _recurring(job, ended._replace(done_reason=None), now)
+
+
+def _bounded(failure: Failure) -> Failure:
+    return Failure(
+        sanitise_text(failure.message, ERROR_LIMIT) or sanitise_text(failure.kind, ERROR_LIMIT),
+        sanitise_text(failure.kind, 200),
+        None if failure.trace is None else sanitise_text(failure.trace, TRACE_LIMIT),
+        failure.reason,
+    )
+
+
+_VARIABLE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|\d+", re.IGNORECASE)
+
+
+def fingerprint(task: str, failure: Failure) -> str:
+    """Name a kind of failure: the same for messages that differ only in numbers and ids."""
+    shape = _VARIABLE.sub("#", failure.message[:500])
+    return hashlib.sha256(f"{task}\n{failure.kind}\n{shape}".encode()).hexdigest()[:16]

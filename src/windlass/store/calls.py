@@ -1,0 +1,465 @@
+"""Every verb as data: which statements to send, with what, and what their rows mean. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from windlass.core.job import (
+    Claimed,
+    DeadLetter,
+    Edit,
+    Enqueued,
+    Execution,
+    Held,
+    Job,
+    JobState,
+    Lapsed,
+    Lease,
+    NewJob,
+    OnConflict,
+    Slice,
+    Slices,
+    check_range,
+)
+from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
+from windlass.core.retry import Profile, RetrySpec
+from windlass.core.transitions import Moved
+from windlass.errors import DuplicateJob, InvalidInput, SlotTaken, StoreConflict
+from windlass.store import documents, rows
+from windlass.store.rows import Count, Promoted, Row
+
+T = TypeVar("T")
+Steps = Generator["Step", Sequence[Row], T]
+
+MAX_ARMS = 64
+MAX_CLAIM = 1000
+MAX_LIST = 500
+ENQUEUE_ROWS = 1000
+_LOOKS = 10
+
+
+class Step(NamedTuple):
+    """One query of a call; `arms` is how many slices a claim reads."""
+
+    query: str
+    params: Mapping[str, Any]
+    arms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A verb ready to run, in one transaction."""
+
+    steps: Callable[[], Steps[T]]
+    is_single: bool = False
+    """One statement on PostgreSQL, so it needs no transaction around it."""
+    is_read: bool = False
+    is_urgent: bool = False
+    """Goes before other waiting calls: a late renewal or finish costs a run."""
+
+
+def _single(query: str, params: Mapping[str, Any], decode: Callable[[Sequence[Row]], T], **marks: bool) -> Call[T]:
+    def steps() -> Steps[T]:
+        return decode((yield Step(query, params)))
+
+    return Call(steps, is_single=True, **marks)
+
+
+def clock(now: datetime | None = None) -> Call[datetime]:
+    """Ask the database what time it is."""
+    return _single("clock", {"now": now}, lambda found: found[0][0], is_read=True)
+
+
+def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[Enqueued]]:
+    """Insert jobs; the answer has one entry for each, in order."""
+    texts = [documents.new_job(job) for job in jobs]
+    has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
+    is_single = not has_keys and len(list(documents.batches(texts, ENQUEUE_ROWS))) == 1
+    return Call(lambda: _enqueue(jobs, texts, now), is_single=is_single)
+
+
+def _enqueue(jobs: Sequence[NewJob], texts: Sequence[str], now: datetime | None) -> Steps[list[Enqueued]]:
+    found: dict[int, Enqueued] = {}
+    # Two bulk enqueues that meet the same keys in different order would wait for each other.
+    waiting = sorted(range(len(jobs)), key=lambda place: (jobs[place].task, jobs[place].unique_key or "", jobs[place].name or ""))
+    for _ in range(_LOOKS):
+        found.update((yield from _insert(waiting, texts, now)))
+        waiting = [place for place in waiting if place not in found]
+        if waiting:
+            found.update((yield from _meet_holders(jobs, waiting, now)))
+            waiting = [place for place in waiting if place not in found]
+        if not waiting:
+            return [found[place] for place in range(len(jobs))]
+    taken = jobs[waiting[0]]
+    raise StoreConflict(f"task {taken.task!r}: the holder of unique key {taken.unique_key or taken.name!r} stays invisible")
+
+
+def _insert(places: Sequence[int], texts: Sequence[str], now: datetime | None) -> Steps[dict[int, Enqueued]]:
+    inserted: dict[int, Enqueued] = {}
+    ordered = [texts[place] for place in places]
+    for cut in documents.batches(ordered, ENQUEUE_ROWS):
+        batch = documents.array(f'{text},"ord":{order}}}' for order, text in enumerate(ordered[cut]))
+        part = places[cut]
+        for order, job_id in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
+            inserted[part[order]] = Enqueued(job_id)
+    return inserted
+
+
+def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime | None) -> Steps[dict[int, Enqueued]]:
+    """Do what each job asked for in case its key is taken."""
+    keys = documents.array(_key_document(order, jobs[place]) for order, place in enumerate(places))
+    holders = {places[order]: (job_id, JobState(state)) for order, job_id, state in (yield Step("find_holders", {"keys": keys}))}
+    replaced: list[str] = []
+    rerun: list[int] = []
+    for place, (holder, state) in holders.items():
+        job = jobs[place]
+        match job.on_conflict:
+            case OnConflict.REJECT:
+                raise DuplicateJob(job.task, job.unique_key or job.name or "", holder)
+            case OnConflict.REPLACE:
+                due = documents.when(job.run_at, job.delay)
+                replaced.append(f'{{"id":{holder},"payload":{job.payload},"priority":{job.priority}{due}}}')
+            case OnConflict.RERUN if state is JobState.RUNNING:
+                rerun.append(holder)
+    if replaced:
+        yield Step("replace_waiting", {"jobs": documents.array(replaced), "now": now})
+    if rerun:
+        yield Step("rerun_holders", {"ids": documents.numbers(rerun), "now": now})
+    return {place: Enqueued(holder, is_duplicate=True) for place, (holder, _) in holders.items()}
+
+
+def _key_document(order: int, job: NewJob) -> str:
+    parts = [f'{{"ord":{order},"task":{documents.quote(job.task)}']
+    if job.unique_key is not None:
+        parts.append(f',"unique_key":{documents.quote(job.unique_key)}')
+    if job.name is not None:
+        parts.append(f',"name":{documents.quote(job.name)}')
+    return "".join(parts) + "}"
+
+
+def slices() -> Call[Slices]:
+    """Find which lanes and tasks have pending work that no gate holds back."""
+    return _single("slices", {}, rows.slices, is_read=True)
+
+
+def claim(
+    found: Slices, limit: int, lease: Lease, *, started: bool, most_arms: int = MAX_ARMS, now: datetime | None = None
+) -> Call[list[Claimed]]:
+    """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
+    check_range("limit", limit, 1, MAX_CLAIM)
+    open_slices = found.open[:most_arms]
+    params: dict[str, Any] = {
+        "version": found.version,
+        "limit": limit,
+        "token": lease.token,
+        "worker": lease.worker,
+        "lease": lease.length,
+        "started": started,
+        "now": now,
+    }
+    arms = _padded(len(open_slices))
+    # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
+    for place, part in enumerate([*open_slices, *[_NO_SLICE] * (arms - len(open_slices))]):
+        params[f"lane_{place}"] = part.lane
+        params[f"task_{place}"] = part.task
+
+    def steps() -> Steps[list[Claimed]]:
+        return rows.claimed((yield Step("claim", params, arms)))
+
+    return Call(steps, is_single=True)
+
+
+_NO_SLICE = Slice("", "", 0, documents.EPOCH)
+
+
+def _padded(arms: int) -> int:
+    return 1 << max(arms - 1, 0).bit_length()
+
+
+def renew(
+    leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
+) -> Call[list[Held]]:
+    """Extend (id, token, started_at) leases; what does not come back is lost."""
+    batch = documents.array(_lease_document(*lease) for lease in leases)
+    return _single("renew", {"leases": batch, "lease": length, "now": now}, rows.held, is_urgent=True)
+
+
+def _lease_document(job_id: int, token: int, started_at: datetime | None) -> str:
+    started = "" if started_at is None else f',"started_us":{documents.microseconds(started_at)}'
+    return f'{{"id":{job_id},"token":{token}{started}}}'
+
+
+def progress(
+    job_id: int,
+    token: int,
+    *,
+    count: int | None = None,
+    cursor: str | None = None,
+    message: str | None = None,
+    now: datetime | None = None,
+) -> Call[bool]:
+    """Note how far a run has come; False when the lease is no longer ours."""
+    params = {"id": job_id, "token": token, "count": count, "cursor": cursor, "message": message, "now": now}
+    return _single("progress", params, bool)
+
+
+def finish(
+    endings: Sequence[Finish], *, only_expired: bool = False, now: datetime | None = None
+) -> Call[dict[int, JobState]]:
+    """End runs, each guarded by its token; the answer has the accepted ones."""
+    params = {
+        "batch": documents.array(map(documents.finish, endings)),
+        "only_expired": only_expired,
+        "any_death": any(ending.fingerprint is not None for ending in endings),
+        "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),
+        "now": now,
+    }
+    return _single("finish", params, rows.finished, is_urgent=True)
+
+
+def stop(
+    runs: Sequence[tuple[int, int, Run]], *, only_expired: bool = False, now: datetime | None = None
+) -> Call[list[int]]:
+    """Say of cancelled (id, token, run) that they have stopped."""
+    batch = documents.array(documents.stopped(*run) for run in runs)
+    return _single("stop", {"batch": batch, "only_expired": only_expired, "now": now}, rows.ids, is_urgent=True)
+
+
+def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
+    """Read leases past their end."""
+    return _single("lapsed", {"limit": limit, "now": now}, rows.lapsed, is_read=True)
+
+
+def reclaim(limit: int, rng: Random, profiles: Mapping[str, Profile], now: datetime | None = None) -> Call[list[int]]:
+    """Take back what nobody renewed; only leases that are still past their end when written are touched."""
+
+    def steps() -> Steps[list[int]]:
+        ended = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": now})))
+        if not ended:
+            return []
+        [[moment]] = yield Step("clock", {"now": now})
+        endings = [_reclaimed(lease, rng, profiles, moment) for lease in ended if not lease.is_cancelled]
+        stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in ended if lease.is_cancelled]
+        taken: list[int] = []
+        if endings:
+            taken += yield from finish(endings, only_expired=True, now=now).steps()
+        if stops:
+            taken += yield from stop(stops, only_expired=True, now=now).steps()
+        return sorted(taken)
+
+    return Call(steps)
+
+
+def _reclaimed(lease: Lapsed, rng: Random, profiles: Mapping[str, Profile], now: datetime) -> Finish:
+    outcome = LeaseExpired(has_started=lease.started_at is not None, is_stopping=lease.is_stopping)
+    return decide(lease.job, outcome, Run(started_at=lease.started_at), now=now, rng=rng, profiles=profiles)
+
+
+def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
+    """Make due jobs claimable."""
+    return _single("promote", {"limit": limit, "now": now}, rows.promoted)
+
+
+def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
+    """Read the templates that are due."""
+    return _single("due_templates", {"limit": limit, "now": now}, rows.jobs, is_read=True)
+
+
+def spawn(template: Job, now: datetime | None = None) -> Call[Enqueued | None]:
+    """Enqueue a template's job and move it to its next time; None when another process did."""
+
+    def steps() -> Steps[Enqueued | None]:
+        [[moment]] = yield Step("clock", {"now": now})
+        recurrence = template.recurrence
+        if recurrence is None:
+            raise InvalidInput("template", template.id, "has no cadence")
+        # Counted from the slot, not from the moment it is served: a late tick must not push every later one.
+        next_at = replace(recurrence, fixed_rate=True).next(template.slot_at, moment)
+        ended = recurrence.has_ended(next_at, template.completed_runs + 1)
+        params = {"id": template.id, "seen_at": template.run_at, "next_at": None if ended else next_at, "now": now}
+        if not (yield Step("advance_template", params)):
+            return None
+        [child] = yield from enqueue([_child(template)], now).steps()
+        return child
+
+    return Call(steps)
+
+
+def _child(template: Job) -> NewJob:
+    slot = template.slot_at or template.run_at
+    return NewJob(
+        task=template.task,
+        lane=template.lane,
+        payload=template.payload,
+        priority=template.base_priority,
+        max_attempts=template.max_attempts,
+        retry=RetrySpec.decode(template.retry),
+        timeout=None if template.timeout_us is None else timedelta(microseconds=template.timeout_us),
+        unique_key=template.child_key or f"{template.id}@{documents.microseconds(slot)}",
+        subject=template.subject,
+        correlation_id=template.correlation_id,
+        parent_id=template.id,
+        metadata=template.metadata,
+        collection=template.collection,
+        item_key=template.item_key,
+        target_count=template.target_count,
+        created_by=f"scheduler:{template.name or template.id}"[:200],
+    )
+
+
+def _move(move: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Call[Moved]:
+    """An operator move, answered with the rows its own statement left."""
+    listed = documents.numbers(ids)
+
+    def steps() -> Steps[Moved]:
+        changed = set(rows.ids((yield Step(query, {"ids": listed, **params}))))
+        return _moved(move, ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
+
+    return Call(steps)
+
+
+def _moved(move: str, ids: Sequence[int], changed: set[int], left: Sequence[Job]) -> Moved:
+    known = {job.id for job in left}
+    return Moved(
+        move,
+        tuple(job for job in left if job.id in changed),
+        tuple(job for job in left if job.id not in changed),
+        tuple(job_id for job_id in ids if job_id not in known),
+    )
+
+
+def cancel(ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Call[Moved]:
+    """Cancel jobs at once; running ones keep their lease until they have stopped."""
+    return _move("cancel", "cancel", ids, {"reason": reason, "now": now})
+
+
+def stop_run(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+    """Ask running recurring jobs to end this run; their cadence goes on."""
+    return _move("stop", "stop_run", ids, {"now": now})
+
+
+def pause(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+    """Hold waiting jobs until they are resumed."""
+    return _move("pause", "pause", ids, {"now": now})
+
+
+def resume(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+    """Let paused jobs go on; recurring ones count anew from now."""
+
+    def steps() -> Steps[Moved]:
+        [[moment]] = yield Step("clock", {"now": now})
+        listed = documents.numbers(ids)
+        paused = rows.jobs((yield Step("get_jobs", {"ids": listed})))
+        batch = documents.array(_resumed(job, moment) for job in paused)
+        changed = set(rows.ids((yield Step("resume", {"jobs": batch, "now": now}))))
+        return _moved("resume", ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
+
+    return Call(steps)
+
+
+def _resumed(job: Job, now: datetime) -> str:
+    recurrence = job.recurrence
+    moved = "" if recurrence is None else f',"next_us":{documents.microseconds(recurrence.first(now))}'
+    return f'{{"id":{job.id}{moved}}}'
+
+
+def disable(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+    """Stop jobs from running by themselves; a running one finishes its run first."""
+    return _move("disable", "disable", ids, {"now": now})
+
+
+def enable(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+    """Undo `disable`; the next time is kept, so an overdue job is due at once."""
+    return _move("enable", "enable", ids, {"now": now})
+
+
+def run_now(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+    """Run waiting jobs now, running ones once more after their run."""
+    return _move("run now", "run_now", ids, {"now": now})
+
+
+def retry(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+    """Start failed jobs afresh; one whose unique key another job holds is refused."""
+
+    def steps() -> Steps[Moved]:
+        moved = yield from _move("retry", "retry", ids, {"now": now}).steps()
+        if len(ids) == 1 and moved.refused and moved.refused[0].state is JobState.FAILED:
+            for job_id, holder in (yield Step("holders_of", {"ids": documents.numbers(ids)})):
+                raise SlotTaken(job_id, holder)
+        return moved
+
+    return Call(steps)
+
+
+def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]:
+    """Change a job; only a new cadence moves its next run."""
+    params = {
+        "id": job_id,
+        "payload": changes.payload,
+        "metadata": changes.metadata,
+        "description": changes.description,
+        "priority": changes.priority,
+        "max_attempts": changes.max_attempts,
+        "retry": None if changes.retry is None else changes.retry.encode(),
+        "timeout_us": None if changes.timeout is None else documents.microseconds(changes.timeout),
+        "cadence": None if changes.recurrence is None else changes.recurrence.encode(),
+        "next_at": changes.next_at,
+        "now": now,
+    }
+
+    def steps() -> Steps[Moved]:
+        changed = set(rows.ids((yield Step("edit", params))))
+        moved = _moved("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": f"[{job_id}]"}))))
+        if moved.refused:
+            _explain_refusal(moved.refused[0], changes)
+        return moved
+
+    return Call(steps)
+
+
+def _explain_refusal(job: Job, changes: Edit) -> None:
+    if job.state in {JobState.COMPLETED, JobState.CANCELLED}:
+        return
+    if changes.recurrence is not None and job.cadence is None:
+        raise InvalidInput("cadence", str(changes.recurrence.cadence), f"job {job.id} is not recurring")
+    raise InvalidInput("max_attempts", changes.max_attempts, f"job {job.id} has already used {job.attempt} attempts")
+
+
+def get_jobs(ids: Sequence[int]) -> Call[list[Job]]:
+    """Read jobs by number; unknown ones are left out."""
+    return _single("get_jobs", {"ids": documents.numbers(ids)}, rows.jobs, is_read=True)
+
+
+def list_jobs(
+    *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = MAX_LIST
+) -> Call[list[Job]]:
+    """Read jobs in number order, page by page."""
+    check_range("limit", limit, 1, MAX_LIST)
+    params = {"state": state, "task": task, "after": after, "limit": limit}
+    return _single("list_jobs", params, rows.jobs, is_read=True)
+
+
+def list_executions(job_id: int, *, before: int = 2**31 - 1, limit: int = MAX_LIST) -> Call[list[Execution]]:
+    """Read a job's ended runs, newest first."""
+    check_range("limit", limit, 1, MAX_LIST)
+    params = {"job_id": job_id, "before": before, "limit": limit}
+    return _single("list_executions", params, rows.executions, is_read=True)
+
+
+def list_dead_letters(job_id: int) -> Call[list[DeadLetter]]:
+    """Read a job's dead letters, oldest first."""
+    return _single("list_dead_letters", {"job_id": job_id}, rows.dead_letters, is_read=True)
+
+
+def count_jobs() -> Call[list[Count]]:
+    """Count jobs by task, lane, state and reason without reading the jobs."""
+    return _single("count_jobs", {}, rows.counts, is_read=True)
+
+
+def fold_counts(limit: int) -> Call[int]:
+    """Add count deltas to the counts they belong to."""
+    return _single("fold_counts", {"limit": limit}, lambda found: found[0][0])

@@ -1,0 +1,155 @@
+"""Batches as one JSON text, joined from prepared pieces; keys with nothing to say are left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from json.encoder import encode_basestring as quote
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from windlass.core.job import NewJob
+    from windlass.core.outcome import Finish, Run
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000_000
+
+MAX_ROWS = 500
+MAX_BYTES = 4 * 1024 * 1024
+
+_quoted_name = lru_cache(maxsize=4096)(quote)
+
+
+def microseconds(value: datetime | timedelta) -> int:
+    """Count microseconds: of a duration, or of an instant since the epoch."""
+    delta = value - EPOCH if isinstance(value, datetime) else value
+    return delta.days * _DAY + delta.seconds * 1_000_000 + delta.microseconds
+
+
+def array(items: Iterable[str]) -> str:
+    """Join documents into one array."""
+    return f"[{','.join(items)}]"
+
+
+def numbers(ids: Iterable[int]) -> str:
+    """Write job numbers as an array."""
+    return array(map(str, ids))
+
+
+def batches(documents: Sequence[str], rows: int = MAX_ROWS) -> Iterator[slice]:
+    """Cut documents into runs that are small enough for one statement."""
+    start = size = 0
+    for place, document in enumerate(documents):
+        size += len(document)
+        if place > start and (place - start >= rows or size > MAX_BYTES):
+            yield slice(start, place)
+            start, size = place, len(document)
+    if documents:
+        yield slice(start, len(documents))
+
+
+_JOB_TEXTS = (
+    "name",
+    "unique_key",
+    "child_key",
+    "subject",
+    "correlation_id",
+    "collection",
+    "description",
+    "created_by",
+    "declared_by",
+)
+_JOB_VALUES = ("max_attempts", "parent_id", "target_count", "item_key", "metadata")
+
+
+def new_job(job: NewJob) -> str:
+    """Write a job to enqueue, without its closing brace: the caller adds the place in the batch."""
+    parts = [f'{{"task":{_quoted_name(job.task)},"lane":{_quoted_name(job.lane)},"payload":{job.payload}']
+    if job.priority:
+        parts.append(f',"priority":{job.priority}')
+    parts.append(when(job.run_at, job.delay))
+    for field in _JOB_TEXTS:
+        text = getattr(job, field)
+        if text is not None:
+            parts.append(f',"{field}":{quote(text)}')
+    for field in _JOB_VALUES:
+        value = getattr(job, field)
+        if value is not None:
+            parts.append(f',"{field}":{value}')
+    if job.unique_key is not None:
+        parts.append(f',"unique_scope":"{job.unique_scope}"')
+    if job.timeout is not None:
+        parts.append(f',"timeout_us":{microseconds(job.timeout)}')
+    if job.recurrence is not None:
+        parts.append(f',"cadence":{quote(job.recurrence.encode())},"spawn":{"true" if job.spawn else "false"}')
+    retry = job.retry.encode()
+    if retry != "task":
+        parts.append(f',"retry":{quote(retry)}')
+    return "".join(parts)
+
+
+def when(run_at: datetime | None, delay: timedelta | None) -> str:
+    """Write a due time: an instant, or a wait counted by the database."""
+    if run_at is not None:
+        return f',"run_us":{microseconds(run_at)}'
+    return "" if delay is None else f',"delay_us":{microseconds(delay)}'
+
+
+def finish(ending: Finish) -> str:
+    """Write one decided ending."""
+    parts = [
+        f'{{"id":{ending.id},"token":{ending.token},"state":"{ending.state}","attempt":{ending.attempt},'
+        f'"executions":{ending.executions},"crashes":{ending.crashes},'
+        f'"consecutive_failures":{ending.consecutive_failures},"completed_runs":{ending.completed_runs}'
+    ]
+    if ending.status is not None:
+        parts.append(f',"status":"{ending.status}"')
+        parts.append(_run(ending.run))
+    if ending.reason is not None:
+        parts.append(f',"reason":"{ending.reason}"')
+    if ending.wait_reason is not None:
+        parts.append(f',"wait_reason":"{ending.wait_reason}"')
+        parts.append(when(ending.run_at, ending.delay))
+    if ending.slot_at is not None:
+        parts.append(f',"slot_us":{microseconds(ending.slot_at)}')
+    if ending.failure is not None:
+        parts.append(f',"error":{quote(ending.failure.message)},"error_type":{quote(ending.failure.kind)}')
+        if ending.failure.trace is not None:
+            parts.append(f',"stack_trace":{quote(ending.failure.trace)}')
+    if ending.fingerprint is not None:
+        parts.append(f',"fingerprint":{quote(ending.fingerprint)}')
+    if ending.result is not None:
+        parts.append(f',"result":{ending.result}')
+    if ending.done_reason is not None:
+        parts.append(f',"done_reason":{quote(ending.done_reason)}')
+    parts.append("}")
+    return "".join(parts)
+
+
+def stopped(job_id: int, token: int, run: Run) -> str:
+    """Write the last word about a cancelled run."""
+    return f'{{"id":{job_id},"token":{token}{_run(run)}}}'
+
+
+def _run(run: Run) -> str:
+    parts = []
+    if run.started_at is not None:
+        parts.append(f',"started_us":{microseconds(run.started_at)}')
+    if run.finished_at is not None:
+        parts.append(f',"finished_us":{microseconds(run.finished_at)}')
+    if run.log_excerpt is not None:
+        parts.append(f',"log_excerpt":{quote(run.log_excerpt)}')
+    if run.metadata is not None:
+        parts.append(f',"metadata":{run.metadata}')
+    for field, value in (
+        ("cpu_time_ms", run.cpu_time_ms),
+        ("memory_peak_mb", run.memory_peak_mb),
+        ("items_crawled", run.items_crawled),
+        ("items_indexed", run.items_indexed),
+    ):
+        if value is not None:
+            parts.append(f',"{field}":{value}')
+    return "".join(parts)

@@ -1,0 +1,215 @@
+"""PostgreSQL: a pool of connections, or the caller's own."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooManyRequests
+
+from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.store.queries import PARAMETER, Queries, queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from windlass.store.calls import Call, Step
+    from windlass.store.rows import Row
+
+T = TypeVar("T")
+
+OLDEST = 150000
+_TRIES = 5
+_UNAVAILABLE = ("08", "53", "57", "58")
+
+
+class _Texts:
+    """The statements in psycopg's parameter style."""
+
+    def __init__(self, texts: Queries) -> None:
+        self._texts = texts
+        self._ready: dict[tuple[str, int], LiteralString] = {}
+
+    def of(self, step: Step) -> LiteralString:
+        found = self._ready.get((step.query, step.arms))
+        if found is None:
+            [statement] = self._texts.statements(step.query, step.arms)
+            found = cast("LiteralString", PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%")))
+            self._ready[step.query, step.arms] = found
+        return found
+
+
+_texts = _Texts(queries("postgres"))
+
+
+class Postgres:
+    """A pool for asyncio; connections are replaced by themselves after an outage."""
+
+    dialect = "postgres"
+
+    def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True) -> None:
+        """Describe the pool; it opens at first use. `prepare=False` is for transaction poolers."""
+        self.dsn = dsn
+        self.prepare = prepare
+        self.queries = queries("postgres")
+        self._pool = AsyncConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
+        self._is_open = False
+
+    async def open(self) -> None:
+        """Open the pool; the server may still be down."""
+        if not self._is_open:
+            self._is_open = True
+            await self._pool.open()
+
+    async def run(self, call: Call[T]) -> T:
+        """Run a call in a transaction of its own."""
+        await self.open()
+        for last in range(_TRIES):
+            try:
+                async with self._pool.connection() as connection:
+                    if call.is_single:
+                        return await _drive_async(connection, call)
+                    async with connection.transaction():
+                        return await _drive_async(connection, call)
+            except _AGAIN as error:
+                if last == _TRIES - 1:
+                    raise StoreUnavailable(f"gave up after {_TRIES} tries: {_text(error)}") from error
+            except (psycopg.Error, PoolTimeout, TooManyRequests) as error:
+                raise translated(error) from error
+        raise AssertionError
+
+    async def run_on(self, connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction; it is visible iff that commits."""
+        _check_database(connection.info, self.dsn)
+        try:
+            async with connection.transaction():
+                return await _drive_async(connection, call)
+        except psycopg.Error as error:
+            raise translated(error) from error
+
+    async def aclose(self) -> None:
+        """Close the pool."""
+        await self._pool.close()
+
+
+class SyncPostgres:
+    """The same for code without an event loop."""
+
+    dialect = "postgres"
+
+    def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True) -> None:
+        """Describe the pool; it opens at first use."""
+        self.dsn = dsn
+        self.queries = queries("postgres")
+        self._pool = ConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
+        self._is_open = False
+
+    def open(self) -> None:
+        """Open the pool; the server may still be down."""
+        if not self._is_open:
+            self._is_open = True
+            self._pool.open()
+
+    def run_sync(self, call: Call[T]) -> T:
+        """Run a call in a transaction of its own."""
+        self.open()
+        for last in range(_TRIES):
+            try:
+                with self._pool.connection() as connection:
+                    if call.is_single:
+                        return _drive(connection, call)
+                    with connection.transaction():
+                        return _drive(connection, call)
+            except _AGAIN as error:
+                if last == _TRIES - 1:
+                    raise StoreUnavailable(f"gave up after {_TRIES} tries: {_text(error)}") from error
+            except (psycopg.Error, PoolTimeout, TooManyRequests) as error:
+                raise translated(error) from error
+        raise AssertionError
+
+    def run_script(self, work: Callable[[psycopg.Connection[Any]], T]) -> T:
+        """Run `work` with a connection inside one transaction; for migrations."""
+        self.open()
+        try:
+            with self._pool.connection() as connection, connection.transaction():
+                return work(connection)
+        except (psycopg.Error, PoolTimeout) as error:
+            raise translated(error) from error
+
+    def run_on(self, connection: psycopg.Connection[Any], call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction; it is visible iff that commits."""
+        _check_database(connection.info, self.dsn)
+        try:
+            with connection.transaction():
+                return _drive(connection, call)
+        except psycopg.Error as error:
+            raise translated(error) from error
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._pool.close()
+
+
+# Another transaction was in the way; the same call may well succeed.
+_AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
+
+
+def _options(*, prepare: bool) -> dict[str, Any]:
+    return {"autocommit": True, "prepare_threshold": 1 if prepare else None}
+
+
+async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
+    steps = call.steps()
+    answer: Sequence[Row] | None = None
+    try:
+        while True:
+            step = steps.send(answer)  # type: ignore[arg-type] - the first send takes None
+            cursor = connection.cursor(binary=True)
+            await cursor.execute(_texts.of(step), step.params)
+            answer = await cursor.fetchall()
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
+    steps = call.steps()
+    answer: Sequence[Row] | None = None
+    try:
+        while True:
+            step = steps.send(answer)  # type: ignore[arg-type] - the first send takes None
+            cursor = connection.cursor(binary=True)
+            answer = cursor.execute(_texts.of(step), step.params).fetchall()
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _check_database(info: psycopg.ConnectionInfo, dsn: str) -> None:
+    ours = psycopg.conninfo.conninfo_to_dict(dsn)
+    theirs = info.get_parameters()
+    for key in ("host", "port", "dbname"):
+        if key in ours and str(ours[key]) != theirs.get(key, str(ours[key])):
+            raise ConfigError(f"the connection is to another database: {key} is {theirs.get(key)!r}, not {ours[key]!r}")
+
+
+def _text(error: BaseException) -> str:
+    return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+
+
+def translated(error: BaseException) -> StoreError:
+    """Turn a driver's error into one of ours."""
+    state = getattr(error, "sqlstate", None) or ""
+    text = _text(error)
+    if isinstance(error, pg.UniqueViolation):
+        return StoreConflict(text)
+    if isinstance(error, pg.UndefinedTable | pg.UndefinedColumn):
+        return SchemaError(f"{text}; run `windlass migrate`")
+    if state[:2] in _UNAVAILABLE or isinstance(error, pg.ReadOnlySqlTransaction) or (not state and _is_contact(error)):
+        return StoreUnavailable(text)
+    return StoreRefused(text)
+
+
+def _is_contact(error: BaseException) -> bool:
+    """Whether an error without a code is about reaching the server and not about what was sent."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | PoolTimeout | TooManyRequests)

@@ -1,0 +1,139 @@
+"""Row tuples into records, by position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from windlass.core.job import (
+    Claimed,
+    DeadLetter,
+    Execution,
+    Held,
+    Job,
+    JobState,
+    Lapsed,
+    RunReason,
+    RunStatus,
+    Slice,
+    Slices,
+    UniqueScope,
+    WaitReason,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+Row = tuple[Any, ...]
+
+
+class Shape(NamedTuple):
+    """Which columns of a query's answer are instants and which are truth values: SQLite has neither type."""
+
+    instants: tuple[int, ...] = ()
+    booleans: tuple[int, ...] = ()
+
+
+_CLAIMED_INSTANTS = (5, 6, 18, 19)
+_CLAIMED_WIDTH = len(Claimed._fields)
+_JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27, 28))
+
+SHAPES: dict[str, Shape] = {
+    "clock": Shape((0,)),
+    "claim": Shape(_CLAIMED_INSTANTS),
+    "lapsed": Shape((*_CLAIMED_INSTANTS, _CLAIMED_WIDTH), (_CLAIMED_WIDTH + 1, _CLAIMED_WIDTH + 2)),
+    "slices": Shape((4,)),
+    "renew": Shape((4,), (2, 3)),
+    "promote": Shape((1,)),
+    "get_jobs": _JOB,
+    "list_jobs": _JOB,
+    "due_templates": _JOB,
+    "list_executions": Shape((4, 6, 7, 21)),
+    "list_dead_letters": Shape((9, 10, 11, 14)),
+}
+
+
+class Promoted(NamedTuple):
+    """How many jobs became due, and when the next one does."""
+
+    jobs: int
+    next_at: datetime | None
+
+
+class Count(NamedTuple):
+    """How many jobs of a task and lane are in a state for a reason."""
+
+    task: str
+    lane: str
+    state: JobState
+    wait_reason: WaitReason | None
+    jobs: int
+
+
+def claimed(rows: Sequence[Row]) -> list[Claimed]:
+    """Read claimed jobs in the order they are to run: the statement returns them in any order."""
+    jobs = [Claimed._make(row) for row in rows]
+    jobs.sort(key=_claim_order)
+    return jobs
+
+
+def _claim_order(job: Claimed) -> tuple[int, datetime, int]:
+    return (-job.priority, job.run_at, job.id)
+
+
+def lapsed(rows: Sequence[Row]) -> list[Lapsed]:
+    """Read leases past their end."""
+    return [Lapsed(Claimed._make(row[:_CLAIMED_WIDTH]), *row[_CLAIMED_WIDTH:]) for row in rows]
+
+
+def held(rows: Sequence[Row]) -> list[Held]:
+    """Read the leases that still stand."""
+    return [Held._make(row) for row in rows]
+
+
+def slices(rows: Sequence[Row]) -> Slices:
+    """Read the open slices, the one whose head comes first first."""
+    return Slices(rows[0][0], tuple(Slice._make(row[1:]) for row in rows if row[1] is not None))
+
+
+def ids(rows: Sequence[Row]) -> list[int]:
+    """Read a column of job numbers."""
+    return [row[0] for row in rows]
+
+
+def finished(rows: Sequence[Row]) -> dict[int, JobState]:
+    """Read which jobs were accepted and the state each was left in."""
+    return {row[0]: JobState(row[1]) for row in rows}
+
+
+def promoted(rows: Sequence[Row]) -> Promoted:
+    """Read what a promotion did."""
+    return Promoted._make(rows[0])
+
+
+def jobs(rows: Sequence[Row]) -> list[Job]:
+    """Read whole jobs."""
+    return [_job(row) for row in rows]
+
+
+def _job(row: Row) -> Job:
+    values = list(row)
+    values[3] = JobState(values[3])
+    values[4] = values[4] and WaitReason(values[4])
+    values[33] = values[33] and UniqueScope(values[33])
+    return Job(*values)
+
+
+def executions(rows: Sequence[Row]) -> list[Execution]:
+    """Read ended runs."""
+    return [Execution(*row[:9], RunStatus(row[9]), row[10] and RunReason(row[10]), *row[11:]) for row in rows]
+
+
+def dead_letters(rows: Sequence[Row]) -> list[DeadLetter]:
+    """Read dead letters."""
+    return [DeadLetter(*row) for row in rows]
+
+
+def counts(rows: Sequence[Row]) -> list[Count]:
+    """Read the counts that are not zero."""
+    return [Count(row[0], row[1], JobState(row[2]), WaitReason(row[3]) if row[3] else None, row[4]) for row in rows if row[4]]

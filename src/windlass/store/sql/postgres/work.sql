@@ -1,0 +1,312 @@
+-- name: clock
+select {now}
+
+-- name: insert_jobs
+-- Ids are drawn before the insert, so that the body can carry the same one; a row whose unique key is taken is left out of the
+-- answer. `in (select …)` is a hashed look-up; a join of the two would be quadratic.
+with doc as materialized (
+    select nextval('windlass_job_ids') as id, s.*,
+        coalesce({epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, {now}) as run_at
+    from json_to_recordset(:jobs::json) as s (
+        ord integer, task text, lane text, payload json, priority integer, run_us bigint, delay_us bigint, max_attempts integer,
+        retry text, cadence text, spawn boolean, timeout_us bigint, name text, unique_key text, unique_scope text,
+        child_key text, subject text, correlation_id text, parent_id bigint, target_count bigint, item_key json,
+        collection text, metadata json, description text, created_by text, declared_by text
+    )
+), inserted as (
+    insert into windlass_jobs (
+        id, task, lane, state, wait_reason, priority, base_priority, run_at, slot_at, max_attempts, retry, cadence, spawn,
+        timeout_us, name, unique_key, unique_scope, unique_slot, child_key, subject, correlation_id, parent_id, target_count,
+        created_at, updated_at
+    )
+    select id, task, lane,
+        case when coalesce(spawn, false) or run_at > {now} then 'scheduled' else 'pending' end,
+        case when cadence is not null then 'recurrence' when run_at > {now} then 'delay' else 'new' end,
+        coalesce(priority, 0), coalesce(priority, 0), run_at, case when cadence is not null then run_at end, max_attempts,
+        coalesce(retry, 'task'), cadence, coalesce(spawn, false), timeout_us, name, unique_key, unique_scope, unique_key,
+        child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
+    from doc
+    on conflict do nothing
+    returning id
+), bodies as (
+    insert into windlass_bodies (
+        job_id, payload, metadata, description, item_key, collection, created_by, declared_by, declared_at
+    )
+    select id, payload, metadata, description, item_key, collection, created_by, declared_by,
+        case when declared_by is not null then {now} end
+    from doc where id in (select id from inserted)
+)
+select ord, id from doc where id in (select id from inserted)
+
+-- name: find_holders
+-- Who holds the keys that an insert left out. A separate statement: only a new snapshot sees a rival that has just committed.
+select s.ord, j.id, j.state
+from json_to_recordset(:keys::json) as s (ord integer, task text, unique_key text, name text)
+join windlass_jobs j on j.task = s.task and j.unique_slot = s.unique_key
+union
+select s.ord, j.id, j.state
+from json_to_recordset(:keys::json) as s (ord integer, task text, unique_key text, name text)
+join windlass_jobs j on j.name = s.name
+
+-- name: replace_waiting
+-- The holder takes over payload, priority and time while it waits; once it runs, what it runs with is settled.
+with s as materialized (
+    select * from json_to_recordset(:jobs::json) as s (id bigint, payload json, priority integer, run_us bigint, delay_us bigint)
+), changed as (
+    update windlass_jobs j set
+        priority = coalesce(s.priority, 0), base_priority = coalesce(s.priority, 0),
+        run_at = coalesce({epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, {now}),
+        slot_at = case when j.cadence is not null
+            then coalesce({epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, {now}) end,
+        state = case when j.state = 'paused' then j.state
+            when j.spawn or coalesce({epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, {now}) > {now} then 'scheduled'
+            else 'pending' end,
+        wait_reason = case when j.cadence is not null then j.wait_reason
+            when coalesce({epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, {now}) > {now} then 'delay' else 'new' end,
+        updated_at = {now}
+    from s where j.id = s.id and j.state in ('scheduled', 'pending', 'paused')
+    returning j.id
+), bodies as (
+    update windlass_bodies b set payload = s.payload from s where b.job_id = s.id and s.id in (select id from changed)
+)
+select id from changed
+
+-- name: rerun_holders
+update windlass_jobs j set rerun_at = coalesce(j.rerun_at, {now}), updated_at = {now}
+from json_array_elements_text(:ids::json) as s (id) where j.id = s.id::bigint and j.state = 'running'
+returning j.id
+
+-- name: slices
+-- A loose index scan: one probe for each lane and task with pending work, however long the backlog behind it is.
+with recursive heads as (
+    (select lane, task, priority, run_at from windlass_jobs where state = 'pending'
+     order by lane, task, priority desc, run_at, id limit 1)
+    union all
+    select n.lane, n.task, n.priority, n.run_at from heads cross join lateral (
+        select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
+        where j.state = 'pending' and (j.lane, j.task) > (heads.lane, heads.task)
+        order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1
+    ) n
+)
+select gates.version, open.lane, open.task, open.priority, open.run_at
+from windlass_gates gates left join (
+    select h.lane, h.task, h.priority, h.run_at from heads h
+    where not exists (select 1 from windlass_lanes l where l.name = h.lane and l.paused_at is not null)
+      and not exists (select 1 from windlass_tasks t where t.name = h.task and t.paused_at is not null)
+) open on true
+order by open.priority desc, open.run_at
+
+-- name: claim_arm
+(select ctid as tid, priority, run_at, id from windlass_jobs
+ where state = 'pending' and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+
+-- name: claim
+-- The limits inside are literals: otherwise the planner expects so many rows that it compiles the statement at every claim.
+-- The lock sits in a lateral above the merge: rivals step over each other's rows and nobody locks more than :limit.
+-- A job that was running when its worker died is taken alone and counts as started, so that it cannot harm its neighbours.
+update windlass_jobs j set
+    state = 'running', wait_reason = null, attempt = j.attempt + 1, executions = j.executions + 1,
+    token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease::interval,
+    started_at = case when :started::boolean or j.crashes > 0 then {now} end,
+    unique_slot = case when j.unique_scope = 'pending' then null else j.unique_slot end, updated_at = {now}
+where j.ctid = any(array(
+    select ranked.tid from (
+        select locked.tid, locked.crashes, row_number() over () as place, first_value(locked.crashes) over () as head from (
+            select w.tid, w.crashes
+            from (select tid from ({arms}) as slices order by priority desc, run_at, id limit 1000) as merged
+            cross join lateral (
+                select k.ctid as tid, k.crashes from windlass_jobs k
+                where k.ctid = merged.tid and k.state = 'pending' for update skip locked
+            ) as w
+            where (select version from windlass_gates) = :version
+            limit :limit
+        ) as locked
+    ) as ranked
+    where case when ranked.head > 0 then ranked.place = 1 else ranked.crashes = 0 end
+))
+returning {claimed_columns}
+
+-- name: renew
+-- Skips what another statement holds at this moment; the answer comes from the snapshot, so a skipped lease is not called lost.
+with s as materialized (
+    select * from json_to_recordset(:leases::json) as s (id bigint, token bigint, started_us bigint)
+), renewed as (
+    update windlass_jobs j set
+        lease_expires_at = greatest(j.lease_expires_at, {now} + :lease::interval),
+        started_at = coalesce(j.started_at, {epoch} + l.started_us * {us})
+    from (
+        select k.id, s.token, s.started_us from s join windlass_jobs k on k.id = s.id
+        where k.token = s.token order by k.id for update of k skip locked
+    ) as l
+    where j.id = l.id and j.token = l.token
+)
+select j.id, j.token, j.stop_requested or j.state = 'cancelled', j.state = 'cancelled',
+    greatest(j.lease_expires_at, {now} + :lease::interval)
+from s join windlass_jobs j on j.id = s.id where j.token = s.token
+
+-- name: progress
+update windlass_jobs j set
+    progress_count = coalesce(:count::bigint, j.progress_count), last_cursor = coalesce(:cursor::text, j.last_cursor),
+    progress_message = coalesce(:message::text, j.progress_message), last_progress_at = {now},
+    started_at = coalesce(j.started_at, {now}), updated_at = {now}
+where j.id = :id and j.token = :token and j.state = 'running'
+returning j.id
+
+-- name: finish
+-- Fenced and locked in id order, so that two batches cannot deadlock; matched by id and not by ctid, because a renewal that
+-- commits meanwhile would make the row vanish from this statement. The document's columns are carried along: joining two
+-- CTEs of one batch is quadratic.
+with f as materialized (
+    select s.*, j.task, j.lane, j.cadence, j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt,
+        j.executions as job_executions, j.held, j.rerun_at, j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot,
+        coalesce({epoch} + s.started_us * {us}, j.started_at, j.claimed_at) as started_at,
+        {epoch} + s.finished_us * {us} as ended_at,
+        coalesce(j.rerun_at, {epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, j.run_at) as next_at,
+        case
+            when s.state in ('failed', 'cancelled') then s.state
+            when j.held and (s.state = 'scheduled' or j.rerun_at is not null) then 'paused'
+            when j.rerun_at is not null then 'scheduled'
+            else s.state
+        end as wanted
+    from json_to_recordset(:batch::json) as s (
+        id bigint, token bigint, state text, wait_reason text, run_us bigint, delay_us bigint, slot_us bigint, attempt integer,
+        executions integer, crashes integer, consecutive_failures integer, completed_runs integer, status text, reason text,
+        error text, error_type text, stack_trace text, log_excerpt text, cpu_time_ms bigint, memory_peak_mb integer,
+        items_crawled bigint, items_indexed bigint, metadata json, result json, started_us bigint, finished_us bigint,
+        fingerprint text, done_reason text
+    ) join windlass_jobs j on j.id = s.id
+    where j.token = s.token and j.state = 'running' and (not :only_expired::boolean or j.lease_expires_at <= {now})
+    order by j.id for update of j
+), g as materialized (
+    -- A job whose key was free to others while it ran may find it taken; the first of its batch to come back gets it.
+    select f.*, case
+        when f.unique_scope = 'pending' and f.unique_slot is null and f.wanted in ('scheduled', 'paused') and (
+            row_number() over (
+                partition by f.task, f.unique_key, f.unique_scope = 'pending' and f.wanted in ('scheduled', 'paused')
+                order by f.id
+            ) > 1
+            or exists (select 1 from windlass_jobs o where o.task = f.task and o.unique_slot = f.unique_key)
+        ) then 'superseded' else f.wanted
+    end as final
+    from f
+), finished as (
+    update windlass_jobs j set
+        state = case g.final when 'superseded' then 'cancelled' else g.final end,
+        wait_reason = case when g.final in ('scheduled', 'paused') then
+            case when g.rerun_at is null then g.wait_reason when g.rerun_slot_at is null then 'operator' else 'recurrence' end
+        end,
+        priority = case when g.final in ('scheduled', 'paused') then j.base_priority else j.priority end,
+        run_at = case when g.final in ('scheduled', 'paused') then g.next_at else j.run_at end,
+        slot_at = case when g.final in ('scheduled', 'paused')
+            then coalesce(g.rerun_slot_at, {epoch} + g.slot_us * {us}, j.slot_at) else j.slot_at end,
+        attempt = case when g.state = 'completed' and g.final in ('scheduled', 'paused') then 0 else g.attempt end,
+        executions = g.executions, crashes = g.crashes, consecutive_failures = g.consecutive_failures,
+        completed_runs = g.completed_runs, token = null, worker = null, lease_expires_at = null,
+        started_at = case when g.status is not null then g.started_at end,
+        finished_at = case when g.status is not null then greatest(coalesce(g.ended_at, {now}), g.started_at)
+            else j.finished_at end,
+        closed_at = case when g.final not in ('scheduled', 'paused') then {now} end,
+        paused_at = case when g.final = 'paused' then {now} end,
+        held = false, stop_requested = false, rerun_at = null, rerun_slot_at = null,
+        unique_slot = case
+            when g.final in ('scheduled', 'paused') then j.unique_key
+            when j.unique_scope = 'forever' then j.unique_slot
+        end,
+        last_error = case when g.error is not null then g.error when g.status = 'completed' then null else j.last_error end,
+        last_error_at = case when g.error is not null then {now} when g.status = 'completed' then null
+            else j.last_error_at end,
+        last_cursor = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null else j.last_cursor end,
+        progress_message = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null
+            else j.progress_message end,
+        progress_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0
+            else j.progress_count end,
+        result_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.result_count end,
+        done_reason = case g.final when 'superseded' then 'superseded' else g.done_reason end,
+        updated_at = {now}
+    from g where j.id = g.id
+    returning j.id, j.state
+), history as (
+    insert into windlass_executions (
+        job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, error, error_type,
+        stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result
+    )
+    select id, job_executions, job_attempt, token, job_slot_at, worker, started_at,
+        greatest(coalesce(ended_at, {now}), started_at),
+        greatest(0, floor(extract(epoch from started_at - due_at) * 1000))::bigint, status, reason, error, error_type,
+        stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result
+    from g where status is not null
+), letters as (
+    insert into windlass_dead_letters (
+        job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at
+    )
+    select g.id, g.task, g.lane,
+        (select {original_job} from windlass_jobs j join windlass_bodies b on b.job_id = j.id where j.id = g.id),
+        coalesce(g.error, 'no message'),
+        json_build_object('type', g.error_type, 'reason', g.reason, 'stack_trace', g.stack_trace, 'attempt', g.job_attempt,
+            'execution', g.job_executions, 'worker', g.worker),
+        g.fingerprint, {now}, {now}
+    from g where :any_death::boolean and g.fingerprint is not null and g.final <> 'superseded' order by g.id
+    on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
+        original_job = excluded.original_job, error = excluded.error, details = excluded.details,
+        fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = windlass_dead_letters.deaths + 1
+), closed as (
+    update windlass_dead_letters d set closed_at = {now}, closed_reason = 'succeeded'
+    where :any_recurring::boolean and d.closed_at is null and d.job_id in (
+        select id from g where status = 'completed' and cadence is not null
+    )
+)
+select id, state from finished
+
+-- name: lapsed
+select {claimed_columns}, j.started_at, j.stop_requested, j.state = 'cancelled'
+from windlass_jobs j where j.token is not null and j.lease_expires_at <= {now}
+order by j.id limit :limit
+
+-- name: stop
+-- The one late word about a cancelled run: its worker says it has stopped, or its lease has ended.
+with f as materialized (
+    select s.*, j.executions, j.attempt, j.worker, j.slot_at, j.run_at, j.started_at, j.closed_at, j.unique_scope,
+        {epoch} + s.started_us * {us} as reported_at
+    from json_to_recordset(:batch::json) as s (
+        id bigint, token bigint, started_us bigint, log_excerpt text, cpu_time_ms bigint, memory_peak_mb integer
+    ) join windlass_jobs j on j.id = s.id
+    where j.token = s.token and j.state = 'cancelled' and (not :only_expired::boolean or j.lease_expires_at <= {now})
+    order by j.id for update of j
+), stopped as (
+    update windlass_jobs j set
+        token = null, worker = null, lease_expires_at = null,
+        executions = case when f.started_at is null and f.reported_at is not null then f.executions + 1 else j.executions end,
+        attempt = case when f.started_at is null and f.reported_at is not null then f.attempt + 1 else j.attempt end,
+        started_at = coalesce(f.started_at, f.reported_at), finished_at = coalesce(j.finished_at, {now}),
+        unique_slot = case when f.unique_scope = 'forever' then j.unique_slot end, updated_at = {now}
+    from f where j.id = f.id
+    returning j.id
+), added as (
+    -- Cancel took it for a job that had not started; it had, between two heartbeats.
+    insert into windlass_executions (
+        job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, log_excerpt,
+        cpu_time_ms, memory_peak_mb, stopped_at
+    )
+    select id, executions + 1, attempt + 1, token, slot_at, worker, reported_at, greatest(closed_at, reported_at),
+        greatest(0, floor(extract(epoch from reported_at - run_at) * 1000))::bigint, 'cancelled', 'cancelled', log_excerpt,
+        cpu_time_ms, memory_peak_mb, {now}
+    from f where started_at is null and reported_at is not null
+), told as (
+    update windlass_executions x set
+        log_excerpt = coalesce(f.log_excerpt, x.log_excerpt), cpu_time_ms = coalesce(f.cpu_time_ms, x.cpu_time_ms),
+        memory_peak_mb = coalesce(f.memory_peak_mb, x.memory_peak_mb), stopped_at = {now}
+    from f where f.started_at is not null and x.job_id = f.id and x.number = f.executions and x.token = f.token
+)
+select id from stopped
+
+-- name: promote
+with due as materialized (
+    select id from windlass_jobs where state = 'scheduled' and not spawn and run_at <= {now}
+    order by run_at, id limit :limit for update skip locked
+), promoted as (
+    update windlass_jobs j set state = 'pending', updated_at = {now} from due where j.id = due.id returning j.id
+)
+select (select count(*) from promoted), least(
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}),
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now})
+)

@@ -1,0 +1,46 @@
+-- name: now
+:now
+
+-- name: claimed_columns
+id, task, lane, (select b.payload from windlass_bodies b where b.job_id = windlass_jobs.id), priority, run_at, slot_at,
+    attempt, max_attempts, executions, crashes, consecutive_failures, completed_runs, retry, cadence, timeout_us, token, worker,
+    claimed_at, lease_expires_at, subject, correlation_id, parent_id, last_cursor, progress_count, result_count, target_count
+
+-- name: job_columns
+j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority, j.run_at, j.slot_at, j.attempt, j.max_attempts,
+    j.executions, j.crashes, j.consecutive_failures, j.completed_runs, j.retry, j.cadence, j.spawn, j.timeout_us, j.token,
+    j.worker, j.claimed_at, j.lease_expires_at, j.started_at, j.finished_at, j.closed_at, j.paused_at, j.held,
+    j.stop_requested, j.rerun_at, j.rerun_slot_at, j.name, j.unique_key, j.unique_scope, j.unique_slot, j.child_key, j.subject,
+    j.correlation_id, j.parent_id, j.last_error, j.last_error_at, j.last_cursor, j.progress_message, j.progress_count,
+    j.result_count, j.target_count, j.last_progress_at, j.done_reason, j.created_at, j.updated_at, b.payload,
+    b.metadata, b.description, b.item_key, b.collection, b.created_by, b.declared_by, b.declared_at
+
+-- name: original_job
+json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload', json(b.payload), 'metadata', json(b.metadata),
+    'priority', j.priority, 'base_priority', j.base_priority,
+    'run_at', strftime('%Y-%m-%dT%H:%M:%S', j.run_at / 1000000, 'unixepoch') || printf('.%06dZ', j.run_at % 1000000),
+    'slot_at', strftime('%Y-%m-%dT%H:%M:%S', j.slot_at / 1000000, 'unixepoch') || printf('.%06dZ', j.slot_at % 1000000),
+    'attempts', j.attempt, 'max_attempts', j.max_attempts, 'retry', j.retry, 'cadence', j.cadence, 'timeout_us', j.timeout_us,
+    'name', j.name, 'unique_key', j.unique_key, 'unique_scope', j.unique_scope, 'subject', j.subject,
+    'correlation_id', j.correlation_id, 'parent_id', j.parent_id, 'created_by', b.created_by,
+    'created_at', strftime('%Y-%m-%dT%H:%M:%S', j.created_at / 1000000, 'unixepoch') || printf('.%06dZ', j.created_at % 1000000))
+
+-- name: guarded
+-- One finish row that still holds its lease, as the document and the row together say it.
+json_each(:batch) as f cross join windlass_jobs as j
+    on j.id = f.value ->> 'id' and j.token = f.value ->> 'token' and j.state = 'running'
+    and (not :only_expired or j.lease_expires_at <= {now})
+
+-- name: started
+coalesce(f.value ->> 'started_us', j.started_at, j.claimed_at)
+
+-- name: retriable
+select c.id from (
+    select id, task, unique_key, row_number() over (partition by task, unique_key order by id) as place
+    from windlass_jobs
+    where id in (select value from json_each(:ids))
+      and (state = 'failed' or state = 'scheduled' and wait_reason in ('retry', 'lost'))
+) as c
+where c.unique_key is null or c.place = 1 and not exists (
+    select 1 from windlass_jobs o where o.task = c.task and o.unique_slot = c.unique_key and o.id <> c.id
+)

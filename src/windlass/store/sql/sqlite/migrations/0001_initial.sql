@@ -1,0 +1,407 @@
+-- Every table carries the prefix: Windlass lives in the user's own database.
+-- No foreign keys between the hot tables: each would lock the job's row once more for every execution written.
+
+-- What changes as a job lives. Instants are integer microseconds since the epoch (UTC), booleans 0 and 1.
+create table windlass_jobs (
+    id integer primary key autoincrement,
+    task text not null,
+    lane text not null default 'default',
+    state text not null,
+    wait_reason text,
+    priority integer not null default 0,
+    base_priority integer not null default 0,
+    run_at integer not null,
+    slot_at integer,
+    attempt integer not null default 0,
+    max_attempts integer,
+    executions integer not null default 0,
+    crashes integer not null default 0,
+    consecutive_failures integer not null default 0,
+    completed_runs integer not null default 0,
+    retry text not null default 'task',
+    cadence text,
+    spawn integer not null default 0,
+    timeout_us integer,
+    token integer,
+    worker text,
+    claimed_at integer,
+    lease_expires_at integer,
+    started_at integer,
+    finished_at integer,
+    closed_at integer,
+    paused_at integer,
+    held integer not null default 0,
+    stop_requested integer not null default 0,
+    rerun_at integer,
+    rerun_slot_at integer,
+    name text,
+    unique_key text,
+    unique_scope text,
+    unique_slot text,
+    child_key text,
+    subject text,
+    correlation_id text,
+    parent_id integer,
+    last_error text,
+    last_error_at integer,
+    last_cursor text,
+    progress_message text,
+    progress_count integer not null default 0,
+    result_count integer not null default 0,
+    target_count integer,
+    last_progress_at integer,
+    done_reason text,
+    created_at integer not null,
+    updated_at integer not null,
+
+    constraint windlass_jobs_task check (length(task) between 1 and 200),
+    constraint windlass_jobs_lane check (length(lane) between 1 and 200),
+    constraint windlass_jobs_state
+        check (state in ('scheduled', 'pending', 'running', 'paused', 'completed', 'failed', 'cancelled')),
+    constraint windlass_jobs_wait_reason
+        check (wait_reason in ('new', 'operator', 'delay', 'retry', 'lost', 'snooze', 'released', 'recurrence')),
+    constraint windlass_jobs_waiting check ((wait_reason is not null) = (state in ('scheduled', 'pending', 'paused'))),
+    constraint windlass_jobs_closed check ((closed_at is not null) = (state in ('completed', 'failed', 'cancelled'))),
+    constraint windlass_jobs_paused check ((paused_at is not null) = (state = 'paused')),
+    -- A cancelled job keeps its lease until the worker says it has stopped, or until the lease ends.
+    constraint windlass_jobs_lease check (case
+        when token is null then state <> 'running' and lease_expires_at is null and worker is null
+        else state in ('running', 'cancelled') and lease_expires_at is not null and worker is not null and claimed_at is not null
+    end),
+    constraint windlass_jobs_booleans check (spawn in (0, 1) and held in (0, 1) and stop_requested in (0, 1)),
+    constraint windlass_jobs_run_marks check (state = 'running' or not (stop_requested or rerun_at is not null)),
+    constraint windlass_jobs_rerun_slot check (rerun_slot_at is null or rerun_at is not null),
+    constraint windlass_jobs_stop check (cadence is not null or not stop_requested),
+    constraint windlass_jobs_held check (not held or state in ('scheduled', 'pending', 'running')),
+    constraint windlass_jobs_slot check (slot_at is null or cadence is not null),
+    -- A template is never claimed: it waits, it spawns, it may be paused or ended.
+    constraint windlass_jobs_template check (not spawn or (cadence is not null and state not in ('pending', 'running'))),
+    constraint windlass_jobs_priority check (priority >= base_priority),
+    constraint windlass_jobs_max_attempts check (max_attempts between 1 and 1000000),
+    constraint windlass_jobs_counters check (
+        attempt >= 0 and executions >= 0 and crashes >= 0 and consecutive_failures >= 0 and completed_runs >= 0
+        and progress_count >= 0 and result_count >= 0 and target_count >= 0 and timeout_us > 0
+    ),
+    constraint windlass_jobs_unique_key check (length(unique_key) between 1 and 1000),
+    constraint windlass_jobs_unique_scope check (
+        unique_scope in ('pending', 'active', 'forever') and unique_key is not null or unique_scope is null and unique_key is null
+    ),
+    constraint windlass_jobs_unique_slot check (unique_slot is null or unique_key is not null and unique_slot = unique_key),
+    constraint windlass_jobs_name check (name is null or length(name) between 1 and 255 and cadence is not null)
+) strict;
+
+-- Lane and task first: one arm of the claim reads one slice in order and never steps over another slice's backlog.
+create index windlass_jobs_pending on windlass_jobs (lane, task, priority desc, run_at, id) where state = 'pending';
+create index windlass_jobs_scheduled on windlass_jobs (run_at, id) where state = 'scheduled' and not spawn;
+create index windlass_jobs_templates on windlass_jobs (run_at, id) where state = 'scheduled' and spawn;
+-- Without the expiry: indexed, it would make every renewal rewrite the index.
+create index windlass_jobs_leased on windlass_jobs (id) where token is not null;
+create index windlass_jobs_closed_at on windlass_jobs (state, closed_at, id) where closed_at is not null;
+create unique index windlass_jobs_slots on windlass_jobs (task, unique_slot) where unique_slot is not null;
+create unique index windlass_jobs_names on windlass_jobs (name) where name is not null;
+create index windlass_jobs_subjects on windlass_jobs (subject, id) where subject is not null;
+create index windlass_jobs_correlations on windlass_jobs (correlation_id, id) where correlation_id is not null;
+create index windlass_jobs_parents on windlass_jobs (parent_id, id) where parent_id is not null;
+create index windlass_jobs_recurring on windlass_jobs (id) where cadence is not null;
+
+-- What a job is: written once at enqueue, so that claim and finish do not copy it into a new row version.
+create table windlass_bodies (
+    job_id integer primary key,
+    payload text not null,
+    metadata text,
+    description text,
+    item_key text,
+    collection text,
+    created_by text,
+    declared_by text,
+    declared_at integer
+) strict;
+
+create table windlass_executions (
+    job_id integer not null,
+    number integer not null,
+    attempt integer not null,
+    token integer not null,
+    slot_at integer,
+    worker text not null,
+    started_at integer not null,
+    finished_at integer not null,
+    wait_ms integer not null,
+    status text not null,
+    reason text,
+    error text,
+    error_type text,
+    stack_trace text,
+    log_excerpt text,
+    cpu_time_ms integer,
+    memory_peak_mb integer,
+    items_crawled integer,
+    items_indexed integer,
+    metadata text,
+    result text,
+    stopped_at integer,
+    primary key (job_id, number),
+    constraint windlass_executions_status check (status in ('completed', 'failed', 'cancelled')),
+    constraint windlass_executions_reason check (case status
+        when 'completed' then reason is null
+        when 'failed' then reason is not null and reason in ('error', 'timed_out', 'lease_expired', 'worker_crashed')
+        else reason is not null and reason in ('released', 'snoozed', 'cancelled', 'stopped', 'superseded')
+    end),
+    constraint windlass_executions_number check (number >= 1 and attempt >= 0 and wait_ms >= 0),
+    constraint windlass_executions_times check (finished_at >= started_at)
+) strict;
+
+create table windlass_dead_letters (
+    id integer primary key autoincrement,
+    job_id integer not null,
+    task text not null,
+    lane text not null,
+    original_job text not null,
+    error text not null,
+    details text,
+    fingerprint text not null,
+    deaths integer not null default 1,
+    first_died_at integer not null,
+    died_at integer not null,
+    acknowledged_at integer,
+    acknowledged_by text,
+    note text,
+    closed_at integer,
+    closed_reason text,
+    constraint windlass_dead_letters_acknowledged check ((acknowledged_at is null) = (acknowledged_by is null)),
+    constraint windlass_dead_letters_closed
+        check ((closed_at is null) = (closed_reason is null) and closed_reason in ('requeued', 'retried', 'succeeded', 'overridden'))
+) strict;
+create unique index windlass_dead_letters_open on windlass_dead_letters (job_id)
+    where closed_at is null and acknowledged_at is null;
+create index windlass_dead_letters_died on windlass_dead_letters (died_at, id);
+create index windlass_dead_letters_jobs on windlass_dead_letters (job_id, id);
+create index windlass_dead_letters_fingerprints on windlass_dead_letters (fingerprint, id);
+
+create table windlass_breakers (
+    name text primary key,
+    state text not null default 'closed',
+    failures integer not null default 0,
+    successes integer not null default 0,
+    threshold integer not null,
+    open_us integer not null,
+    last_failure_at integer,
+    opened_at integer,
+    probe_at integer,
+    half_opened_at integer,
+    probe_job_id integer,
+    probe_token integer,
+    last_probe_job_id integer,
+    is_forced integer not null default 0,
+    updated_at integer not null,
+    constraint windlass_breakers_state check (state in ('closed', 'open', 'half_open'))
+) strict;
+create table windlass_breaker_events (
+    id integer primary key autoincrement,
+    breaker text not null,
+    state text not null,
+    reason text not null,
+    job_id integer,
+    at integer not null
+) strict;
+create index windlass_breaker_events_at on windlass_breaker_events (breaker, id);
+
+create table windlass_items (
+    id integer primary key autoincrement,
+    collection text not null,
+    key text not null,
+    job_id integer not null,
+    data text not null,
+    created_at integer not null,
+    unique (collection, key)
+) strict;
+create index windlass_items_jobs on windlass_items (job_id, id);
+
+create table windlass_idempotency (
+    job_id integer not null,
+    key text not null,
+    token integer,
+    answer text,
+    created_at integer not null,
+    primary key (job_id, key)
+) strict;
+
+create table windlass_workers (
+    id text primary key,
+    kind text not null default 'worker',
+    host text not null,
+    pid integer not null,
+    version text not null,
+    pools text not null,
+    tasks text not null,
+    running integer not null default 0,
+    started_at integer not null,
+    seen_at integer not null,
+    stopped_at integer
+) strict;
+create index windlass_workers_seen on windlass_workers (seen_at);
+
+create table windlass_lanes (
+    name text primary key,
+    paused_at integer,
+    paused_by text,
+    updated_at integer not null
+) strict;
+create table windlass_tasks (
+    name text primary key,
+    lane text not null,
+    options text not null default '{}',
+    paused_at integer,
+    paused_by text,
+    first_seen_at integer not null,
+    seen_at integer not null
+) strict;
+-- One number that every pause, resume or breaker change moves on: a claim made from an older view of the gates takes nothing.
+create table windlass_gates (
+    only_row integer primary key default 1 check (only_row = 1),
+    version integer not null
+) strict;
+insert into windlass_gates (version) values (1);
+
+create table windlass_sources (
+    id text primary key,
+    name text not null,
+    url text not null,
+    last_run_at integer,
+    metadata text,
+    created_at integer not null,
+    updated_at integer not null,
+    constraint windlass_sources_name check (length(name) between 1 and 255)
+) strict;
+create index windlass_sources_stale on windlass_sources (last_run_at, id);
+
+create table windlass_settings (
+    name text primary key,
+    value text not null,
+    updated_by text,
+    updated_at integer not null
+) strict;
+
+create table windlass_tokens (
+    id integer primary key autoincrement,
+    name text not null,
+    role text not null,
+    lanes text,
+    digest text not null unique,
+    created_by text,
+    created_at integer not null,
+    expires_at integer,
+    revoked_at integer,
+    seen_at integer,
+    constraint windlass_tokens_role check (role in ('viewer', 'producer', 'operator', 'admin', 'worker'))
+) strict;
+create table windlass_sessions (
+    digest text primary key,
+    principal text not null,
+    role text not null,
+    csrf text not null,
+    created_at integer not null,
+    expires_at integer not null
+) strict;
+create index windlass_sessions_expiry on windlass_sessions (expires_at);
+
+create table windlass_alerts (
+    id integer primary key autoincrement,
+    rule text not null,
+    subject text not null default '',
+    message text not null,
+    value real,
+    raised_at integer not null,
+    seen_at integer not null,
+    cleared_at integer
+) strict;
+create unique index windlass_alerts_open on windlass_alerts (rule, subject) where cleared_at is null;
+
+create table windlass_audit (
+    id integer primary key autoincrement,
+    at integer not null,
+    principal text not null,
+    action text not null,
+    target text,
+    outcome text not null default 'done',
+    details text,
+    request_id text,
+    chain text
+) strict;
+create index windlass_audit_unchained on windlass_audit (id) where chain is null;
+create index windlass_audit_targets on windlass_audit (target, id);
+
+create table windlass_chores (
+    name text primary key,
+    version integer not null default 0,
+    due_at integer,
+    paused_at integer,
+    last_run_at integer,
+    last_rows integer,
+    last_duration_ms integer,
+    last_error text,
+    worker text,
+    cursor text
+) strict;
+
+-- Counts are kept by the database itself, so no verb can forget them. There is one writer at a time, so the triggers change the
+-- counts in place; the deltas table stays empty and exists so that both dialects answer the same queries.
+create table windlass_counts (
+    task text not null,
+    lane text not null,
+    state text not null,
+    wait_reason text not null default '',
+    jobs integer not null,
+    primary key (task, lane, state, wait_reason)
+) strict;
+create table windlass_count_deltas (
+    id integer primary key autoincrement,
+    task text not null,
+    lane text not null,
+    state text not null,
+    wait_reason text not null default '',
+    jobs integer not null
+) strict;
+
+-- Runs by task, status and reason since the beginning; survives pruning. Same two halves as the counts.
+create table windlass_totals (
+    task text not null,
+    status text not null,
+    reason text not null default '',
+    runs integer not null,
+    duration_ms integer not null,
+    primary key (task, status, reason)
+) strict;
+create table windlass_minutes (
+    minute integer not null,
+    task text not null,
+    completed integer not null default 0,
+    failed integer not null default 0,
+    wait_histogram text not null default '{}',
+    run_histogram text not null default '{}',
+    primary key (minute, task)
+) strict;
+create table windlass_minute_deltas (
+    id integer primary key autoincrement,
+    minute integer not null,
+    task text not null,
+    counts text not null
+) strict;
+
+create trigger windlass_jobs_count_inserted after insert on windlass_jobs begin
+    insert into windlass_counts (task, lane, state, wait_reason, jobs)
+    values (new.task, new.lane, new.state, coalesce(new.wait_reason, ''), 1)
+    on conflict do update set jobs = jobs + 1;
+end;
+create trigger windlass_jobs_count_deleted after delete on windlass_jobs begin
+    update windlass_counts set jobs = jobs - 1
+    where task = old.task and lane = old.lane and state = old.state and wait_reason = coalesce(old.wait_reason, '');
+end;
+create trigger windlass_jobs_count_updated after update of task, lane, state, wait_reason on windlass_jobs
+when (new.state, new.wait_reason, new.lane, new.task) is not (old.state, old.wait_reason, old.lane, old.task) begin
+    update windlass_counts set jobs = jobs - 1
+    where task = old.task and lane = old.lane and state = old.state and wait_reason = coalesce(old.wait_reason, '');
+    insert into windlass_counts (task, lane, state, wait_reason, jobs)
+    values (new.task, new.lane, new.state, coalesce(new.wait_reason, ''), 1)
+    on conflict do update set jobs = jobs + 1;
+end;

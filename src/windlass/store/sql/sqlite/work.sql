@@ -1,0 +1,275 @@
+-- name: clock
+select {now}
+
+-- name: insert_jobs
+-- Ids are counted on from the sequence, so that the body can carry the same one; nobody else writes in this transaction.
+-- A row whose unique key is taken is left out of the answer.
+insert into windlass_jobs (
+    id, task, lane, state, wait_reason, priority, base_priority, run_at, slot_at, max_attempts, retry, cadence, spawn,
+    timeout_us, name, unique_key, unique_scope, unique_slot, child_key, subject, correlation_id, parent_id, target_count,
+    created_at, updated_at
+)
+select :last_id + 1 + ord, task, lane,
+    case when spawn or run_at > {now} then 'scheduled' else 'pending' end,
+    case when cadence is not null then 'recurrence' when run_at > {now} then 'delay' else 'new' end,
+    priority, priority, run_at, case when cadence is not null then run_at end, max_attempts, retry, cadence, spawn, timeout_us,
+    name, unique_key, unique_scope, unique_key, child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
+from (
+    select value ->> 'ord' as ord, value ->> 'task' as task, value ->> 'lane' as lane,
+        coalesce(value ->> 'priority', 0) as priority,
+        coalesce(value ->> 'run_us', {now} + (value ->> 'delay_us'), {now}) as run_at,
+        value ->> 'max_attempts' as max_attempts, coalesce(value ->> 'retry', 'task') as retry, value ->> 'cadence' as cadence,
+        coalesce(value ->> 'spawn', 0) as spawn, value ->> 'timeout_us' as timeout_us, value ->> 'name' as name,
+        value ->> 'unique_key' as unique_key, value ->> 'unique_scope' as unique_scope, value ->> 'child_key' as child_key,
+        value ->> 'subject' as subject, value ->> 'correlation_id' as correlation_id, value ->> 'parent_id' as parent_id,
+        value ->> 'target_count' as target_count
+    from json_each(:jobs)
+) where true
+on conflict do nothing;
+insert into windlass_bodies (job_id, payload, metadata, description, item_key, collection, created_by, declared_by, declared_at)
+select :last_id + 1 + (value ->> 'ord'), value -> 'payload', value -> 'metadata', value ->> 'description', value -> 'item_key',
+    value ->> 'collection', value ->> 'created_by', value ->> 'declared_by',
+    case when value ->> 'declared_by' is not null then {now} end
+from json_each(:jobs)
+where exists (select 1 from windlass_jobs where id = :last_id + 1 + (value ->> 'ord'));
+select id - :last_id - 1, id from windlass_jobs where id > :last_id order by id
+
+-- name: find_holders
+-- Who holds the keys that an insert left out.
+select s.value ->> 'ord', j.id, j.state from json_each(:keys) as s
+join windlass_jobs j on j.task = s.value ->> 'task' and j.unique_slot = s.value ->> 'unique_key'
+union
+select s.value ->> 'ord', j.id, j.state from json_each(:keys) as s
+join windlass_jobs j on j.name = s.value ->> 'name'
+
+-- name: replace_waiting
+-- The holder takes over payload, priority and time while it waits; once it runs, what it runs with is settled.
+update windlass_bodies set payload = s.value -> 'payload'
+from json_each(:jobs) as s join windlass_jobs j on j.id = s.value ->> 'id'
+where windlass_bodies.job_id = j.id and j.state in ('scheduled', 'pending', 'paused');
+update windlass_jobs as j set
+    priority = s.priority, base_priority = s.priority, run_at = s.run_at,
+    slot_at = case when j.cadence is not null then s.run_at end,
+    state = case when j.state = 'paused' then j.state when j.spawn or s.run_at > {now} then 'scheduled' else 'pending' end,
+    wait_reason = case when j.cadence is not null then j.wait_reason when s.run_at > {now} then 'delay' else 'new' end,
+    updated_at = {now}
+from (
+    select value ->> 'id' as id, coalesce(value ->> 'priority', 0) as priority,
+        coalesce(value ->> 'run_us', {now} + (value ->> 'delay_us'), {now}) as run_at
+    from json_each(:jobs)
+) as s
+where j.id = s.id and j.state in ('scheduled', 'pending', 'paused')
+returning id
+
+-- name: rerun_holders
+update windlass_jobs as j set rerun_at = coalesce(j.rerun_at, {now}), updated_at = {now}
+where j.id in (select value from json_each(:ids)) and j.state = 'running'
+returning id
+
+-- name: slices
+-- A loose index scan: one probe for each lane and task with pending work, however long the backlog behind it is.
+with recursive heads (lane, task) as (
+    select * from (
+        select lane, task from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' order by lane, task limit 1
+    )
+    union all
+    select coalesce(
+            (select n.lane from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task limit 1),
+            (select min(n.lane) from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane)
+        ),
+        coalesce(
+            (select min(n.task) from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task),
+            (select n.task from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane order by n.lane, n.task limit 1)
+        )
+    from heads where heads.lane is not null
+)
+select gates.version, open.lane, open.task, open.priority, open.run_at
+from windlass_gates gates left join (
+    select h.lane as lane, h.task as task,
+        (select n.priority from windlass_jobs n where n.state = 'pending' and n.lane = h.lane and n.task = h.task
+         order by n.priority desc, n.run_at, n.id limit 1) as priority,
+        (select n.run_at from windlass_jobs n where n.state = 'pending' and n.lane = h.lane and n.task = h.task
+         order by n.priority desc, n.run_at, n.id limit 1) as run_at
+    from heads h
+    where h.lane is not null
+      and not exists (select 1 from windlass_lanes l where l.name = h.lane and l.paused_at is not null)
+      and not exists (select 1 from windlass_tasks t where t.name = h.task and t.paused_at is not null)
+) open on true
+order by open.priority desc, open.run_at
+
+-- name: claim_arm
+select priority, run_at, id, crashes from windlass_jobs indexed by windlass_jobs_pending
+where state = 'pending' and lane = :lane_{i} and task = :task_{i}
+
+-- name: claim
+-- SQLite merges the arms lazily by itself. A job that was running when its worker died is taken alone and counts as started,
+-- so that it cannot harm its neighbours.
+update windlass_jobs set
+    state = 'running', wait_reason = null, attempt = attempt + 1, executions = executions + 1,
+    token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease,
+    started_at = case when :started or crashes > 0 then {now} end,
+    unique_slot = case when unique_scope = 'pending' then null else unique_slot end, updated_at = {now}
+where id in (
+    select id from (
+        select id, crashes, row_number() over (order by priority desc, run_at, id) as place,
+            first_value(crashes) over (order by priority desc, run_at, id) as head
+        from (
+            select priority, run_at, id, crashes from ({arms})
+            where (select version from windlass_gates) = :version
+            order by priority desc, run_at, id limit :limit
+        )
+    ) where case when head > 0 then place = 1 else crashes = 0 end
+)
+returning {claimed_columns}
+
+-- name: renew
+update windlass_jobs as j set
+    lease_expires_at = max(j.lease_expires_at, {now} + :lease), started_at = coalesce(j.started_at, s.value ->> 'started_us')
+from json_each(:leases) as s where j.id = s.value ->> 'id' and j.token = s.value ->> 'token'
+returning id, token, stop_requested or state = 'cancelled', state = 'cancelled', lease_expires_at
+
+-- name: progress
+update windlass_jobs as j set
+    progress_count = coalesce(:count, j.progress_count), last_cursor = coalesce(:cursor, j.last_cursor),
+    progress_message = coalesce(:message, j.progress_message), last_progress_at = {now},
+    started_at = coalesce(j.started_at, {now}), updated_at = {now}
+where j.id = :id and j.token = :token and j.state = 'running'
+returning id
+
+-- name: finish
+-- Four statements of one transaction over one document; the update comes last, because it takes away what the others are
+-- guarded by. Constant conditions (:any_…) are tested before the scan.
+insert into windlass_executions (
+    job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, error, error_type,
+    stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result
+)
+select j.id, j.executions, j.attempt, j.token, j.slot_at, j.worker, {started},
+    max(coalesce(f.value ->> 'finished_us', {now}), {started}), max(0, ({started} - j.run_at) / 1000),
+    f.value ->> 'status', f.value ->> 'reason', f.value ->> 'error', f.value ->> 'error_type', f.value ->> 'stack_trace',
+    f.value ->> 'log_excerpt', f.value ->> 'cpu_time_ms', f.value ->> 'memory_peak_mb', f.value ->> 'items_crawled',
+    f.value ->> 'items_indexed', f.value -> 'metadata', f.value -> 'result'
+from {guarded} where f.value ->> 'status' is not null;
+insert into windlass_dead_letters (job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at)
+select j.id, j.task, j.lane, {original_job}, coalesce(f.value ->> 'error', 'no message'),
+    json_object('type', f.value ->> 'error_type', 'reason', f.value ->> 'reason', 'stack_trace', f.value ->> 'stack_trace',
+        'attempt', j.attempt, 'execution', j.executions, 'worker', j.worker),
+    f.value ->> 'fingerprint', {now}, {now}
+from {guarded} join windlass_bodies b on b.job_id = j.id
+where :any_death and f.value ->> 'fingerprint' is not null
+  and not (j.unique_scope is 'pending' and j.unique_slot is null and f.value ->> 'state' = 'scheduled' and exists (
+      select 1 from windlass_jobs o where o.task = j.task and o.unique_slot = j.unique_key))
+on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
+    original_job = excluded.original_job, error = excluded.error, details = excluded.details,
+    fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1;
+update windlass_dead_letters set closed_at = {now}, closed_reason = 'succeeded'
+where :any_recurring and closed_at is null and job_id in (
+    select j.id from {guarded} where f.value ->> 'status' = 'completed' and j.cadence is not null
+);
+update windlass_jobs as j set
+    state = case g.final when 'superseded' then 'cancelled' else g.final end,
+    wait_reason = case when g.final in ('scheduled', 'paused') then
+        case when j.rerun_at is null then g.wait_reason when j.rerun_slot_at is null then 'operator' else 'recurrence' end
+    end,
+    priority = case when g.final in ('scheduled', 'paused') then j.base_priority else j.priority end,
+    run_at = case when g.final in ('scheduled', 'paused') then coalesce(j.rerun_at, g.run_at, j.run_at) else j.run_at end,
+    slot_at = case when g.final in ('scheduled', 'paused') then coalesce(j.rerun_slot_at, g.slot_at, j.slot_at) else j.slot_at end,
+    attempt = case when g.state = 'completed' and g.final in ('scheduled', 'paused') then 0 else g.attempt end,
+    executions = g.executions, crashes = g.crashes, consecutive_failures = g.consecutive_failures,
+    completed_runs = g.completed_runs, token = null, worker = null, lease_expires_at = null,
+    started_at = case when g.status is not null then g.started_at end,
+    finished_at = case when g.status is not null then max(g.ended_at, g.started_at) else j.finished_at end,
+    closed_at = case when g.final not in ('scheduled', 'paused') then {now} end,
+    paused_at = case when g.final = 'paused' then {now} end,
+    held = 0, stop_requested = 0, rerun_at = null, rerun_slot_at = null,
+    unique_slot = case
+        when g.final in ('scheduled', 'paused') then j.unique_key
+        when j.unique_scope = 'forever' then j.unique_slot
+    end,
+    last_error = case when g.error is not null then g.error when g.status = 'completed' then null else j.last_error end,
+    last_error_at = case when g.error is not null then {now} when g.status = 'completed' then null else j.last_error_at end,
+    last_cursor = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null else j.last_cursor end,
+    progress_message = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null
+        else j.progress_message end,
+    progress_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.progress_count end,
+    result_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.result_count end,
+    done_reason = case g.final when 'superseded' then 'superseded' else g.done_reason end,
+    updated_at = {now}
+from (
+    -- A job whose key was free to others while it ran may find it taken; the first of its batch to come back gets it.
+    select w.*, case
+        when w.gives_key and w.wanted in ('scheduled', 'paused') and (
+            exists (select 1 from windlass_jobs o where o.task = w.task and o.unique_slot = w.unique_key)
+            or row_number() over (
+                partition by w.task, w.unique_key, w.gives_key and w.wanted in ('scheduled', 'paused') order by w.id
+            ) > 1
+        ) then 'superseded' else w.wanted
+    end as final
+    from (
+        select j.id, j.task, j.unique_key, j.unique_scope is 'pending' and j.unique_slot is null as gives_key,
+            f.value ->> 'state' as state, f.value ->> 'status' as status, f.value ->> 'wait_reason' as wait_reason,
+            coalesce(f.value ->> 'run_us', {now} + (f.value ->> 'delay_us')) as run_at, f.value ->> 'slot_us' as slot_at,
+            f.value ->> 'attempt' as attempt, f.value ->> 'executions' as executions, f.value ->> 'crashes' as crashes,
+            f.value ->> 'consecutive_failures' as consecutive_failures, f.value ->> 'completed_runs' as completed_runs,
+            {started} as started_at, coalesce(f.value ->> 'finished_us', {now}) as ended_at, f.value ->> 'error' as error,
+            f.value ->> 'done_reason' as done_reason,
+            case
+                when f.value ->> 'state' in ('failed', 'cancelled') then f.value ->> 'state'
+                when j.held and (f.value ->> 'state' = 'scheduled' or j.rerun_at is not null) then 'paused'
+                when j.rerun_at is not null then 'scheduled'
+                else f.value ->> 'state'
+            end as wanted
+        from {guarded}
+    ) as w
+) as g
+where j.id = g.id
+returning id, state
+
+-- name: lapsed
+select {claimed_columns}, started_at, stop_requested, state = 'cancelled'
+from windlass_jobs where token is not null and lease_expires_at <= {now}
+order by id limit :limit
+
+-- name: stop
+-- The one late word about a cancelled run: its worker says it has stopped, or its lease has ended. The first statement serves
+-- a run that cancel took for not started; it had, between two heartbeats.
+insert into windlass_executions (
+    job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, log_excerpt, cpu_time_ms,
+    memory_peak_mb, stopped_at
+)
+select j.id, j.executions + 1, j.attempt + 1, j.token, j.slot_at, j.worker, f.value ->> 'started_us',
+    max(j.closed_at, f.value ->> 'started_us'), max(0, ((f.value ->> 'started_us') - j.run_at) / 1000), 'cancelled',
+    'cancelled', f.value ->> 'log_excerpt', f.value ->> 'cpu_time_ms', f.value ->> 'memory_peak_mb', {now}
+from json_each(:batch) as f cross join windlass_jobs j on j.id = f.value ->> 'id' and j.token = f.value ->> 'token'
+where j.state = 'cancelled' and (not :only_expired or j.lease_expires_at <= {now})
+  and j.started_at is null and f.value ->> 'started_us' is not null;
+update windlass_executions as x set
+    log_excerpt = coalesce(s.log_excerpt, x.log_excerpt), cpu_time_ms = coalesce(s.cpu_time_ms, x.cpu_time_ms),
+    memory_peak_mb = coalesce(s.memory_peak_mb, x.memory_peak_mb), stopped_at = {now}
+from (
+    select j.id, j.executions, j.token, f.value ->> 'log_excerpt' as log_excerpt, f.value ->> 'cpu_time_ms' as cpu_time_ms,
+        f.value ->> 'memory_peak_mb' as memory_peak_mb
+    from json_each(:batch) as f cross join windlass_jobs j on j.id = f.value ->> 'id' and j.token = f.value ->> 'token'
+    where j.state = 'cancelled' and j.started_at is not null and (not :only_expired or j.lease_expires_at <= {now})
+) as s
+where x.job_id = s.id and x.number = s.executions and x.token = s.token;
+update windlass_jobs as j set
+    token = null, worker = null, lease_expires_at = null,
+    executions = j.executions + (j.started_at is null and f.value ->> 'started_us' is not null),
+    attempt = j.attempt + (j.started_at is null and f.value ->> 'started_us' is not null),
+    started_at = coalesce(j.started_at, f.value ->> 'started_us'), finished_at = coalesce(j.finished_at, {now}),
+    unique_slot = case when j.unique_scope = 'forever' then j.unique_slot end, updated_at = {now}
+from json_each(:batch) as f
+where j.id = f.value ->> 'id' and j.token = f.value ->> 'token' and j.state = 'cancelled'
+  and (not :only_expired or j.lease_expires_at <= {now})
+returning id
+
+-- name: promote
+update windlass_jobs set state = 'pending', updated_at = {now} where id in (
+    select id from windlass_jobs indexed by windlass_jobs_scheduled
+    where state = 'scheduled' and not spawn and run_at <= {now} order by run_at, id limit :limit
+);
+select changes(), min(
+    coalesce(ordinary, template), coalesce(template, ordinary)
+) from (select
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}) as ordinary,
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now}) as template)

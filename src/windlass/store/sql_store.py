@@ -1,0 +1,248 @@
+"""The store for asyncio: each verb one call over one database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+from windlass.core.job import (
+    Claimed,
+    DeadLetter,
+    Edit,
+    Enqueued,
+    Execution,
+    Held,
+    Job,
+    JobState,
+    Lapsed,
+    Lease,
+    NewJob,
+    Slices,
+)
+from windlass.core.outcome import Finish, Run
+from windlass.core.retry import PROFILES, Profile
+from windlass.core.transitions import Moved
+from windlass.errors import JobNotFound, LeaseLost, StoreConflict, StoreRefused
+from windlass.store import calls, documents
+from windlass.store.calls import Call
+from windlass.store.rows import Count, Promoted
+
+T = TypeVar("T")
+log = logging.getLogger("windlass.store")
+
+_TRIES = 5
+
+
+class Database(Protocol):
+    """What a store needs of its adapter."""
+
+    async def run(self, call: Call[T]) -> T:
+        """Run a call in a transaction of its own."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        ...
+
+
+class SqlStore:
+    """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    def __init__(
+        self, database: Database, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES, most_arms: int = calls.MAX_ARMS
+    ) -> None:
+        """Speak to `database`; `profiles` say what rows leave open about retries."""
+        self._db = database
+        self._rng = rng
+        self._profiles = profiles
+        self._most_arms = most_arms
+
+    @property
+    def database(self) -> Database:
+        """The adapter below."""
+        return self._db
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        await self._db.aclose()
+
+    async def clock(self, now: datetime | None = None) -> datetime:
+        """Ask the database what time it is."""
+        return await self._db.run(calls.clock(now))
+
+    async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+        """Insert jobs, all or none; returns after the commit, one answer for each in order."""
+        if not jobs:
+            return []
+        call = calls.enqueue(jobs, now)
+        return await self._again(lambda: call)
+
+    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+        """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
+        run_on: Callable[[Any, Call[list[Enqueued]]], Any] = self._db.run_on  # type: ignore[attr-defined]
+        answer = run_on(connection, calls.enqueue(jobs, now))
+        return answer if isinstance(answer, list) else await answer  # type: ignore[no-any-return]
+
+    async def slices(self) -> Slices:
+        """Find which lanes and tasks have pending work that no gate holds back."""
+        return await self._db.run(calls.slices())
+
+    async def claim(
+        self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
+    ) -> list[Claimed]:
+        """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
+        if not slices.open:
+            return []
+        call = calls.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
+        return await self._db.run(call)
+
+    async def renew(
+        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
+    ) -> list[Held]:
+        """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
+        held: list[Held] = []
+        for start in range(0, len(leases), documents.MAX_ROWS):
+            held += await self._db.run(calls.renew(leases[start : start + documents.MAX_ROWS], length, now))
+        return held
+
+    async def progress(
+        self,
+        job_id: int,
+        token: int,
+        *,
+        count: int | None = None,
+        cursor: str | None = None,
+        message: str | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        """Note how far a run has come; raises LeaseLost when it is no longer ours."""
+        call = calls.progress(job_id, token, count=count, cursor=cursor, message=message, now=now)
+        if not await self._db.run(call):
+            raise LeaseLost(job_id)
+
+    async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
+        """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
+        accepted: dict[int, JobState] = {}
+        texts = [documents.finish(ending) for ending in endings]
+        for cut in documents.batches(texts):
+            accepted |= await self._finish(endings[cut], now)
+        return accepted
+
+    async def _finish(self, endings: Sequence[Finish], now: datetime | None) -> dict[int, JobState]:
+        """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
+        try:
+            return await self._again(lambda: calls.finish(endings, now=now))
+        except StoreRefused as error:
+            if len(endings) == 1:
+                return await self._finish_bad(endings[0], str(error), now)
+        middle = len(endings) // 2
+        return await self._finish(endings[:middle], now) | await self._finish(endings[middle:], now)
+
+    async def _finish_bad(self, ending: Finish, why: str, now: datetime | None) -> dict[int, JobState]:
+        log.error("job %d: the database refused its finish record, keeping the decision without content: %s", ending.id, why)
+        try:
+            return await self._again(lambda: calls.finish([ending.stripped()], now=now))
+        except StoreRefused as error:
+            log.error("job %d: even the bare decision was refused, failing the job: %s", ending.id, error)  # noqa: TRY400
+            return await self._again(lambda: calls.finish([ending.buried(why)], now=now))
+
+    async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
+        """Say of cancelled (id, token, run) that they have stopped."""
+        return await self._db.run(calls.stop(runs, now=now))
+
+    async def lapsed(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Lapsed]:
+        """Read leases past their end."""
+        return await self._db.run(calls.lapsed(limit, now))
+
+    async def reclaim(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[int]:
+        """Take back what nobody renewed; who may call it, and when, is the reclaimer's rule."""
+        return await self._again(lambda: calls.reclaim(limit, self._rng, self._profiles, now))
+
+    async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
+        """Make due jobs claimable and say when the next one is due."""
+        return await self._db.run(calls.promote(limit, now))
+
+    async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
+        """Let due templates enqueue their jobs."""
+        due = await self._db.run(calls.due_templates(limit, now))
+        answers = [await self._again(lambda template=template: calls.spawn(template, now)) for template in due]  # type: ignore[misc]
+        return [child for child in answers if child is not None]
+
+    async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
+        """Cancel jobs at once; a late success of a running one is refused."""
+        return await self._db.run(calls.cancel(ids, reason, now))
+
+    async def stop_run(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Ask running recurring jobs to end this run."""
+        return await self._db.run(calls.stop_run(ids, now))
+
+    async def pause(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Hold waiting jobs until they are resumed."""
+        return await self._db.run(calls.pause(ids, now))
+
+    async def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Let paused jobs go on; recurring ones count anew from now."""
+        return await self._db.run(calls.resume(ids, now))
+
+    async def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Stop jobs from running by themselves; a running one finishes its run first."""
+        return await self._db.run(calls.disable(ids, now))
+
+    async def enable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Undo `disable`, keeping the next time."""
+        return await self._db.run(calls.enable(ids, now))
+
+    async def run_now(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Run waiting jobs now, running ones once more after their run."""
+        return await self._db.run(calls.run_now(ids, now))
+
+    async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
+        return await self._again(lambda: calls.retry(ids, now))
+
+    async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
+        """Change a job; only a new cadence moves its next run."""
+        return await self._db.run(calls.edit(job_id, changes, now))
+
+    async def get(self, job_id: int) -> Job:
+        """Read one job; raises JobNotFound."""
+        found = await self._db.run(calls.get_jobs([job_id]))
+        if not found:
+            raise JobNotFound(job_id)
+        return found[0]
+
+    async def list_jobs(
+        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = calls.MAX_LIST
+    ) -> list[Job]:
+        """Read jobs in number order, page by page."""
+        return await self._db.run(calls.list_jobs(state=state, task=task, after=after, limit=limit))
+
+    async def list_executions(self, job_id: int, *, before: int = 2**31 - 1, limit: int = calls.MAX_LIST) -> list[Execution]:
+        """Read a job's ended runs, newest first."""
+        return await self._db.run(calls.list_executions(job_id, before=before, limit=limit))
+
+    async def list_dead_letters(self, job_id: int) -> list[DeadLetter]:
+        """Read a job's dead letters, oldest first."""
+        return await self._db.run(calls.list_dead_letters(job_id))
+
+    async def count_jobs(self) -> list[Count]:
+        """Count jobs by task, lane, state and reason, exactly and without reading them."""
+        return await self._db.run(calls.count_jobs())
+
+    async def fold_counts(self, limit: int = 10_000) -> int:
+        """Fold count deltas; returns how many were folded."""
+        return await self._db.run(calls.fold_counts(limit))
+
+    async def _again(self, make: Callable[[], Call[T]]) -> T:
+        """Repeat a call that lost a race for a unique key: at the next look it sees the winner."""
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._db.run(make())
+            except StoreConflict:
+                continue
+        return await self._db.run(make())
+
+

@@ -1,0 +1,332 @@
+"""SQLite: one thread writes whole transactions, another reads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.store.documents import EPOCH, microseconds
+from windlass.store.queries import queries
+from windlass.store.rows import SHAPES
+
+try:
+    # A build from PyPI is free of the WAL-reset bug that most systems' SQLite still has.
+    from pysqlite3 import dbapi2 as driver
+except ImportError:
+    import sqlite3 as driver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from windlass.store.calls import Call, Step
+    from windlass.store.rows import Row
+
+T = TypeVar("T")
+log = logging.getLogger("windlass.store")
+
+OLDEST = (3, 38, 0)
+_BUSY_SECONDS = 30.0
+_MOST_MERGED = 64
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
+    """Whether this SQLite can lose committed pages of a WAL file that several processes write."""
+    return (3, 7, 0) <= version <= (3, 51, 2) and version not in {(3, 50, 7), (3, 44, 6)}
+
+
+class Sqlite:
+    """A database file, or a private database in memory when the path is `:memory:`."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str, rng: Random) -> None:
+        """Open the file and start its threads."""
+        if driver.sqlite_version_info < OLDEST:
+            raise ConfigError(f"SQLite {driver.sqlite_version} is too old; {'.'.join(map(str, OLDEST))} is the oldest supported")
+        self.path = path
+        self.queries = queries("sqlite")
+        self._writer = _Thread(self, rng, "writer")
+        # A database in memory belongs to one connection.
+        self._reader = self._writer if path == ":memory:" else _Thread(self, rng, "reader")
+
+    def submit(self, call: Call[T]) -> Future[T]:
+        """Queue a call; the future ends after the commit."""
+        return (self._reader if call.is_read else self._writer).submit(call)
+
+    async def run(self, call: Call[T]) -> T:
+        """Run a call without holding up the event loop."""
+        return await asyncio.wrap_future(self.submit(call))
+
+    def run_sync(self, call: Call[T]) -> T:
+        """Run a call and wait for it."""
+        return self.submit(call).result()
+
+    def run_script(self, work: Callable[[Any], T]) -> T:
+        """Run `work` with the writer's connection inside one transaction; for migrations."""
+        return self._writer.submit_work(work).result()
+
+    def run_on(self, connection: Any, call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction; it is visible iff that commits."""
+        self._check_connection(connection)
+        if not connection.in_transaction:
+            connection.execute("begin immediate")
+        connection.execute("savepoint windlass")
+        try:
+            result = _drive(connection, self.queries, call)
+        except BaseException:
+            connection.execute("rollback to windlass")
+            raise
+        finally:
+            connection.execute("release windlass")
+        return result
+
+    def _check_connection(self, connection: Any) -> None:
+        if not isinstance(connection, driver.Connection):
+            raise ConfigError(
+                f"a {driver.__name__} connection is needed, not {type(connection).__module__}.{type(connection).__name__}: "
+                "open it with the SQLite library Windlass uses (windlass.store.sqlite.driver)"
+            )
+        main = next((row[2] for row in connection.execute("pragma database_list") if row[1] == "main"), "")
+        if self.path == ":memory:" or not main or Path(main).resolve() != Path(self.path).resolve():
+            raise ConfigError(f"the connection is to {main or 'a database in memory'}, not to {self.path}")
+
+    def close(self) -> None:
+        """Finish what is queued and close the connections."""
+        self._writer.close()
+        if self._reader is not self._writer:
+            self._reader.close()
+
+    async def aclose(self) -> None:
+        """Close without holding up the event loop."""
+        await asyncio.to_thread(self.close)
+
+
+class _Thread:
+    """A connection and the thread that alone uses it."""
+
+    def __init__(self, database: Sqlite, rng: Random, role: str) -> None:
+        self._queries = database.queries
+        self._is_writer = role == "writer"
+        self._rng = rng
+        self._urgent: deque[tuple[Callable[[Any], Any], Future[Any]]] = deque()
+        self._normal: deque[tuple[Callable[[Any], Any], Future[Any]]] = deque()
+        self._wake = threading.Condition()
+        self._closing = False
+        opened: Future[None] = Future()
+        self._thread = threading.Thread(
+            target=self._live, args=(database.path, opened), name=f"windlass-sqlite-{role}", daemon=True
+        )
+        self._thread.start()
+        opened.result()
+
+    def submit(self, call: Call[T]) -> Future[T]:
+        return self._put(lambda connection: _drive(connection, self._queries, call), is_urgent=call.is_urgent)
+
+    def submit_work(self, work: Callable[[Any], T]) -> Future[T]:
+        return self._put(work, is_urgent=False)
+
+    def _put(self, work: Callable[[Any], T], *, is_urgent: bool) -> Future[T]:
+        future: Future[T] = Future()
+        with self._wake:
+            if self._closing:
+                raise StoreUnavailable("the store is closed")
+            (self._urgent if is_urgent else self._normal).append((work, future))
+            self._wake.notify()
+        return future
+
+    def close(self) -> None:
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _live(self, path: str, opened: Future[None]) -> None:
+        try:
+            connection = _connect(path, self._again)
+        except BaseException as error:  # noqa: BLE001 - handed to the opener
+            opened.set_exception(_translated(error) if isinstance(error, driver.Error) else error)
+            return
+        opened.set_result(None)
+        while group := self._take():
+            self._serve(connection, group)
+        connection.close()
+
+    def _take(self) -> list[tuple[Callable[[Any], Any], Future[Any]]]:
+        """Wait for work and take what has gathered, the urgent first; nothing means the store is closing."""
+        with self._wake:
+            while not (self._urgent or self._normal or self._closing):
+                self._wake.wait()
+            group = []
+            for line in (self._urgent, self._normal):
+                while line and len(group) < _MOST_MERGED:
+                    work, future = line.popleft()
+                    if future.set_running_or_notify_cancel():
+                        group.append((work, future))
+            if not group and (self._urgent or self._normal or not self._closing):
+                return [_NOTHING]
+            return group
+
+    def _serve(self, connection: Any, group: list[tuple[Callable[[Any], Any], Future[Any]]]) -> None:
+        """Run the group in one transaction, each in a savepoint of its own, and answer after the commit."""
+        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        try:
+            self._again(lambda: connection.execute("begin immediate" if self._is_writer else "begin"))
+            for work, future in group:
+                answers.append((future, *_attempt(connection, work, alone=len(group) == 1)))
+            if len(group) == 1 and answers[0][2] is not None:
+                connection.execute("rollback")
+            else:
+                # With a rollback journal the commit itself is told to wait while another process reads.
+                self._again(lambda: connection.execute("commit"))
+        except BaseException as error:  # noqa: BLE001 - every caller of the group is told
+            with suppress(driver.Error):
+                connection.execute("rollback")
+            answers = [(future, None, error) for _, future in group]
+        for future, result, error in answers:
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(_translated(error) if isinstance(error, driver.Error) else error)
+
+    def _again(self, action: Callable[[], Any]) -> Any:
+        """Repeat what finds the file locked. SQLite's own waiting starved single processes for seconds."""
+        give_up = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                return action()
+            except driver.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > give_up:
+                    raise
+            time.sleep(self._rng.uniform(0.0005, 0.003))
+
+
+_NOTHING: tuple[Callable[[Any], Any], Future[Any]] = (lambda _: None, Future())
+
+
+def _attempt(connection: Any, work: Callable[[Any], Any], *, alone: bool) -> tuple[Any, BaseException | None]:
+    if alone:
+        try:
+            return work(connection), None
+        except Exception as error:  # noqa: BLE001 - handed to the caller
+            return None, error
+    connection.execute("savepoint one")
+    try:
+        result, problem = work(connection), None
+    except Exception as error:  # noqa: BLE001 - handed to the caller; the others of the group go on
+        connection.execute("rollback to one")
+        result, problem = None, error
+    connection.execute("release one")
+    return result, problem
+
+
+def _connect(path: str, again: Callable[[Callable[[], Any]], Any]) -> Any:
+    connection = driver.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=0)
+    is_new = not connection.execute("pragma schema_version").fetchone()[0]
+    if path != ":memory:":
+        again(lambda: _set_journal(connection, path, is_new=is_new))
+    connection.execute("pragma synchronous = full")
+    connection.execute("pragma cache_size = -65536")
+    connection.execute("pragma temp_store = memory")
+    return connection
+
+
+def _set_journal(connection: Any, path: str, *, is_new: bool) -> None:
+    """Choose the journal of a new file; the mode of an existing one is its owner's."""
+    is_affected = has_wal_reset_bug(driver.sqlite_version_info)
+    mode = connection.execute("pragma journal_mode").fetchone()[0]
+    if is_new and mode != "wal" and not is_affected:
+        connection.execute("pragma journal_mode = wal").fetchone()
+    elif is_affected:
+        _warn_once(path, mode)
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(path: str, mode: str) -> None:
+    if path in _warned:
+        return
+    _warned.add(path)
+    remedy = "install windlass[sqlite] for a fixed build"
+    if mode == "wal":
+        log.warning("SQLite %s has the WAL-reset bug and %s uses WAL; %s", driver.sqlite_version, path, remedy)
+    else:
+        log.warning("SQLite %s has the WAL-reset bug: %s keeps a rollback journal; %s", driver.sqlite_version, path, remedy)
+
+
+def _drive(connection: Any, texts: Any, call: Call[T]) -> T:
+    """Run the steps of a call on a connection that is inside a transaction."""
+    steps = call.steps()
+    answer: Sequence[Row] | None = None
+    try:
+        while True:
+            answer = _run_step(connection, texts, steps.send(answer))  # type: ignore[arg-type] - the first send takes None
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _run_step(connection: Any, texts: Any, step: Step) -> Sequence[Row]:
+    statements = texts.statements(step.query, step.arms)
+    params = {name: _plain(value) for name, value in step.params.items()}
+    if params.get("now") is None:
+        params["now"] = time.time_ns() // 1000
+    if step.query == "insert_jobs":
+        params["last_id"] = _last_id(connection)
+    rows: list[Row] = []
+    for statement in statements:
+        rows = connection.execute(statement, params).fetchall()
+    shape = SHAPES.get(step.query)
+    return rows if shape is None else [_typed(row, *shape) for row in rows]
+
+
+def _last_id(connection: Any) -> int:
+    found = connection.execute("select seq from sqlite_sequence where name = 'windlass_jobs'").fetchone()
+    return found[0] if found else 0
+
+
+def _plain(value: Any) -> Any:
+    return microseconds(value) if isinstance(value, datetime | timedelta) else value
+
+
+def _typed(row: Row, instants: tuple[int, ...], booleans: tuple[int, ...]) -> Row:
+    values = list(row)
+    for place in instants:
+        if values[place] is not None:
+            values[place] = EPOCH + values[place] * _MICROSECOND
+    for place in booleans:
+        values[place] = bool(values[place])
+    return tuple(values)
+
+
+def _is_busy(error: BaseException) -> bool:
+    text = str(error)
+    return "locked" in text or "busy" in text
+
+
+def _translated(error: BaseException) -> StoreError:
+    text = str(error)
+    translated: StoreError
+    if isinstance(error, driver.IntegrityError) and "UNIQUE" in text:
+        translated = StoreConflict(text)
+    elif "no such table: windlass" in text:
+        translated = SchemaError(f"{text}; run `windlass migrate`")
+    elif _is_busy(error) or any(word in text for word in ("disk I/O", "unable to open", "disk is full", "readonly")):
+        translated = StoreUnavailable(text)
+    else:
+        translated = StoreRefused(text)
+    translated.__cause__ = error
+    return translated
+
+
+

@@ -1,0 +1,112 @@
+"""The client's verbs for code without an event loop, from the same calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from windlass.core.job import Edit, Enqueued, Execution, Job, NewJob
+from windlass.core.transitions import Moved
+from windlass.errors import JobNotFound
+from windlass.store import calls
+from windlass.store.calls import Call
+from windlass.store.rows import Count
+
+T = TypeVar("T")
+
+
+class SyncDatabase(Protocol):
+    """What a blocking store needs of its adapter."""
+
+    def run_sync(self, call: Call[T]) -> T:
+        """Run a call in a transaction of its own."""
+        ...
+
+    def run_on(self, connection: Any, call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
+
+
+class SyncStore:
+    """What a client needs, blocking."""
+
+    def __init__(self, database: SyncDatabase) -> None:
+        """Speak to `database`."""
+        self._db = database
+
+    @property
+    def database(self) -> SyncDatabase:
+        """The adapter below."""
+        return self._db
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._db.close()
+
+    def clock(self, now: datetime | None = None) -> datetime:
+        """Ask the database what time it is."""
+        return self._db.run_sync(calls.clock(now))
+
+    def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+        """Insert jobs, all or none; returns after the commit."""
+        return self._db.run_sync(calls.enqueue(jobs, now)) if jobs else []
+
+    def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+        """Insert jobs inside the caller's transaction: visible iff it commits."""
+        return self._db.run_on(connection, calls.enqueue(jobs, now)) if jobs else []
+
+    def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
+        """Cancel jobs at once."""
+        return self._db.run_sync(calls.cancel(ids, reason, now))
+
+    def stop_run(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Ask running recurring jobs to end this run."""
+        return self._db.run_sync(calls.stop_run(ids, now))
+
+    def pause(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Hold waiting jobs until they are resumed."""
+        return self._db.run_sync(calls.pause(ids, now))
+
+    def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Let paused jobs go on."""
+        return self._db.run_sync(calls.resume(ids, now))
+
+    def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Stop jobs from running by themselves."""
+        return self._db.run_sync(calls.disable(ids, now))
+
+    def enable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Undo `disable`."""
+        return self._db.run_sync(calls.enable(ids, now))
+
+    def run_now(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Run waiting jobs now, running ones once more after their run."""
+        return self._db.run_sync(calls.run_now(ids, now))
+
+    def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Start failed jobs afresh."""
+        return self._db.run_sync(calls.retry(ids, now))
+
+    def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
+        """Change a job."""
+        return self._db.run_sync(calls.edit(job_id, changes, now))
+
+    def get(self, job_id: int) -> Job:
+        """Read one job; raises JobNotFound."""
+        found = self._db.run_sync(calls.get_jobs([job_id]))
+        if not found:
+            raise JobNotFound(job_id)
+        return found[0]
+
+    def list_executions(self, job_id: int, *, limit: int = calls.MAX_LIST) -> list[Execution]:
+        """Read a job's ended runs, newest first."""
+        return self._db.run_sync(calls.list_executions(job_id, limit=limit))
+
+    def count_jobs(self) -> list[Count]:
+        """Count jobs by task, lane, state and reason."""
+        return self._db.run_sync(calls.count_jobs())
