@@ -92,7 +92,13 @@ class Run(NamedTuple):
     items_indexed: int | None = None
     metadata: str | None = None
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is nothing but times."""
+        return self[2:] == _BARE
 
+
+_BARE = (None,) * 6
 NO_RUN = Run()
 
 
@@ -217,15 +223,22 @@ def _ended(job: Claimed, state: JobState, run: Run, status: RunStatus, reason: R
 
 
 def _returned(job: Claimed, outcome: Returned, run: Run, now: datetime) -> Finish:
-    done = _ended(job, JobState.COMPLETED, run, RunStatus.COMPLETED)._replace(
-        consecutive_failures=0,
-        completed_runs=job.completed_runs + 1,
+    # Built in one go: this is every successful job.
+    done = Finish(
+        job.id,
+        job.token,
+        JobState.COMPLETED,
+        job.attempt,
+        job.execution,
+        0,
+        0,
+        job.completed_runs + 1,
+        status=RunStatus.COMPLETED,
         result=outcome.result,
         done_reason=outcome.done_reason,
+        run=run,
     )
-    if job.cadence is None:
-        return done
-    return _recurring(job, done, now, outcome.run_again_at)
+    return done if job.cadence is None else _recurring(job, done, now, outcome.run_again_at)
 
 
 def _recurring(job: Claimed, finish: Finish, now: datetime, chosen: datetime | None = None) -> Finish:

@@ -30,6 +30,7 @@ from windlass.core.retry import Profile, RetrySpec
 from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, SlotTaken, StoreConflict
 from windlass.store import documents, rows
+from windlass.store.documents import Entry
 from windlass.store.rows import Count, Promoted, Row
 
 T = TypeVar("T")
@@ -76,18 +77,18 @@ def clock(now: datetime | None = None) -> Call[datetime]:
 
 def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[Enqueued]]:
     """Insert jobs; the answer has one entry for each, in order."""
-    texts = [documents.new_job(job) for job in jobs]
+    entries = [documents.new_job(job) for job in jobs]
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
-    is_single = not has_keys and len(list(documents.batches(texts, ENQUEUE_ROWS))) == 1
-    return Call(lambda: _enqueue(jobs, texts, now), is_single=is_single)
+    is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
+    return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single)
 
 
-def _enqueue(jobs: Sequence[NewJob], texts: Sequence[str], now: datetime | None) -> Steps[list[Enqueued]]:
+def _enqueue(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Enqueued]]:
     found: dict[int, Enqueued] = {}
     # Two bulk enqueues that meet the same keys in different order would wait for each other.
     waiting = sorted(range(len(jobs)), key=lambda place: (jobs[place].task, jobs[place].unique_key or "", jobs[place].name or ""))
     for _ in range(_LOOKS):
-        found.update((yield from _insert(waiting, texts, now)))
+        found.update((yield from _insert(waiting, entries, now)))
         waiting = [place for place in waiting if place not in found]
         if waiting:
             found.update((yield from _meet_holders(jobs, waiting, now)))
@@ -98,14 +99,14 @@ def _enqueue(jobs: Sequence[NewJob], texts: Sequence[str], now: datetime | None)
     raise StoreConflict(f"task {taken.task!r}: the holder of unique key {taken.unique_key or taken.name!r} stays invisible")
 
 
-def _insert(places: Sequence[int], texts: Sequence[str], now: datetime | None) -> Steps[dict[int, Enqueued]]:
+def _insert(places: Sequence[int], entries: Sequence[Entry], now: datetime | None) -> Steps[dict[int, Enqueued]]:
     inserted: dict[int, Enqueued] = {}
-    ordered = [texts[place] for place in places]
+    ordered = [entries[place] for place in places]
     for cut in documents.batches(ordered, ENQUEUE_ROWS):
-        batch = documents.array(f'{text},"ord":{order}}}' for order, text in enumerate(ordered[cut]))
+        batch, order = documents.grouped(ordered[cut])
         part = places[cut]
-        for order, job_id in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
-            inserted[part[order]] = Enqueued(job_id)
+        for place, job_id in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
+            inserted[part[order[place]]] = Enqueued(job_id)
     return inserted
 
 
@@ -212,7 +213,7 @@ def finish(
 ) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones."""
     params = {
-        "batch": documents.array(map(documents.finish, endings)),
+        "batch": documents.grouped(map(documents.finish, endings))[0],
         "only_expired": only_expired,
         "any_death": any(ending.fingerprint is not None for ending in endings),
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from json.encoder import encode_basestring as quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,16 +39,40 @@ def numbers(ids: Iterable[int]) -> str:
     return array(map(str, ids))
 
 
-def batches(documents: Sequence[str], rows: int = MAX_ROWS) -> Iterator[slice]:
-    """Cut documents into runs that are small enough for one statement."""
+class Entry(NamedTuple):
+    """One element of a batch: what it shares with its like, without the closing brace, and what is its own."""
+
+    shared: str
+    own: str
+
+
+def batches(entries: Sequence[Entry], rows: int = MAX_ROWS) -> Iterator[slice]:
+    """Cut entries into runs that are small enough for one statement."""
     start = size = 0
-    for place, document in enumerate(documents):
-        size += len(document)
+    for place, entry in enumerate(entries):
+        length = len(entry.shared) + len(entry.own)
+        size += length
         if place > start and (place - start >= rows or size > MAX_BYTES):
             yield slice(start, place)
-            start, size = place, len(document)
-    if documents:
-        yield slice(start, len(documents))
+            start, size = place, length
+    if entries:
+        yield slice(start, len(entries))
+
+
+def grouped(entries: Iterable[Entry]) -> tuple[str, list[int]]:
+    """Write entries as groups of their like; the list says which entry stands at each place of the document."""
+    groups: dict[str, list[int]] = {}
+    own: list[str] = []
+    for place, entry in enumerate(entries):
+        own.append(entry.own)
+        groups.setdefault(entry.shared, []).append(place)
+    texts = []
+    order: list[int] = []
+    for shared, places in groups.items():
+        rows = ",".join([own[place] for place in places])
+        texts.append(f'{shared},"ord":{len(order)},"rows":[{rows}]}}')
+        order += places
+    return array(texts), order
 
 
 _JOB_TEXTS = (
@@ -65,9 +89,9 @@ _JOB_TEXTS = (
 _JOB_VALUES = ("max_attempts", "parent_id", "target_count", "item_key", "metadata")
 
 
-def new_job(job: NewJob) -> str:
-    """Write a job to enqueue, without its closing brace: the caller adds the place in the batch."""
-    parts = [f'{{"task":{_quoted_name(job.task)},"lane":{_quoted_name(job.lane)},"payload":{job.payload}']
+def new_job(job: NewJob) -> Entry:
+    """Write a job to enqueue."""
+    parts = [f'{{"task":{_quoted_name(job.task)},"lane":{_quoted_name(job.lane)}']
     if job.priority:
         parts.append(f',"priority":{job.priority}')
     parts.append(when(job.run_at, job.delay))
@@ -88,7 +112,7 @@ def new_job(job: NewJob) -> str:
     retry = job.retry.encode()
     if retry != "task":
         parts.append(f',"retry":{quote(retry)}')
-    return "".join(parts)
+    return Entry("".join(parts), job.payload)
 
 
 def when(run_at: datetime | None, delay: timedelta | None) -> str:
@@ -98,21 +122,41 @@ def when(run_at: datetime | None, delay: timedelta | None) -> str:
     return "" if delay is None else f',"delay_us":{microseconds(delay)}'
 
 
-def finish(ending: Finish) -> str:
+def finish(ending: Finish) -> Entry:
     """Write one decided ending."""
-    parts = [
-        f'{{"id":{ending.id},"token":{ending.token},"state":"{ending.state}","attempt":{ending.attempt},'
-        f'"executions":{ending.executions},"crashes":{ending.crashes},'
-        f'"consecutive_failures":{ending.consecutive_failures},"completed_runs":{ending.completed_runs}'
-    ]
-    if ending.status is not None:
-        parts.append(f',"status":"{ending.status}"')
-        parts.append(_run(ending.run))
-    if ending.reason is not None:
-        parts.append(f',"reason":"{ending.reason}"')
-    if ending.wait_reason is not None:
-        parts.append(f',"wait_reason":"{ending.wait_reason}"')
-        parts.append(when(ending.run_at, ending.delay))
+    run = ending.run
+    own = f'{{"id":{ending.id},"token":{ending.token}{_times(run)}'
+    own += "}" if ending.result is None else f',"result":{ending.result}}}'
+    shared = _counters(*ending[2:9], ending.status, ending.reason)
+    if ending.failure is None and ending.wait_reason is None and run.is_bare and ending.done_reason is None:
+        return Entry(shared, own)
+    return Entry(f"{shared}{_content(ending)}", own)
+
+
+@lru_cache(maxsize=4096)
+def _counters(  # noqa: PLR0913, PLR0917 - the fields in their order; cached, because most endings are alike
+    state: str,
+    attempt: int,
+    executions: int,
+    crashes: int,
+    consecutive_failures: int,
+    completed_runs: int,
+    wait_reason: str | None,
+    status: str | None,
+    reason: str | None,
+) -> str:
+    text = (
+        f'{{"state":"{state}","attempt":{attempt},"executions":{executions},"crashes":{crashes},'
+        f'"consecutive_failures":{consecutive_failures},"completed_runs":{completed_runs}'
+    )
+    for field, value in (("wait_reason", wait_reason), ("status", status), ("reason", reason)):
+        if value is not None:
+            text += f',"{field}":"{value}"'
+    return text
+
+
+def _content(ending: Finish) -> str:
+    parts = [when(ending.run_at, ending.delay), _measured(ending.run)]
     if ending.slot_at is not None:
         parts.append(f',"slot_us":{microseconds(ending.slot_at)}')
     if ending.failure is not None:
@@ -121,25 +165,23 @@ def finish(ending: Finish) -> str:
             parts.append(f',"stack_trace":{quote(ending.failure.trace)}')
     if ending.fingerprint is not None:
         parts.append(f',"fingerprint":{quote(ending.fingerprint)}')
-    if ending.result is not None:
-        parts.append(f',"result":{ending.result}')
     if ending.done_reason is not None:
         parts.append(f',"done_reason":{quote(ending.done_reason)}')
-    parts.append("}")
     return "".join(parts)
 
 
 def stopped(job_id: int, token: int, run: Run) -> str:
     """Write the last word about a cancelled run."""
-    return f'{{"id":{job_id},"token":{token}{_run(run)}}}'
+    return f'{{"id":{job_id},"token":{token}{_times(run)}{_measured(run)}}}'
 
 
-def _run(run: Run) -> str:
+def _times(run: Run) -> str:
+    started = "" if run.started_at is None else f',"started_us":{microseconds(run.started_at)}'
+    return started if run.finished_at is None else f'{started},"finished_us":{microseconds(run.finished_at)}'
+
+
+def _measured(run: Run) -> str:
     parts = []
-    if run.started_at is not None:
-        parts.append(f',"started_us":{microseconds(run.started_at)}')
-    if run.finished_at is not None:
-        parts.append(f',"finished_us":{microseconds(run.finished_at)}')
     if run.log_excerpt is not None:
         parts.append(f',"log_excerpt":{quote(run.log_excerpt)}')
     if run.metadata is not None:

@@ -126,8 +126,7 @@ class SqlStore:
     async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
         """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
         accepted: dict[int, JobState] = {}
-        texts = [documents.finish(ending) for ending in endings]
-        for cut in documents.batches(texts):
+        for cut in documents.batches([documents.finish(ending) for ending in endings]):
             accepted |= await self._finish(endings[cut], now)
         return accepted
 

@@ -2,17 +2,20 @@
 select {now}
 
 -- name: insert_jobs
--- Ids are drawn before the insert, so that the body can carry the same one; a row whose unique key is taken is left out of the
--- answer. `in (select …)` is a hashed look-up; a join of the two would be quadratic.
+-- A batch is groups of jobs that share their options and differ in their payload. Ids are drawn before the insert, so that
+-- the body can carry the same one; a row whose unique key is taken is left out of the answer. `in (select …)` is a hashed
+-- look-up; a join of the two would be quadratic.
 with doc as materialized (
-    select nextval('windlass_job_ids') as id, s.*,
-        coalesce({epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, {now}) as run_at
-    from json_to_recordset(:jobs::json) as s (
-        ord integer, task text, lane text, payload json, priority integer, run_us bigint, delay_us bigint, max_attempts integer,
+    select nextval('windlass_job_ids') as id, g.ord + p.place - 1 as ord, p.payload, g.task, g.lane, g.priority, g.max_attempts,
+        g.retry, g.cadence, g.spawn, g.timeout_us, g.name, g.unique_key, g.unique_scope, g.child_key, g.subject,
+        g.correlation_id, g.parent_id, g.target_count, g.item_key, g.collection, g.metadata, g.description, g.created_by,
+        g.declared_by, coalesce({epoch} + g.run_us * {us}, {now} + g.delay_us * {us}, {now}) as run_at
+    from json_to_recordset(:jobs::json) as g (
+        ord bigint, rows json, task text, lane text, priority integer, run_us bigint, delay_us bigint, max_attempts integer,
         retry text, cadence text, spawn boolean, timeout_us bigint, name text, unique_key text, unique_scope text,
         child_key text, subject text, correlation_id text, parent_id bigint, target_count bigint, item_key json,
         collection text, metadata json, description text, created_by text, declared_by text
-    )
+    ) cross join lateral json_array_elements(g.rows) with ordinality as p (payload, place)
 ), inserted as (
     insert into windlass_jobs (
         id, task, lane, state, wait_reason, priority, base_priority, run_at, slot_at, max_attempts, retry, cadence, spawn,
@@ -153,14 +156,18 @@ where j.id = :id and j.token = :token and j.state = 'running'
 returning j.id
 
 -- name: finish
+-- A batch is groups of endings that are alike but for their job, times and result.
 -- Fenced and locked in id order, so that two batches cannot deadlock; matched by id and not by ctid, because a renewal that
 -- commits meanwhile would make the row vanish from this statement. The document's columns are carried along: joining two
 -- CTEs of one batch is quadratic.
 with f as materialized (
-    select s.*, j.task, j.lane, j.cadence, j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt,
-        j.executions as job_executions, j.held, j.rerun_at, j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot,
-        coalesce({epoch} + s.started_us * {us}, j.started_at, j.claimed_at) as started_at,
-        {epoch} + s.finished_us * {us} as ended_at,
+    select r.id, r.token, r.result, s.state, s.status, s.reason, s.wait_reason, s.slot_us, s.attempt, s.executions, s.crashes,
+        s.consecutive_failures, s.completed_runs, s.error, s.error_type, s.stack_trace, s.log_excerpt, s.cpu_time_ms,
+        s.memory_peak_mb, s.items_crawled, s.items_indexed, s.metadata, s.fingerprint, s.done_reason, j.task, j.lane, j.cadence,
+        j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt, j.executions as job_executions,
+        j.held, j.rerun_at, j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot,
+        coalesce({epoch} + r.started_us * {us}, j.started_at, j.claimed_at) as started_at,
+        {epoch} + r.finished_us * {us} as ended_at,
         coalesce(j.rerun_at, {epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, j.run_at) as next_at,
         case
             when s.state in ('failed', 'cancelled') then s.state
@@ -169,13 +176,14 @@ with f as materialized (
             else s.state
         end as wanted
     from json_to_recordset(:batch::json) as s (
-        id bigint, token bigint, state text, wait_reason text, run_us bigint, delay_us bigint, slot_us bigint, attempt integer,
+        rows json, state text, wait_reason text, run_us bigint, delay_us bigint, slot_us bigint, attempt integer,
         executions integer, crashes integer, consecutive_failures integer, completed_runs integer, status text, reason text,
         error text, error_type text, stack_trace text, log_excerpt text, cpu_time_ms bigint, memory_peak_mb integer,
-        items_crawled bigint, items_indexed bigint, metadata json, result json, started_us bigint, finished_us bigint,
-        fingerprint text, done_reason text
-    ) join windlass_jobs j on j.id = s.id
-    where j.token = s.token and j.state = 'running' and (not :only_expired::boolean or j.lease_expires_at <= {now})
+        items_crawled bigint, items_indexed bigint, metadata json, fingerprint text, done_reason text
+    )
+    cross join lateral json_to_recordset(s.rows) as r (id bigint, token bigint, started_us bigint, finished_us bigint, result json)
+    join windlass_jobs j on j.id = r.id
+    where j.token = r.token and j.state = 'running' and (not :only_expired::boolean or j.lease_expires_at <= {now})
     order by j.id for update of j
 ), g as materialized (
     -- A job whose key was free to others while it ran may find it taken; the first of its batch to come back gets it.

@@ -25,14 +25,28 @@ json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload
     'correlation_id', j.correlation_id, 'parent_id', j.parent_id, 'created_by', b.created_by,
     'created_at', strftime('%Y-%m-%dT%H:%M:%S', j.created_at / 1000000, 'unixepoch') || printf('.%06dZ', j.created_at % 1000000))
 
+-- name: groups
+with f as materialized (
+    select value -> 'rows' as rows, value ->> 'state' as state, value ->> 'status' as status, value ->> 'reason' as reason,
+        value ->> 'wait_reason' as wait_reason,
+        coalesce(value ->> 'run_us', {now} + (value ->> 'delay_us')) as run_at, value ->> 'slot_us' as slot_at,
+        value ->> 'attempt' as attempt, value ->> 'executions' as executions, value ->> 'crashes' as crashes,
+        value ->> 'consecutive_failures' as consecutive_failures, value ->> 'completed_runs' as completed_runs,
+        value ->> 'error' as error, value ->> 'error_type' as error_type, value ->> 'stack_trace' as stack_trace,
+        value ->> 'log_excerpt' as log_excerpt, value ->> 'cpu_time_ms' as cpu_time_ms,
+        value ->> 'memory_peak_mb' as memory_peak_mb, value ->> 'items_crawled' as items_crawled,
+        value ->> 'items_indexed' as items_indexed, value -> 'metadata' as metadata, value ->> 'fingerprint' as fingerprint,
+        value ->> 'done_reason' as done_reason
+    from json_each(:batch)
+)
+
 -- name: guarded
--- One finish row that still holds its lease, as the document and the row together say it.
-json_each(:batch) as f cross join windlass_jobs as j
-    on j.id = f.value ->> 'id' and j.token = f.value ->> 'token' and j.state = 'running'
+f cross join json_each(f.rows) as r cross join windlass_jobs as j
+    on j.id = r.value ->> 'id' and j.token = r.value ->> 'token' and j.state = 'running'
     and (not :only_expired or j.lease_expires_at <= {now})
 
 -- name: started
-coalesce(f.value ->> 'started_us', j.started_at, j.claimed_at)
+coalesce(r.value ->> 'started_us', j.started_at, j.claimed_at)
 
 -- name: retriable
 select c.id from (

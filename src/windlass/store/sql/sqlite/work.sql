@@ -2,20 +2,11 @@
 select {now}
 
 -- name: insert_jobs
--- Ids are counted on from the sequence, so that the body can carry the same one; nobody else writes in this transaction.
--- A row whose unique key is taken is left out of the answer.
-insert into windlass_jobs (
-    id, task, lane, state, wait_reason, priority, base_priority, run_at, slot_at, max_attempts, retry, cadence, spawn,
-    timeout_us, name, unique_key, unique_scope, unique_slot, child_key, subject, correlation_id, parent_id, target_count,
-    created_at, updated_at
-)
-select :last_id + 1 + ord, task, lane,
-    case when spawn or run_at > {now} then 'scheduled' else 'pending' end,
-    case when cadence is not null then 'recurrence' when run_at > {now} then 'delay' else 'new' end,
-    priority, priority, run_at, case when cadence is not null then run_at end, max_attempts, retry, cadence, spawn, timeout_us,
-    name, unique_key, unique_scope, unique_key, child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
-from (
-    select value ->> 'ord' as ord, value ->> 'task' as task, value ->> 'lane' as lane,
+-- A batch is groups of jobs that share their options and differ in their payload: taking one value out of JSON costs as much
+-- as storing it. Ids are counted on from the sequence, so that the body can carry the same one; nobody else writes in this
+-- transaction. A row whose unique key is taken is left out of the answer.
+with g as materialized (
+    select value ->> 'ord' as ord, value -> 'rows' as rows, value ->> 'task' as task, value ->> 'lane' as lane,
         coalesce(value ->> 'priority', 0) as priority,
         coalesce(value ->> 'run_us', {now} + (value ->> 'delay_us'), {now}) as run_at,
         value ->> 'max_attempts' as max_attempts, coalesce(value ->> 'retry', 'task') as retry, value ->> 'cadence' as cadence,
@@ -24,14 +15,31 @@ from (
         value ->> 'subject' as subject, value ->> 'correlation_id' as correlation_id, value ->> 'parent_id' as parent_id,
         value ->> 'target_count' as target_count
     from json_each(:jobs)
-) where true
+)
+insert into windlass_jobs (
+    id, task, lane, state, wait_reason, priority, base_priority, run_at, slot_at, max_attempts, retry, cadence, spawn,
+    timeout_us, name, unique_key, unique_scope, unique_slot, child_key, subject, correlation_id, parent_id, target_count,
+    created_at, updated_at
+)
+select :last_id + 1 + g.ord + p.key, task, lane,
+    case when spawn or run_at > {now} then 'scheduled' else 'pending' end,
+    case when cadence is not null then 'recurrence' when run_at > {now} then 'delay' else 'new' end,
+    priority, priority, run_at, case when cadence is not null then run_at end, max_attempts, retry, cadence, spawn, timeout_us,
+    name, unique_key, unique_scope, unique_key, child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
+from g cross join json_each(g.rows) as p
+where true
 on conflict do nothing;
+with g as materialized (
+    select value ->> 'ord' as ord, value -> 'rows' as rows, value -> 'metadata' as metadata,
+        value ->> 'description' as description, value -> 'item_key' as item_key, value ->> 'collection' as collection,
+        value ->> 'created_by' as created_by, value ->> 'declared_by' as declared_by
+    from json_each(:jobs)
+)
 insert into windlass_bodies (job_id, payload, metadata, description, item_key, collection, created_by, declared_by, declared_at)
-select :last_id + 1 + (value ->> 'ord'), value -> 'payload', value -> 'metadata', value ->> 'description', value -> 'item_key',
-    value ->> 'collection', value ->> 'created_by', value ->> 'declared_by',
-    case when value ->> 'declared_by' is not null then {now} end
-from json_each(:jobs)
-where exists (select 1 from windlass_jobs where id = :last_id + 1 + (value ->> 'ord'));
+select :last_id + 1 + g.ord + p.key, p.value, metadata, description, item_key, collection, created_by, declared_by,
+    case when declared_by is not null then {now} end
+from g cross join json_each(g.rows) as p
+where exists (select 1 from windlass_jobs where id = :last_id + 1 + g.ord + p.key);
 select id - :last_id - 1, id from windlass_jobs where id > :last_id order by id
 
 -- name: find_holders
@@ -138,33 +146,37 @@ returning id
 
 -- name: finish
 -- Four statements of one transaction over one document; the update comes last, because it takes away what the others are
--- guarded by. Constant conditions (:any_…) are tested before the scan.
+-- guarded by. Constant conditions (:any_…) are tested before the scan. A batch is groups of endings that are alike but for
+-- their job, times and result: taking one value out of JSON costs as much as storing it.
+{groups}
 insert into windlass_executions (
     job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, error, error_type,
     stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result
 )
 select j.id, j.executions, j.attempt, j.token, j.slot_at, j.worker, {started},
-    max(coalesce(f.value ->> 'finished_us', {now}), {started}), max(0, ({started} - j.run_at) / 1000),
-    f.value ->> 'status', f.value ->> 'reason', f.value ->> 'error', f.value ->> 'error_type', f.value ->> 'stack_trace',
-    f.value ->> 'log_excerpt', f.value ->> 'cpu_time_ms', f.value ->> 'memory_peak_mb', f.value ->> 'items_crawled',
-    f.value ->> 'items_indexed', f.value -> 'metadata', f.value -> 'result'
-from {guarded} where f.value ->> 'status' is not null;
+    max(coalesce(r.value ->> 'finished_us', {now}), {started}), max(0, ({started} - j.run_at) / 1000),
+    f.status, f.reason, f.error, f.error_type, f.stack_trace, f.log_excerpt, f.cpu_time_ms, f.memory_peak_mb, f.items_crawled,
+    f.items_indexed, f.metadata, r.value -> 'result'
+from {guarded} where f.status is not null;
+{groups}
 insert into windlass_dead_letters (job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at)
-select j.id, j.task, j.lane, {original_job}, coalesce(f.value ->> 'error', 'no message'),
-    json_object('type', f.value ->> 'error_type', 'reason', f.value ->> 'reason', 'stack_trace', f.value ->> 'stack_trace',
+select j.id, j.task, j.lane, {original_job}, coalesce(f.error, 'no message'),
+    json_object('type', f.error_type, 'reason', f.reason, 'stack_trace', f.stack_trace,
         'attempt', j.attempt, 'execution', j.executions, 'worker', j.worker),
-    f.value ->> 'fingerprint', {now}, {now}
+    f.fingerprint, {now}, {now}
 from {guarded} join windlass_bodies b on b.job_id = j.id
-where :any_death and f.value ->> 'fingerprint' is not null
-  and not (j.unique_scope is 'pending' and j.unique_slot is null and f.value ->> 'state' = 'scheduled' and exists (
+where :any_death and f.fingerprint is not null
+  and not (j.unique_scope is 'pending' and j.unique_slot is null and f.state = 'scheduled' and exists (
       select 1 from windlass_jobs o where o.task = j.task and o.unique_slot = j.unique_key))
 on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
     original_job = excluded.original_job, error = excluded.error, details = excluded.details,
     fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1;
+{groups}
 update windlass_dead_letters set closed_at = {now}, closed_reason = 'succeeded'
 where :any_recurring and closed_at is null and job_id in (
-    select j.id from {guarded} where f.value ->> 'status' = 'completed' and j.cadence is not null
+    select j.id from {guarded} where f.status = 'completed' and j.cadence is not null
 );
+{groups}
 update windlass_jobs as j set
     state = case g.final when 'superseded' then 'cancelled' else g.final end,
     wait_reason = case when g.final in ('scheduled', 'paused') then
@@ -206,17 +218,14 @@ from (
     end as final
     from (
         select j.id, j.task, j.unique_key, j.unique_scope is 'pending' and j.unique_slot is null as gives_key,
-            f.value ->> 'state' as state, f.value ->> 'status' as status, f.value ->> 'wait_reason' as wait_reason,
-            coalesce(f.value ->> 'run_us', {now} + (f.value ->> 'delay_us')) as run_at, f.value ->> 'slot_us' as slot_at,
-            f.value ->> 'attempt' as attempt, f.value ->> 'executions' as executions, f.value ->> 'crashes' as crashes,
-            f.value ->> 'consecutive_failures' as consecutive_failures, f.value ->> 'completed_runs' as completed_runs,
-            {started} as started_at, coalesce(f.value ->> 'finished_us', {now}) as ended_at, f.value ->> 'error' as error,
-            f.value ->> 'done_reason' as done_reason,
+            f.state, f.status, f.wait_reason, f.run_at, f.slot_at, f.attempt, f.executions, f.crashes, f.consecutive_failures,
+            f.completed_runs, f.error, f.done_reason, {started} as started_at,
+            coalesce(r.value ->> 'finished_us', {now}) as ended_at,
             case
-                when f.value ->> 'state' in ('failed', 'cancelled') then f.value ->> 'state'
-                when j.held and (f.value ->> 'state' = 'scheduled' or j.rerun_at is not null) then 'paused'
+                when f.state in ('failed', 'cancelled') then f.state
+                when j.held and (f.state = 'scheduled' or j.rerun_at is not null) then 'paused'
                 when j.rerun_at is not null then 'scheduled'
-                else f.value ->> 'state'
+                else f.state
             end as wanted
         from {guarded}
     ) as w

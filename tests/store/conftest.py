@@ -1,0 +1,48 @@
+"""The contract of a store: every test here runs on SQLite in memory, on a SQLite file and on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.support.stores import BACKENDS, fresh_url, memory_store
+from windlass.store import SqlStore, open_store
+from windlass.store.doctor import check
+from windlass.testing import FakeClock
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def rng() -> Random:
+    return Random(20260115)
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def store(
+    backend: str, request: pytest.FixtureRequest, tmp_path: Path, rng: Random, clock: FakeClock
+) -> AsyncIterator[SqlStore]:
+    """Give an empty store, and hold it to every rule when the test is done."""
+    with ExitStack() as stack:
+        if backend == "sqlite-memory":
+            opened = memory_store(rng)
+        else:
+            server = request.getfixturevalue("postgres_server") if backend == "postgres" else None
+            opened = open_store(stack.enter_context(fresh_url(backend, tmp_path, server)), rng=rng)
+        try:
+            yield opened
+            assert await check(opened, now=clock.now()) == []
+        finally:
+            await opened.aclose()
