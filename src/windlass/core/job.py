@@ -88,6 +88,9 @@ class OnConflict(StrEnum):
     REJECT = "reject"
 
 
+DEFAULT_RETRY = RetrySpec()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """A job to enqueue; `payload` is JSON text made by `payload.encode_object`."""
@@ -99,7 +102,7 @@ class NewJob:
     run_at: datetime | None = None
     delay: timedelta | None = None
     max_attempts: int | None = None
-    retry: RetrySpec = RetrySpec()
+    retry: RetrySpec = DEFAULT_RETRY
     recurrence: Recurrence | None = None
     spawn: bool = False
     timeout: timedelta | None = None
@@ -278,6 +281,23 @@ class Enqueued(NamedTuple):
 
     id: int
     is_duplicate: bool = False
+
+
+class Promoted(NamedTuple):
+    """How many jobs became due, and when the next one does."""
+
+    jobs: int
+    next_at: datetime | None
+
+
+class Count(NamedTuple):
+    """How many jobs of a task and lane are in a state for a reason."""
+
+    task: str
+    lane: str
+    state: JobState
+    wait_reason: WaitReason | None
+    jobs: int
 
 
 @dataclass(frozen=True, slots=True)

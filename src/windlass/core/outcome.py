@@ -159,7 +159,7 @@ def ascii_only(text: str) -> str:
     return text.encode("ascii", "replace").replace(b"\0", b"?").decode()[:ERROR_LIMIT]
 
 
-def decide(
+def decide(  # noqa: C901, PLR0911 - one case for each outcome, and each case is one call
     job: Claimed,
     outcome: Outcome,
     run: Run = NO_RUN,
@@ -187,9 +187,7 @@ def decide(
         case LeaseExpired(has_started, is_stopping=True):
             return _stopped(job, run, now, has_started=has_started)
         case LeaseExpired(has_started=True):
-            failure = Failure(
-                f"worker {job.worker} stopped renewing its lease", "LeaseExpired", reason=RunReason.LEASE_EXPIRED
-            )
+            failure = Failure(f"worker {job.worker} stopped renewing its lease", "LeaseExpired", reason=RunReason.LEASE_EXPIRED)
             return _failed(job, failure, run, _Failing(now, rng, profiles))
         case LeaseExpired():
             return _unstarted(job, WaitReason.LOST)._replace(crashes=job.crashes + 1)
@@ -205,7 +203,7 @@ class _Failing(NamedTuple):
     is_final: bool = False
 
 
-def _ended(job: Claimed, state: JobState, run: Run, status: RunStatus, reason: RunReason | None = None) -> Finish:
+def _ended(job: Claimed, state: JobState, run: Run, *, status: RunStatus, reason: RunReason) -> Finish:
     """Start from the counters of a run that started and is charged."""
     return Finish(
         job.id,
@@ -255,7 +253,7 @@ def _recurring(job: Claimed, finish: Finish, now: datetime, chosen: datetime | N
 def _failed(job: Claimed, failure: Failure, run: Run, case: _Failing) -> Finish:
     failure = _bounded(failure)
     is_lost = failure.reason is RunReason.LEASE_EXPIRED
-    failed = _ended(job, JobState.FAILED, run, RunStatus.FAILED, failure.reason)._replace(
+    failed = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=failure.reason)._replace(
         failure=failure,
         crashes=job.crashes + 1 if is_lost else 0,
         consecutive_failures=job.consecutive_failures + 1,
@@ -289,14 +287,12 @@ def _backed_off(failed: Finish, policy: RetryPolicy, case: _Failing) -> Finish:
     """Never die: a job whose handler picks the next time counts its failures and waits longer each time."""
     delay = policy.delay(failed.consecutive_failures, case.rng) if case.after is None else case.after
     next_at = case.now + delay
-    return failed._replace(
-        state=JobState.SCHEDULED, wait_reason=WaitReason.RETRY, attempt=0, run_at=next_at, slot_at=next_at
-    )
+    return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.RETRY, attempt=0, run_at=next_at, slot_at=next_at)
 
 
 def _waiting(job: Claimed, why: WaitReason, run: Run, reason: RunReason) -> Finish:
     """Give the attempt back, keep the execution: it ran, and it was nobody's failure."""
-    ended = _ended(job, JobState.SCHEDULED, run, RunStatus.CANCELLED, reason)
+    ended = _ended(job, JobState.SCHEDULED, run, status=RunStatus.CANCELLED, reason=reason)
     return ended._replace(wait_reason=why, attempt=job.attempt - 1)
 
 
@@ -316,13 +312,13 @@ def _unstarted(job: Claimed, why: WaitReason) -> Finish:
 
 
 def _cancelled(job: Claimed, reason: str, run: Run) -> Finish:
-    ended = _ended(job, JobState.CANCELLED, run, RunStatus.CANCELLED, RunReason.CANCELLED)
+    ended = _ended(job, JobState.CANCELLED, run, status=RunStatus.CANCELLED, reason=RunReason.CANCELLED)
     return ended._replace(done_reason=sanitise_text(reason, ERROR_LIMIT) or "cancelled")
 
 
 def _stopped(job: Claimed, run: Run, now: datetime, *, has_started: bool) -> Finish:
     if has_started:
-        ended = _ended(job, JobState.CANCELLED, run, RunStatus.CANCELLED, RunReason.STOPPED)
+        ended = _ended(job, JobState.CANCELLED, run, status=RunStatus.CANCELLED, reason=RunReason.STOPPED)
     else:
         ended = _unstarted(job, WaitReason.RECURRENCE)._replace(state=JobState.CANCELLED, wait_reason=None)
     ended = ended._replace(done_reason="stopped")

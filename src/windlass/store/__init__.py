@@ -21,10 +21,10 @@ def open_store(url: str, *, rng: Random) -> SqlStore:
     """
     scheme, rest, prepare = _parsed(url)
     if scheme == "sqlite":
-        from windlass.store.sqlite import Sqlite
+        from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
         return SqlStore(Sqlite(rest, rng), rng=rng)
-    from windlass.store.postgres import Postgres
+    from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
     return SqlStore(Postgres(rest, prepare=prepare), rng=rng, most_arms=MAX_ARMS if prepare else _UNPREPARED_ARMS)
 
@@ -33,10 +33,10 @@ def open_sync_store(url: str, *, rng: Random) -> SyncStore:
     """Open the same for code without an event loop."""
     scheme, rest, prepare = _parsed(url)
     if scheme == "sqlite":
-        from windlass.store.sqlite import Sqlite
+        from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
         return SyncStore(Sqlite(rest, rng))
-    from windlass.store.postgres import SyncPostgres
+    from windlass.store.postgres import SyncPostgres  # noqa: PLC0415 - an optional dependency
 
     return SyncStore(SyncPostgres(rest, prepare=prepare))
 
@@ -57,7 +57,9 @@ def _parsed(url: str) -> tuple[str, str, bool]:
 
 def _sqlite_path(url: str, host: str, path: str) -> str:
     if host:
-        raise ConfigError(f"database URL {url!r}: a SQLite URL has three slashes before a relative path, four before an absolute one")
+        raise ConfigError(
+            f"database URL {url!r}: a SQLite URL has three slashes before a relative path, four before an absolute one"
+        )
     name = unquote(path.removeprefix("/"))
     return name or ":memory:"
 

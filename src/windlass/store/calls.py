@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from windlass.core.job import (
     Claimed,
+    Count,
     DeadLetter,
     Edit,
     Enqueued,
@@ -21,6 +22,7 @@ from windlass.core.job import (
     Lease,
     NewJob,
     OnConflict,
+    Promoted,
     Slice,
     Slices,
     check_range,
@@ -31,7 +33,7 @@ from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, SlotTaken, StoreConflict
 from windlass.store import documents, rows
 from windlass.store.documents import Entry
-from windlass.store.rows import Count, Promoted, Row
+from windlass.store.rows import Row
 
 T = TypeVar("T")
 Steps = Generator["Step", Sequence[Row], T]
@@ -181,9 +183,7 @@ def _padded(arms: int) -> int:
     return 1 << max(arms - 1, 0).bit_length()
 
 
-def renew(
-    leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
-) -> Call[list[Held]]:
+def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None) -> Call[list[Held]]:
     """Extend (id, token, started_at) leases; what does not come back is lost."""
     batch = documents.array(_lease_document(*lease) for lease in leases)
     return _single("renew", {"leases": batch, "lease": length, "now": now}, rows.held, is_urgent=True)
@@ -208,9 +208,7 @@ def progress(
     return _single("progress", params, bool)
 
 
-def finish(
-    endings: Sequence[Finish], *, only_expired: bool = False, now: datetime | None = None
-) -> Call[dict[int, JobState]]:
+def finish(endings: Sequence[Finish], *, only_expired: bool = False, now: datetime | None = None) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones."""
     params = {
         "batch": documents.grouped(map(documents.finish, endings))[0],
@@ -222,9 +220,7 @@ def finish(
     return _single("finish", params, rows.finished, is_urgent=True)
 
 
-def stop(
-    runs: Sequence[tuple[int, int, Run]], *, only_expired: bool = False, now: datetime | None = None
-) -> Call[list[int]]:
+def stop(runs: Sequence[tuple[int, int, Run]], *, only_expired: bool = False, now: datetime | None = None) -> Call[list[int]]:
     """Say of cancelled (id, token, run) that they have stopped."""
     batch = documents.array(documents.stopped(*run) for run in runs)
     return _single("stop", {"batch": batch, "only_expired": only_expired, "now": now}, rows.ids, is_urgent=True)
@@ -313,7 +309,7 @@ def _child(template: Job) -> NewJob:
 
 
 def _move(move: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Call[Moved]:
-    """An operator move, answered with the rows its own statement left."""
+    """Make an operator move, answered with the rows its own statement left."""
     listed = documents.numbers(ids)
 
     def steps() -> Steps[Moved]:

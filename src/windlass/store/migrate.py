@@ -112,7 +112,9 @@ def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
     texts = {one.version: one for one in known}
     for version, checksum in applied.items():
         if version not in texts:
-            raise SchemaError(f"the database has migration {version}, which this version of Windlass does not know: upgrade Windlass")
+            raise SchemaError(
+                f"the database has migration {version}, which this version of Windlass does not know: upgrade Windlass"
+            )
         if texts[version].checksum != checksum:
             raise SchemaError(f"migration {version} was applied from another text; a released migration is never edited")
 
@@ -120,7 +122,11 @@ def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
 def _apply(connection: Any, dialect: str, one: Migration) -> None:
     for statement in statements(one.sql) if dialect == "sqlite" else [one.sql]:
         connection.execute(statement)
-    clock = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')" if dialect == "sqlite" else "to_char(now() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+    clock = (
+        "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
+        if dialect == "sqlite"
+        else "to_char(now() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+    )
     # Both values come from our own files: a number and a word and a digest.
     connection.execute(
         f"insert into windlass_schema (version, name, checksum, applied_at) "  # noqa: S608

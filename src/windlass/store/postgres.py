@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -13,10 +13,9 @@ from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError,
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from windlass.store.calls import Call, Step
-    from windlass.store.rows import Row
 
 T = TypeVar("T")
 
@@ -30,13 +29,13 @@ class _Texts:
 
     def __init__(self, texts: Queries) -> None:
         self._texts = texts
-        self._ready: dict[tuple[str, int], LiteralString] = {}
+        self._ready: dict[tuple[str, int], str] = {}
 
-    def of(self, step: Step) -> LiteralString:
+    def of(self, step: Step) -> str:
         found = self._ready.get((step.query, step.arms))
         if found is None:
             [statement] = self._texts.statements(step.query, step.arms)
-            found = cast("LiteralString", PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%")))
+            found = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
             self._ready[step.query, step.arms] = found
         return found
 
@@ -54,7 +53,9 @@ class Postgres:
         self.dsn = dsn
         self.prepare = prepare
         self.queries = queries("postgres")
-        self._pool = AsyncConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
+        self._pool = AsyncConnectionPool(
+            dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare)
+        )
         self._is_open = False
 
     async def open(self) -> None:
@@ -80,7 +81,7 @@ class Postgres:
                 raise translated(error) from error
         raise AssertionError
 
-    async def run_on(self, connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
+    async def run_within(self, connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
         _check_database(connection.info, self.dsn)
         try:
@@ -162,27 +163,26 @@ def _options(*, prepare: bool) -> dict[str, Any]:
 
 async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
     steps = call.steps()
-    answer: Sequence[Row] | None = None
     try:
+        step = next(steps)
         while True:
-            step = steps.send(answer)  # type: ignore[arg-type] - the first send takes None
             cursor = connection.cursor(binary=True)
             await cursor.execute(_texts.of(step), step.params)
-            answer = await cursor.fetchall()
+            step = steps.send(await cursor.fetchall())
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        value: T = done.value
+        return value
 
 
 def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
     steps = call.steps()
-    answer: Sequence[Row] | None = None
     try:
+        step = next(steps)
         while True:
-            step = steps.send(answer)  # type: ignore[arg-type] - the first send takes None
-            cursor = connection.cursor(binary=True)
-            answer = cursor.execute(_texts.of(step), step.params).fetchall()
+            step = steps.send(connection.cursor(binary=True).execute(_texts.of(step), step.params).fetchall())
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        value: T = done.value
+        return value
 
 
 def _check_database(info: psycopg.ConnectionInfo, dsn: str) -> None:

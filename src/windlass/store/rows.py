@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.job import (
     Claimed,
+    Count,
     DeadLetter,
     Execution,
     Held,
     Job,
     JobState,
     Lapsed,
+    Promoted,
     RunReason,
     RunStatus,
     Slice,
@@ -51,23 +53,6 @@ SHAPES: dict[str, Shape] = {
     "list_executions": Shape((4, 6, 7, 21)),
     "list_dead_letters": Shape((9, 10, 11, 14)),
 }
-
-
-class Promoted(NamedTuple):
-    """How many jobs became due, and when the next one does."""
-
-    jobs: int
-    next_at: datetime | None
-
-
-class Count(NamedTuple):
-    """How many jobs of a task and lane are in a state for a reason."""
-
-    task: str
-    lane: str
-    state: JobState
-    wait_reason: WaitReason | None
-    jobs: int
 
 
 def claimed(rows: Sequence[Row]) -> list[Claimed]:
@@ -126,7 +111,14 @@ def _job(row: Row) -> Job:
 
 def executions(rows: Sequence[Row]) -> list[Execution]:
     """Read ended runs."""
-    return [Execution(*row[:9], RunStatus(row[9]), row[10] and RunReason(row[10]), *row[11:]) for row in rows]
+    return [_execution(row) for row in rows]
+
+
+def _execution(row: Row) -> Execution:
+    values = list(row)
+    values[9] = RunStatus(values[9])
+    values[10] = values[10] and RunReason(values[10])
+    return Execution(*values)
 
 
 def dead_letters(rows: Sequence[Row]) -> list[DeadLetter]:

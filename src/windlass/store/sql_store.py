@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from windlass.core.job import (
     Claimed,
+    Count,
     DeadLetter,
     Edit,
     Enqueued,
@@ -20,6 +21,7 @@ from windlass.core.job import (
     Lapsed,
     Lease,
     NewJob,
+    Promoted,
     Slices,
 )
 from windlass.core.outcome import Finish, Run
@@ -28,7 +30,6 @@ from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound, LeaseLost, StoreConflict, StoreRefused
 from windlass.store import calls, documents
 from windlass.store.calls import Call
-from windlass.store.rows import Count, Promoted
 
 T = TypeVar("T")
 log = logging.getLogger("windlass.store")
@@ -41,6 +42,10 @@ class Database(Protocol):
 
     async def run(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
+        ...
+
+    async def run_within(self, connection: Any, call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction."""
         ...
 
     async def aclose(self) -> None:
@@ -82,9 +87,7 @@ class SqlStore:
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
-        run_on: Callable[[Any, Call[list[Enqueued]]], Any] = self._db.run_on  # type: ignore[attr-defined]
-        answer = run_on(connection, calls.enqueue(jobs, now))
-        return answer if isinstance(answer, list) else await answer  # type: ignore[no-any-return]
+        return await self._db.run_within(connection, calls.enqueue(jobs, now)) if jobs else []
 
     async def slices(self) -> Slices:
         """Find which lanes and tasks have pending work that no gate holds back."""
@@ -105,7 +108,8 @@ class SqlStore:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
         held: list[Held] = []
         for start in range(0, len(leases), documents.MAX_ROWS):
-            held += await self._db.run(calls.renew(leases[start : start + documents.MAX_ROWS], length, now))
+            part = await self._db.run(calls.renew(leases[start : start + documents.MAX_ROWS], length, now))
+            held += part
         return held
 
     async def progress(
@@ -243,5 +247,3 @@ class SqlStore:
             except StoreConflict:
                 continue
         return await self._db.run(make())
-
-

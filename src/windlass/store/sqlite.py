@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store.documents import EPOCH, microseconds
-from windlass.store.queries import queries
+from windlass.store.queries import Queries, queries
 from windlass.store.rows import SHAPES
 
 try:
@@ -90,6 +90,10 @@ class Sqlite:
         finally:
             connection.execute("release windlass")
         return result
+
+    async def run_within(self, connection: Any, call: Call[T]) -> T:
+        """Do the same from asyncio; the connection is the caller's and blocks as it always does."""
+        return self.run_on(connection, call)
 
     def _check_connection(self, connection: Any) -> None:
         if not isinstance(connection, driver.Connection):
@@ -167,7 +171,7 @@ class _Thread:
         with self._wake:
             while not (self._urgent or self._normal or self._closing):
                 self._wake.wait()
-            group = []
+            group: list[tuple[Callable[[Any], Any], Future[Any]]] = []
             for line in (self._urgent, self._normal):
                 while line and len(group) < _MOST_MERGED:
                     work, future = line.popleft()
@@ -193,11 +197,11 @@ class _Thread:
             with suppress(driver.Error):
                 connection.execute("rollback")
             answers = [(future, None, error) for _, future in group]
-        for future, result, error in answers:
-            if error is None:
+        for future, result, problem in answers:
+            if problem is None:
                 future.set_result(result)
             else:
-                future.set_exception(_translated(error) if isinstance(error, driver.Error) else error)
+                future.set_exception(_translated(problem) if isinstance(problem, driver.Error) else problem)
 
     def _again(self, action: Callable[[], Any]) -> Any:
         """Repeat what finds the file locked. SQLite's own waiting starved single processes for seconds."""
@@ -265,22 +269,24 @@ def _warn_once(path: str, mode: str) -> None:
         log.warning("SQLite %s has the WAL-reset bug: %s keeps a rollback journal; %s", driver.sqlite_version, path, remedy)
 
 
-def _drive(connection: Any, texts: Any, call: Call[T]) -> T:
+def _drive(connection: Any, texts: Queries, call: Call[T]) -> T:
     """Run the steps of a call on a connection that is inside a transaction."""
     steps = call.steps()
-    answer: Sequence[Row] | None = None
     try:
+        step = next(steps)
         while True:
-            answer = _run_step(connection, texts, steps.send(answer))  # type: ignore[arg-type] - the first send takes None
+            step = steps.send(_run_step(connection, texts, step))
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        value: T = done.value
+        return value
 
 
-def _run_step(connection: Any, texts: Any, step: Step) -> Sequence[Row]:
+def _run_step(connection: Any, texts: Queries, step: Step) -> Sequence[Row]:
     statements = texts.statements(step.query, step.arms)
     params = {name: _plain(value) for name, value in step.params.items()}
     if params.get("now") is None:
-        params["now"] = time.time_ns() // 1000
+        # Inside the transaction, on the machine that holds the file: this is the database's clock.
+        params["now"] = time.time_ns() // 1000  # noqa: TID251
     if step.query == "insert_jobs":
         params["last_id"] = _last_id(connection)
     rows: list[Row] = []
@@ -327,6 +333,3 @@ def _translated(error: BaseException) -> StoreError:
         translated = StoreRefused(text)
     translated.__cause__ = error
     return translated
-
-
-

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from windlass.core.job import Edit, Enqueued, Execution, Job, NewJob
+from windlass.core.job import Count, Edit, Enqueued, Execution, Job, NewJob
 from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound
 from windlass.store import calls
 from windlass.store.calls import Call
-from windlass.store.rows import Count
 
 T = TypeVar("T")
 

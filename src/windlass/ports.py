@@ -1,0 +1,161 @@
+"""What everything above the store speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from windlass.core.job import (
+    Claimed,
+    Count,
+    DeadLetter,
+    Edit,
+    Enqueued,
+    Execution,
+    Held,
+    Job,
+    JobState,
+    Lapsed,
+    Lease,
+    NewJob,
+    Promoted,
+    Slices,
+)
+from windlass.core.outcome import Finish, Run
+from windlass.core.transitions import Moved
+
+
+class Store(Protocol):
+    """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        ...
+
+    async def clock(self, now: datetime | None = None) -> datetime:
+        """Ask the database what time it is."""
+        ...
+
+    async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+        """Insert jobs, all or none; returns after the commit, one answer for each in order."""
+        ...
+
+    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+        """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
+        ...
+
+    async def slices(self) -> Slices:
+        """Find which lanes and tasks have pending work that no gate holds back."""
+        ...
+
+    async def claim(
+        self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
+    ) -> list[Claimed]:
+        """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
+        ...
+
+    async def renew(
+        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
+    ) -> list[Held]:
+        """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
+        ...
+
+    async def progress(
+        self,
+        job_id: int,
+        token: int,
+        *,
+        count: int | None = None,
+        cursor: str | None = None,
+        message: str | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        """Note how far a run has come; raises LeaseLost when it is no longer ours."""
+        ...
+
+    async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
+        """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
+        ...
+
+    async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
+        """Say of cancelled (id, token, run) that they have stopped."""
+        ...
+
+    async def lapsed(self, limit: int = 500, now: datetime | None = None) -> list[Lapsed]:
+        """Read leases past their end."""
+        ...
+
+    async def reclaim(self, limit: int = 500, now: datetime | None = None) -> list[int]:
+        """Take back what nobody renewed; who may call it, and when, is the reclaimer's rule."""
+        ...
+
+    async def promote(self, limit: int = 500, now: datetime | None = None) -> Promoted:
+        """Make due jobs claimable and say when the next one is due."""
+        ...
+
+    async def spawn(self, limit: int = 500, now: datetime | None = None) -> list[Enqueued]:
+        """Let due templates enqueue their jobs."""
+        ...
+
+    async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
+        """Cancel jobs at once; a late success of a running one is refused."""
+        ...
+
+    async def stop_run(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Ask running recurring jobs to end this run."""
+        ...
+
+    async def pause(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Hold waiting jobs until they are resumed."""
+        ...
+
+    async def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Let paused jobs go on; recurring ones count anew from now."""
+        ...
+
+    async def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Stop jobs from running by themselves; a running one finishes its run first."""
+        ...
+
+    async def enable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Undo `disable`, keeping the next time."""
+        ...
+
+    async def run_now(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Run waiting jobs now, running ones once more after their run."""
+        ...
+
+    async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
+        ...
+
+    async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
+        """Change a job; only a new cadence moves its next run."""
+        ...
+
+    async def get(self, job_id: int) -> Job:
+        """Read one job; raises JobNotFound."""
+        ...
+
+    async def list_jobs(
+        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = 500
+    ) -> list[Job]:
+        """Read jobs in number order, page by page."""
+        ...
+
+    async def list_executions(self, job_id: int, *, before: int = 2**31 - 1, limit: int = 500) -> list[Execution]:
+        """Read a job's ended runs, newest first."""
+        ...
+
+    async def list_dead_letters(self, job_id: int) -> list[DeadLetter]:
+        """Read a job's dead letters, oldest first."""
+        ...
+
+    async def count_jobs(self) -> list[Count]:
+        """Count jobs by task, lane, state and reason, exactly and without reading them."""
+        ...
+
+    async def fold_counts(self, limit: int = 10_000) -> int:
+        """Fold count deltas; returns how many were folded."""
+        ...

@@ -1,0 +1,1 @@
+"""Chores that any number of processes may do at once."""
