@@ -87,8 +87,7 @@ def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[En
 
 def _enqueue(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Enqueued]]:
     found: dict[int, Enqueued] = {}
-    # Two bulk enqueues that meet the same keys in different order would wait for each other.
-    waiting = sorted(range(len(jobs)), key=lambda place: (jobs[place].task, jobs[place].unique_key or "", jobs[place].name or ""))
+    waiting: Sequence[int] = range(len(jobs))
     for _ in range(_LOOKS):
         found.update((yield from _insert(waiting, entries, now)))
         waiting = [place for place in waiting if place not in found]
@@ -105,10 +104,10 @@ def _insert(places: Sequence[int], entries: Sequence[Entry], now: datetime | Non
     inserted: dict[int, Enqueued] = {}
     ordered = [entries[place] for place in places]
     for cut in documents.batches(ordered, ENQUEUE_ROWS):
-        batch, order = documents.grouped(ordered[cut])
         part = places[cut]
+        batch = documents.in_order(ordered[cut])
         for place, job_id in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
-            inserted[part[order[place]]] = Enqueued(job_id)
+            inserted[part[place]] = Enqueued(job_id)
     return inserted
 
 
@@ -211,7 +210,7 @@ def progress(
 def finish(endings: Sequence[Finish], *, only_expired: bool = False, now: datetime | None = None) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones."""
     params = {
-        "batch": documents.grouped(map(documents.finish, endings))[0],
+        "batch": documents.grouped(map(documents.finish, endings)),
         "only_expired": only_expired,
         "any_death": any(ending.fingerprint is not None for ending in endings),
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import groupby
 from json.encoder import encode_basestring
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -61,20 +63,23 @@ def batches(entries: Sequence[Entry], rows: int = MAX_ROWS) -> Iterator[slice]:
         yield slice(start, len(entries))
 
 
-def grouped(entries: Iterable[Entry]) -> tuple[str, list[int]]:
-    """Write entries as groups of their like; the list says which entry stands at each place of the document."""
-    groups: dict[str, list[int]] = {}
-    own: list[str] = []
-    for place, entry in enumerate(entries):
-        own.append(entry.own)
-        groups.setdefault(entry.shared, []).append(place)
+def grouped(entries: Iterable[Entry]) -> str:
+    """Write entries as groups of their like, in any order."""
+    groups: dict[str, list[str]] = {}
+    for entry in entries:
+        groups.setdefault(entry.shared, []).append(entry.own)
+    return array(f'{shared},"rows":[{",".join(own)}]}}' for shared, own in groups.items())
+
+
+def in_order(entries: Iterable[Entry]) -> str:
+    """Write entries as groups of neighbours that are alike: their order is the order of their numbers."""
     texts = []
-    order: list[int] = []
-    for shared, places in groups.items():
-        rows = ",".join([own[place] for place in places])
-        texts.append(f'{shared},"ord":{len(order)},"rows":[{rows}]}}')
-        order += places
-    return array(texts), order
+    place = 0
+    for shared, group in groupby(entries, attrgetter("shared")):
+        own = [entry.own for entry in group]
+        texts.append(f'{shared},"ord":{place},"rows":[{",".join(own)}]}}')
+        place += len(own)
+    return array(texts)
 
 
 _JOB_TEXTS = (

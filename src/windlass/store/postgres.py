@@ -77,7 +77,7 @@ class Postgres:
             except _AGAIN as error:
                 if last == _TRIES - 1:
                     raise StoreUnavailable(f"gave up after {_TRIES} tries: {_text(error)}") from error
-            except (psycopg.Error, PoolTimeout, TooManyRequests) as error:
+            except _FROM_DRIVER as error:
                 raise translated(error) from error
         raise AssertionError
 
@@ -87,7 +87,7 @@ class Postgres:
         try:
             async with connection.transaction():
                 return await _drive_async(connection, call)
-        except psycopg.Error as error:
+        except _FROM_DRIVER as error:
             raise translated(error) from error
 
     async def aclose(self) -> None:
@@ -126,7 +126,7 @@ class SyncPostgres:
             except _AGAIN as error:
                 if last == _TRIES - 1:
                     raise StoreUnavailable(f"gave up after {_TRIES} tries: {_text(error)}") from error
-            except (psycopg.Error, PoolTimeout, TooManyRequests) as error:
+            except _FROM_DRIVER as error:
                 raise translated(error) from error
         raise AssertionError
 
@@ -136,7 +136,7 @@ class SyncPostgres:
         try:
             with self._pool.connection() as connection, connection.transaction():
                 return work(connection)
-        except (psycopg.Error, PoolTimeout) as error:
+        except _FROM_DRIVER as error:
             raise translated(error) from error
 
     def run_on(self, connection: psycopg.Connection[Any], call: Call[T]) -> T:
@@ -145,7 +145,7 @@ class SyncPostgres:
         try:
             with connection.transaction():
                 return _drive(connection, call)
-        except psycopg.Error as error:
+        except _FROM_DRIVER as error:
             raise translated(error) from error
 
     def close(self) -> None:
@@ -153,6 +153,8 @@ class SyncPostgres:
         self._pool.close()
 
 
+# The last: a text that the driver cannot hand to the database.
+_FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
 # Another transaction was in the way; the same call may well succeed.
 _AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
 

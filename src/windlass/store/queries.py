@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FILES = ("work", "control", "recurrence", "reads", "metrics")
+FILES = ("work", "control", "recurrence", "reads", "metrics", "doctor")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _HEADING = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")

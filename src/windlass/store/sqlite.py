@@ -159,7 +159,7 @@ class _Thread:
         try:
             connection = _connect(path, self._again)
         except BaseException as error:  # noqa: BLE001 - handed to the opener
-            opened.set_exception(_translated(error) if isinstance(error, driver.Error) else error)
+            opened.set_exception(_translated(error))
             return
         opened.set_result(None)
         while group := self._take():
@@ -201,7 +201,7 @@ class _Thread:
             if problem is None:
                 future.set_result(result)
             else:
-                future.set_exception(_translated(problem) if isinstance(problem, driver.Error) else problem)
+                future.set_exception(_translated(problem))
 
     def _again(self, action: Callable[[], Any]) -> Any:
         """Repeat what finds the file locked. SQLite's own waiting starved single processes for seconds."""
@@ -315,12 +315,18 @@ def _typed(row: Row, instants: tuple[int, ...], booleans: tuple[int, ...]) -> Ro
     return tuple(values)
 
 
+# The last two: a text or a number that the driver cannot hand to the database.
+_FROM_DRIVER = (driver.Error, UnicodeError, OverflowError)
+
+
 def _is_busy(error: BaseException) -> bool:
     text = str(error)
     return "locked" in text or "busy" in text
 
 
-def _translated(error: BaseException) -> StoreError:
+def _translated(error: BaseException) -> BaseException:
+    if not isinstance(error, _FROM_DRIVER):
+        return error
     text = str(error)
     translated: StoreError
     if isinstance(error, driver.IntegrityError) and "UNIQUE" in text:

@@ -3,8 +3,9 @@ select {now}
 
 -- name: insert_jobs
 -- A batch is groups of jobs that share their options and differ in their payload. Ids are drawn before the insert, so that
--- the body can carry the same one; a row whose unique key is taken is left out of the answer. `in (select …)` is a hashed
--- look-up; a join of the two would be quadratic.
+-- the body can carry the same one, and in the order of the request. Inserted in key order: two bulk enqueues that meet the
+-- same keys in different order would wait for each other. A row whose key is taken is left out of the answer. `in (select …)`
+-- is a hashed look-up; a join of the two would be quadratic.
 with doc as materialized (
     select nextval('windlass_job_ids') as id, g.ord + p.place - 1 as ord, p.payload, g.task, g.lane, g.priority, g.max_attempts,
         g.retry, g.cadence, g.spawn, g.timeout_us, g.name, g.unique_key, g.unique_scope, g.child_key, g.subject,
@@ -28,7 +29,7 @@ with doc as materialized (
         coalesce(priority, 0), coalesce(priority, 0), run_at, case when cadence is not null then run_at end, max_attempts,
         coalesce(retry, 'task'), cadence, coalesce(spawn, false), timeout_us, name, unique_key, unique_scope, unique_key,
         child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
-    from doc
+    from doc order by task, unique_key, name
     on conflict do nothing
     returning id
 ), bodies as (

@@ -1,0 +1,63 @@
+"""Processes that enqueue the same unique keys at the same moments as their rivals."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from random import Random
+
+from tests.crash.child import Ears, options_of, say
+from windlass.core.job import Enqueued, NewJob, UniqueScope
+from windlass.store import SqlStore, open_store
+
+ROUND_S = 0.05
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to race: `callers` connections, `rounds` collisions, each with every key of `keys` and `private` ones of its own."""
+
+    url: str
+    name: str
+    scope: str
+    callers: int
+    rounds: int
+    keys: int = 1
+    private: int = 0
+
+
+def shared_keys(options: Options, turn: int) -> list[str]:
+    """Name the keys that all rivals bring in this round."""
+    return [f"{options.scope}-{turn}-{number}" for number in range(options.keys)]
+
+
+async def race(store: SqlStore, caller: int, options: Options, begin_s: float) -> list[dict[str, Enqueued]]:
+    """Enqueue round after round, each begun at an instant that all rivals agree on."""
+    rng = Random(f"{options.name}-{caller}")
+    answers: list[dict[str, Enqueued]] = []
+    for turn in range(options.rounds):
+        own = [f"{options.name}-{caller}-{turn}-{number}" for number in range(options.private)]
+        keys = shared_keys(options, turn) + own
+        rng.shuffle(keys)
+        jobs = [NewJob(task="race", unique_key=key, unique_scope=UniqueScope(options.scope)) for key in keys]
+        await asyncio.sleep(begin_s + turn * ROUND_S - time.time())
+        answers.append(dict(zip(keys, await store.enqueue(jobs), strict=True)))
+    return answers
+
+
+async def main(options: Options) -> None:
+    """Race and report every answer."""
+    stores = [open_store(options.url, rng=Random()) for _ in range(options.callers)]
+    for store in stores:
+        await store.clock()
+    ears = Ears()
+    await ears.ready()
+    begin_s = float(await ears.hear())
+    say("answers", await asyncio.gather(*(race(store, caller, options, begin_s) for caller, store in enumerate(stores))))
+    for store in stores:
+        await store.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(options_of(Options)))

@@ -1,0 +1,80 @@
+"""A database whose process dies at a chosen moment of a chosen call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import TypeVar
+
+from tests.crash.child import die
+from windlass.store.calls import Call, Steps
+from windlass.store.sql_store import Database
+
+T = TypeVar("T")
+
+
+class Moment(StrEnum):
+    """When a call's process dies."""
+
+    BEFORE = "before"
+    """Nothing was sent."""
+    EXECUTED = "executed"
+    """The statements have run, the transaction is open."""
+    COMMITTED = "committed"
+    """The transaction is committed, the caller has not seen the answer."""
+
+
+class Saboteur:
+    """Passes calls on, and dies at the given moment of the `occurrence`-th that holds the query `place`."""
+
+    def __init__(self, database: Database, place: str, moment: Moment, occurrence: int) -> None:
+        self._inner = database
+        self._place = place
+        self._moment = moment
+        self._left = occurrence
+
+    async def run(self, call: Call[T]) -> T:
+        """Run a call, or die in it."""
+        touched: list[bool] = []
+
+        def steps() -> Steps[T]:
+            answer = yield from self._watched(call, touched)
+            if touched:
+                self._die_at(Moment.EXECUTED)
+            return answer
+
+        # A single statement would be committed before its rows come back.
+        answer = await self._inner.run(replace(call, steps=steps, is_single=False))
+        if touched:
+            self._die_at(Moment.COMMITTED)
+        return answer
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        await self._inner.aclose()
+
+    def reach(self, place: str) -> None:
+        """Note that the worker's own code has come to a named place."""
+        if self._counts(place):
+            self._die_at(Moment.BEFORE)
+
+    def _watched(self, call: Call[T], touched: list[bool]) -> Steps[T]:
+        inner = call.steps()
+        try:
+            step = next(inner)
+            while True:
+                if self._counts(step.query):
+                    self._die_at(Moment.BEFORE)
+                    touched.append(True)
+                rows = yield step
+                step = inner.send(rows)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+    def _counts(self, place: str) -> bool:
+        self._left -= place == self._place
+        return place == self._place and self._left == 0
+
+    def _die_at(self, moment: Moment) -> None:
+        if moment is self._moment:
+            die()

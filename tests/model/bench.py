@@ -1,0 +1,253 @@
+"""Several stores side by side, each spoken to in the model's numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+import psycopg
+
+from tests.model.model import Moves, Row, Told
+from windlass.core.job import (
+    Claimed,
+    DeadLetter,
+    Edit,
+    Enqueued,
+    Execution,
+    Held,
+    Job,
+    JobState,
+    Lease,
+    NewJob,
+    Slices,
+    WaitReason,
+)
+from windlass.core.outcome import Finish, Run
+from windlass.core.transitions import Moved
+from windlass.errors import StoreUnavailable, WindlassError
+from windlass.store import SqlStore
+from windlass.store.calls import Call
+from windlass.store.rows import Promoted
+
+T = TypeVar("T")
+UNKNOWN = 10**12
+"""A number no store gives out."""
+_COMPARED = [field.name for field in fields(Row) if field.name in Job.__dataclass_fields__]
+
+
+class Refusal(NamedTuple):
+    """What a verb raised."""
+
+    kind: str
+
+
+class Silence:
+    """A database that cannot be reached."""
+
+    async def run(self, call: Call[T]) -> T:
+        """Fail before anything is sent."""
+        raise StoreUnavailable(f"no answer to {call}")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class Side:
+    """One store. Numbers may have gaps that differ between stores, but they grow in the same order."""
+
+    def __init__(self, name: str, store: SqlStore) -> None:
+        self.name = name
+        self.store = store
+        self._theirs: dict[int, int] = {}
+        self._ours: dict[int, int] = {}
+
+    def forget(self) -> None:
+        """Start over with an empty store."""
+        self._theirs.clear()
+        self._ours.clear()
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Let the database be unreachable for a while."""
+        database = self.store._db
+        self.store._db = Silence()
+        try:
+            yield
+        finally:
+            self.store._db = database
+
+    def _sent(self, numbers: Sequence[int]) -> list[int]:
+        return [self._theirs.get(number, number) for number in numbers]
+
+    def _adopt(self, answers: Sequence[Enqueued]) -> list[Enqueued]:
+        for job_id in sorted({answer.id for answer in answers} - self._ours.keys()):
+            number = len(self._ours) + 1
+            self._ours[job_id], self._theirs[number] = number, job_id
+        return [answer._replace(id=self._ours[answer.id]) for answer in answers]
+
+    async def enqueue(self, jobs: Sequence[NewJob], now: datetime) -> list[Enqueued]:
+        return self._adopt(await self.store.enqueue(jobs, now))
+
+    async def spawn(self, limit: int, now: datetime) -> list[Enqueued]:
+        return self._adopt(await self.store.spawn(limit, now))
+
+    async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool, now: datetime) -> list[Claimed]:
+        taken = await self.store.claim(slices, limit, lease, started=started, now=now)
+        return [job._replace(id=self._ours[job.id], parent_id=self._parent(job.parent_id)) for job in taken]
+
+    async def renew(
+        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime
+    ) -> list[Held]:
+        sent = [(self._theirs[number], token, started_at) for number, token, started_at in leases]
+        held = await self.store.renew(sent, length, now)
+        return sorted(lease._replace(id=self._ours[lease.id]) for lease in held)
+
+    async def progress(self, number: int, token: int, count: int, cursor: str | None, now: datetime) -> None:
+        await self.store.progress(self._theirs[number], token, count=count, cursor=cursor, now=now)
+
+    async def finish(self, endings: Sequence[Finish], now: datetime) -> dict[int, JobState]:
+        accepted = await self.store.finish([ending._replace(id=self._theirs[ending.id]) for ending in endings], now)
+        return {self._ours[job_id]: state for job_id, state in accepted.items()}
+
+    async def stop(self, told: Sequence[Told], now: datetime) -> list[int]:
+        sent = [(self._theirs[number], token, Run(started_at=started_at)) for number, token, started_at in told]
+        return sorted(self._ours[job_id] for job_id in await self.store.stop(sent, now))
+
+    async def reclaim(self, limit: int, now: datetime) -> list[int]:
+        return sorted(self._ours[job_id] for job_id in await self.store.reclaim(limit, now))
+
+    async def promote(self, limit: int, now: datetime) -> Promoted:
+        return await self.store.promote(limit, now)
+
+    async def move(self, verb: str, ids: Sequence[int], now: datetime) -> Moves:
+        """Let an operator move jobs, by the name of the verb."""
+        move: Callable[..., Awaitable[Moved]] = getattr(self.store, verb)
+        return self._moves(await move(self._sent(ids), now=now))
+
+    async def edit(self, number: int, changes: Edit, now: datetime) -> Moves:
+        return self._moves(await self.store.edit(self._theirs[number], changes, now))
+
+    def _moves(self, moved: Moved) -> Moves:
+        changed, refused = ([self._ours[job.id] for job in jobs] for jobs in (moved.changed, moved.refused))
+        return Moves(changed, refused, list(moved.missing))
+
+    async def jobs(self) -> list[Job]:
+        """Read every job, in the model's numbers."""
+        return [self._own(job) for job in await self.store.list_jobs()]
+
+    def _own(self, job: Job) -> Job:
+        return replace(
+            job,
+            id=self._ours[job.id],
+            parent_id=self._parent(job.parent_id),
+            unique_key=self._own_key(job.unique_key),
+            unique_slot=self._own_key(job.unique_slot),
+            created_by=self._own_maker(job.created_by),
+        )
+
+    def _parent(self, job_id: int | None) -> int | None:
+        return None if job_id is None else self._ours[job_id]
+
+    def _own_key(self, key: str | None) -> str | None:
+        """Translate the key a template gives its jobs when it was not told one: it names the template."""
+        if key is None or "@" not in key:
+            return key
+        template, _, slot = key.partition("@")
+        return f"{self._ours[int(template)]}@{slot}"
+
+    def _own_maker(self, maker: str | None) -> str | None:
+        prefix, _, template = (maker or "").partition(":")
+        return f"{prefix}:{self._ours[int(template)]}" if template.isdecimal() else maker
+
+    async def runs(self, number: int) -> list[Execution]:
+        """Read a job's executions, oldest first."""
+        found = await self.store.list_executions(self._theirs[number])
+        return [replace(run, job_id=number) for run in reversed(found)]
+
+    async def letters(self, number: int) -> list[tuple[DeadLetter, dict[str, Any]]]:
+        """Read a job's dead letters with the job each of them keeps."""
+        found = await self.store.list_dead_letters(self._theirs[number])
+        return [(replace(letter, id=0, job_id=number, original_job="", details=None), self._kept(letter)) for letter in found]
+
+    def _kept(self, letter: DeadLetter) -> dict[str, Any]:
+        kept: dict[str, Any] = json.loads(letter.original_job)
+        own = {"id": self._ours[kept["id"]], "parent_id": self._parent(kept["parent_id"])}
+        own |= {"unique_key": self._own_key(kept["unique_key"]), "created_by": self._own_maker(kept["created_by"])}
+        return kept | own | {"details": json.loads(letter.details or "null")}
+
+    async def counts(self) -> Counter[tuple[str, str, JobState, WaitReason | None]]:
+        return Counter({tuple(count[:4]): count.jobs for count in await self.store.count_jobs()})
+
+
+class Bench:
+    """The stores under test, asked the same things and held to the same answers."""
+
+    def __init__(self, runner: asyncio.Runner, sides: Sequence[Side], empty: Callable[[], None]) -> None:
+        self._runner = runner
+        self.sides = sides
+        self._empty = empty
+
+    def reset(self) -> None:
+        """Empty every store."""
+        self._empty()
+        for side in self.sides:
+            side.forget()
+
+    def each(self, ask: Callable[[Side], Awaitable[T]]) -> list[T | Refusal]:
+        """Ask every store, and collect what each answered or refused."""
+        return self._runner.run(self._each(ask))
+
+    async def _each(self, ask: Callable[[Side], Awaitable[T]]) -> list[T | Refusal]:
+        return await asyncio.gather(*(_attempt(ask, side) for side in self.sides))
+
+    def ask(self, ask: Callable[[Side], Awaitable[T]]) -> T | Refusal:
+        """Ask every store; they must agree."""
+        answers = self.each(ask)
+        for side, answer in zip(self.sides, answers, strict=True):
+            assert answer == answers[0], f"{side.name} answers {answer}, {self.sides[0].name} {answers[0]}"
+        return answers[0]
+
+
+async def _attempt(ask: Callable[[Side], Awaitable[T]], side: Side) -> T | Refusal:
+    try:
+        return await ask(side)
+    except WindlassError as error:
+        return Refusal(type(error).__name__)
+
+
+def attempt(verb: Callable[[], T]) -> T | Refusal:
+    """Ask the model in the same way."""
+    try:
+        return verb()
+    except WindlassError as error:
+        return Refusal(type(error).__name__)
+
+
+def differences(row: Row, job: Job) -> dict[str, tuple[Any, Any]]:
+    """List what a store's row should be and is not."""
+    found = {name: (getattr(row, name), getattr(job, name)) for name in _COMPARED}
+    if row.state is JobState.RUNNING:
+        found["started_at"] = (row.run_started_at, job.started_at)
+    return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
+
+
+def run_differences(row: Row, runs: Sequence[Execution]) -> list[tuple[Any, Any]]:
+    """List how a job's history differs from what it should be."""
+    expected = [asdict(run) for run in row.runs]
+    seen = [{name: getattr(run, name) for name in expected[0]} for run in runs] if expected else list(runs)
+    return [] if expected == seen else [(expected, seen)]
+
+
+def empty_postgres(connection: psycopg.Connection[Any]) -> None:
+    """Empty every table but the two that a migration filled."""
+    kept = ("windlass_gates", "windlass_schema")
+    found = connection.execute("select tablename from pg_tables where tablename like 'windlass\\_%'").fetchall()
+    tables = ", ".join(sorted(name for (name,) in found if name not in kept))
+    connection.execute(f"truncate {tables} restart identity")  # type: ignore[arg-type] - names from the catalogue
+    connection.execute("alter sequence windlass_job_ids restart")

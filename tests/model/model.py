@@ -1,0 +1,637 @@
+"""What every job must look like: the rules of SPEC §2 to §8 over a dict, without a database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from tests.model.verdict import PastRun, Verdict, first_slot, judge, next_slot
+from windlass.core.cadence import Recurrence
+from windlass.core.job import (
+    CLOSED,
+    WAITING,
+    Claimed,
+    Edit,
+    Enqueued,
+    Held,
+    JobState,
+    Lease,
+    NewJob,
+    OnConflict,
+    RunReason,
+    RunStatus,
+    UniqueScope,
+    WaitReason,
+)
+from windlass.core.outcome import LeaseExpired, Outcome
+from windlass.core.retry import RetrySpec
+from windlass.errors import DuplicateJob, InvalidInput, LeaseLost, SlotTaken
+
+S = JobState
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+MICROSECOND = timedelta(microseconds=1)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass
+class Letter:
+    """The record of a job that failed for good."""
+
+    error: str
+    first_died_at: datetime
+    died_at: datetime
+    deaths: int = 1
+    closed_at: datetime | None = None
+    closed_reason: str | None = None
+
+
+@dataclass(kw_only=True)
+class Row:
+    """A job; a field that `Job` has too must be equal there."""
+
+    id: int
+    task: str
+    lane: str
+    state: JobState
+    wait_reason: WaitReason | None
+    priority: int
+    base_priority: int
+    run_at: datetime
+    slot_at: datetime | None
+    max_attempts: int | None
+    retry: str
+    cadence: str | None
+    spawn: bool
+    name: str | None
+    unique_key: str | None
+    unique_scope: UniqueScope | None
+    unique_slot: str | None
+    child_key: str | None
+    parent_id: int | None
+    created_by: str | None
+    created_at: datetime
+    payload: str
+    attempt: int = 0
+    executions: int = 0
+    crashes: int = 0
+    consecutive_failures: int = 0
+    completed_runs: int = 0
+    token: int | None = None
+    worker: str | None = None
+    claimed_at: datetime | None = None
+    lease_expires_at: datetime | None = None
+    closed_at: datetime | None = None
+    paused_at: datetime | None = None
+    held: bool = False
+    stop_requested: bool = False
+    rerun_at: datetime | None = None
+    rerun_slot_at: datetime | None = None
+    last_error: str | None = None
+    last_error_at: datetime | None = None
+    last_cursor: str | None = None
+    progress_message: str | None = None
+    progress_count: int = 0
+    last_progress_at: datetime | None = None
+    done_reason: str | None = None
+    run_started_at: datetime | None = None
+    """When the run under way started; `Job.started_at` says it only as long as the job runs."""
+    runs: list[PastRun] = field(default_factory=list)
+    letters: list[Letter] = field(default_factory=list)
+
+    @property
+    def recurrence(self) -> Recurrence | None:
+        return None if self.cadence is None else Recurrence.decode(self.cadence)
+
+    def claimed(self) -> Claimed:
+        """The job as its worker sees it."""
+        assert self.token is not None
+        assert self.worker is not None
+        assert self.claimed_at is not None
+        assert self.lease_expires_at is not None
+        return Claimed(
+            id=self.id,
+            task=self.task,
+            lane=self.lane,
+            payload=self.payload,
+            priority=self.priority,
+            run_at=self.run_at,
+            slot_at=self.slot_at,
+            attempt=self.attempt,
+            max_attempts=self.max_attempts,
+            execution=self.executions,
+            crashes=self.crashes,
+            consecutive_failures=self.consecutive_failures,
+            completed_runs=self.completed_runs,
+            retry=self.retry,
+            cadence=self.cadence,
+            timeout_us=None,
+            token=self.token,
+            worker=self.worker,
+            claimed_at=self.claimed_at,
+            lease_expires_at=self.lease_expires_at,
+            subject=None,
+            correlation_id=None,
+            parent_id=self.parent_id,
+            last_cursor=self.last_cursor,
+            progress_count=self.progress_count,
+            result_count=0,
+            target_count=None,
+        )
+
+
+class Ending(NamedTuple):
+    """What a worker says of a run, and when it decided to say it."""
+
+    claim: Claimed
+    outcome: Outcome
+    started_at: datetime | None
+    decided_at: datetime
+
+
+class Told(NamedTuple):
+    """What a worker says of a cancelled run that has stopped."""
+
+    id: int
+    token: int
+    started_at: datetime | None
+
+
+class Moves(NamedTuple):
+    """What an operator move did, in numbers."""
+
+    changed: list[int]
+    refused: list[int]
+    missing: list[int]
+
+
+class Model:
+    """A store without a database."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, Row] = {}
+
+    def enqueue(self, new: Sequence[NewJob], now: datetime, numbers: Iterable[int]) -> list[Enqueued]:
+        """Insert one after the other, all or none; SPEC leaves the order of numbers within a batch open, so they are given."""
+        if self._is_rejected(new):
+            raise DuplicateJob(new[0].task, "", 0)
+        return [self._enqueue(job, now, number) for job, number in zip(new, numbers, strict=True)]
+
+    def _is_rejected(self, new: Sequence[NewJob]) -> bool:
+        met: set[tuple[str, str]] = set()
+        for job in new:
+            marks = {(kind, value) for kind, value in ((job.task, job.unique_key), ("", job.name)) if value is not None}
+            if job.on_conflict is OnConflict.REJECT and (marks & met or self._holder_of(job) is not None):
+                return True
+            met |= marks
+        return False
+
+    def _enqueue(self, job: NewJob, now: datetime, number: int) -> Enqueued:
+        holder = self._holder_of(job)
+        if holder is None:
+            self._insert(job, now, number)
+            return Enqueued(number)
+        if job.on_conflict is OnConflict.REPLACE and holder.state in WAITING:
+            self._replace(holder, job, now)
+        if job.on_conflict is OnConflict.RERUN and holder.state is S.RUNNING:
+            holder.rerun_at = holder.rerun_at or now
+        return Enqueued(holder.id, is_duplicate=True)
+
+    def _holder_of(self, job: NewJob) -> Row | None:
+        for row in self.jobs.values():
+            if job.name is not None and row.name == job.name:
+                return row
+            if job.unique_key is not None and (row.task, row.unique_slot) == (job.task, job.unique_key):
+                return row
+        return None
+
+    def _insert(self, job: NewJob, now: datetime, number: int) -> None:
+        assert number not in self.jobs
+        due = _due(job, now)
+        waits = WaitReason.DELAY if due > now else WaitReason.NEW
+        self.jobs[number] = Row(
+            id=number,
+            task=job.task,
+            lane=job.lane,
+            state=S.SCHEDULED if job.spawn or due > now else S.PENDING,
+            wait_reason=waits if job.recurrence is None else WaitReason.RECURRENCE,
+            priority=job.priority,
+            base_priority=job.priority,
+            run_at=due,
+            slot_at=None if job.recurrence is None else due,
+            max_attempts=job.max_attempts,
+            retry=job.retry.encode(),
+            cadence=None if job.recurrence is None else job.recurrence.encode(),
+            spawn=job.spawn,
+            name=job.name,
+            unique_key=job.unique_key,
+            unique_scope=None if job.unique_key is None else job.unique_scope,
+            unique_slot=job.unique_key,
+            child_key=job.child_key,
+            parent_id=job.parent_id,
+            created_by=job.created_by,
+            created_at=now,
+            payload=job.payload,
+        )
+
+    def _replace(self, row: Row, job: NewJob, now: datetime) -> None:
+        due = _due(job, now)
+        row.payload, row.run_at = job.payload, due
+        row.priority = row.base_priority = job.priority
+        if row.cadence is None:
+            row.wait_reason = WaitReason.DELAY if due > now else WaitReason.NEW
+        else:
+            row.slot_at = due
+        if row.state is not S.PAUSED:
+            row.state = S.SCHEDULED if row.spawn or due > now else S.PENDING
+
+    def slices(self) -> dict[tuple[str, str], tuple[int, datetime]]:
+        """Every lane and task with pending work, and where its head stands."""
+        found: dict[tuple[str, str], tuple[int, datetime]] = {}
+        for row in self._pending():
+            found.setdefault((row.lane, row.task), (row.priority, row.run_at))
+        return found
+
+    def _pending(self) -> list[Row]:
+        pending = [row for row in self.jobs.values() if row.state is S.PENDING]
+        return sorted(pending, key=lambda row: (-row.priority, row.run_at, row.id))
+
+    def claim(
+        self, slices: set[tuple[str, str]], limit: int, lease: Lease, *, started: bool, now: datetime
+    ) -> list[Claimed]:
+        """Take jobs in order; one whose worker died comes alone, and counts as started."""
+        rows = [row for row in self._pending() if (row.lane, row.task) in slices][:limit]
+        rows = rows[:1] if rows and rows[0].crashes else [row for row in rows if not row.crashes]
+        for row in rows:
+            row.state, row.wait_reason = S.RUNNING, None
+            row.attempt += 1
+            row.executions += 1
+            row.token, row.worker, row.claimed_at, row.lease_expires_at = lease.token, lease.worker, now, now + lease.length
+            row.run_started_at = now if started or row.crashes else None
+            if row.unique_scope is UniqueScope.PENDING:
+                row.unique_slot = None
+        return [row.claimed() for row in rows]
+
+    def renew(self, leases: Iterable[tuple[int, int, datetime | None]], length: timedelta, now: datetime) -> list[Held]:
+        """Extend what is still held, expired or not; a cancelled run learns of it here."""
+        held = []
+        for number, token, started_at in leases:
+            row = self.jobs[number]
+            if row.token != token or row.lease_expires_at is None:
+                continue
+            row.lease_expires_at = max(row.lease_expires_at, now + length)
+            row.run_started_at = row.run_started_at or started_at
+            is_cancelled = row.state is S.CANCELLED
+            held.append(Held(number, token, row.stop_requested or is_cancelled, is_cancelled, row.lease_expires_at))
+        return held
+
+    def progress(self, number: int, token: int, count: int, cursor: str | None, now: datetime) -> None:
+        """Note how far a run has come; who reports has started."""
+        row = self.jobs[number]
+        if row.token != token or row.state is not S.RUNNING:
+            raise LeaseLost(number)
+        row.progress_count, row.last_progress_at = count, now
+        row.last_cursor = cursor or row.last_cursor
+        row.run_started_at = row.run_started_at or now
+
+    def finish(self, endings: Iterable[Ending], now: datetime) -> dict[int, JobState]:
+        """End the runs that are still held; the rest is refused."""
+        # Who held a key when the batch came keeps it to the end of the batch, even when its own run ends in it.
+        taken = {(row.task, row.unique_slot) for row in self.jobs.values() if row.unique_slot is not None}
+        accepted: dict[int, JobState] = {}
+        for ending in sorted(endings, key=lambda ending: ending.claim.id):
+            row = self.jobs[ending.claim.id]
+            if row.state is S.RUNNING and row.token == ending.claim.token:
+                self._end(row, ending, taken, now)
+                accepted[row.id] = row.state
+        return accepted
+
+    def _end(self, row: Row, ending: Ending, taken: set[tuple[str, str | None]], now: datetime) -> None:
+        verdict = judge(ending.claim, ending.outcome, ending.decided_at, now)
+        _record(row, ending, verdict, now)
+        _charge(row, verdict, now)
+        _settle(row, verdict, taken, now)
+        _forget_run(row)
+        if verdict.is_death and row.done_reason != "superseded":
+            _bury(row, verdict.error or "no message", now)
+        if verdict.status is RunStatus.COMPLETED and row.cadence is not None:
+            _close_letters(row, "succeeded", now)
+
+    def stop(self, told: Iterable[Told], now: datetime) -> list[int]:
+        """Let go of cancelled runs; one that had started after all still leaves its execution."""
+        stopped = []
+        for number, token, started_at in told:
+            row = self.jobs[number]
+            if row.token == token and row.state is S.CANCELLED:
+                _let_go(row, started_at, now)
+                stopped.append(number)
+        return stopped
+
+    def reclaim(self, limit: int, now: datetime) -> list[int]:
+        """Take back what nobody renewed."""
+        lapsed = [row for row in self.jobs.values() if row.lease_expires_at is not None and row.lease_expires_at <= now]
+        lapsed = sorted(lapsed, key=lambda row: row.id)[:limit]
+        endings = [
+            Ending(row.claimed(), LeaseExpired(row.run_started_at is not None, row.stop_requested), row.run_started_at, now)
+            for row in lapsed
+            if row.state is S.RUNNING
+        ]
+        cancelled = [Told(row.id, row.token or 0, None) for row in lapsed if row.state is S.CANCELLED]
+        self.finish(endings, now)
+        self.stop(cancelled, now)
+        return [row.id for row in lapsed]
+
+    def promote(self, limit: int, now: datetime) -> tuple[int, datetime | None]:
+        """Make due jobs pending, and say when the next is due."""
+        waiting = [row for row in self.jobs.values() if row.state is S.SCHEDULED]
+        due = sorted((row.run_at, row.id) for row in waiting if row.run_at <= now and not row.spawn)[:limit]
+        for _, number in due:
+            self.jobs[number].state = S.PENDING
+        return len(due), min((row.run_at for row in waiting if row.run_at > now), default=None)
+
+    def spawn(self, limit: int, now: datetime, numbers: Iterable[int]) -> list[Enqueued]:
+        """Let due templates enqueue their jobs and move on, counted from their slot."""
+        due = [row for row in self.jobs.values() if row.state is S.SCHEDULED and row.spawn and row.run_at <= now]
+        due = sorted(due, key=lambda row: (row.run_at, row.id))[:limit]
+        return [self._spawn(row, now, number) for row, number in zip(due, numbers, strict=True)]
+
+    def _spawn(self, row: Row, now: datetime, number: int) -> Enqueued:
+        child = _child(row)
+        rule = row.recurrence
+        assert rule is not None
+        row.completed_runs += 1
+        next_at = next_slot(rule, row.slot_at, now, is_fixed=True)
+        if rule.has_ended(next_at, row.completed_runs):
+            _close(row, S.CANCELLED, now, "ended")
+        else:
+            row.run_at = row.slot_at = next_at
+            row.wait_reason = WaitReason.RECURRENCE
+            if row.held:
+                row.state, row.paused_at, row.held = S.PAUSED, now, False
+        return self._enqueue(child, now, number)
+
+    def _move(self, ids: Sequence[int], changed: Iterable[Row]) -> Moves:
+        moved = sorted(row.id for row in changed)
+        known = sorted(number for number in ids if number in self.jobs)
+        return Moves(moved, [n for n in known if n not in moved], [n for n in ids if n not in self.jobs])
+
+    def _known(self, ids: Sequence[int], *states: JobState) -> list[Row]:
+        return [self.jobs[number] for number in sorted(ids) if number in self.jobs and self.jobs[number].state in states]
+
+    def cancel(self, ids: Sequence[int], now: datetime) -> Moves:
+        """Cancel at once; a run keeps its lease and its key until it has stopped."""
+        rows = self._known(ids, *WAITING, S.RUNNING)
+        for row in rows:
+            if row.state is S.RUNNING and row.run_started_at is not None:
+                _add_run(row, row.run_started_at, now, Verdict(row.state, status=RunStatus.CANCELLED, reason=RunReason.CANCELLED))
+            elif row.state is S.RUNNING:
+                row.attempt -= 1
+                row.executions -= 1
+            _close(row, S.CANCELLED, now, "cancelled", keeps_slot=row.state is S.RUNNING)
+        return self._move(ids, rows)
+
+    def stop_run(self, ids: Sequence[int]) -> Moves:
+        """Mark the runs of recurring jobs."""
+        rows = [row for row in self._known(ids, S.RUNNING) if row.cadence is not None]
+        for row in rows:
+            row.stop_requested = True
+        return self._move(ids, rows)
+
+    def pause(self, ids: Sequence[int], now: datetime) -> Moves:
+        """Hold what waits; a pending job only when it is recurring."""
+        rows = [row for row in self._known(ids, S.SCHEDULED, S.PENDING) if row.state is S.SCHEDULED or row.cadence is not None]
+        for row in rows:
+            row.state, row.paused_at, row.held = S.PAUSED, now, False
+        return self._move(ids, rows)
+
+    def resume(self, ids: Sequence[int], now: datetime) -> Moves:
+        """Let paused jobs go on; recurring ones count anew from now."""
+        rows = self._known(ids, S.PAUSED)
+        for row in rows:
+            row.state, row.paused_at = S.SCHEDULED, None
+            if row.recurrence is not None:
+                row.run_at = row.slot_at = first_slot(row.recurrence, now)
+                row.wait_reason, row.attempt = WaitReason.RECURRENCE, 0
+        return self._move(ids, rows)
+
+    def disable(self, ids: Sequence[int], now: datetime) -> Moves:
+        """Pause what waits, hold what runs."""
+        rows = self._known(ids, *WAITING, S.RUNNING)
+        rows = [row for row in rows if row.state is not S.PENDING or row.cadence is not None]
+        for row in rows:
+            row.held = row.state is S.RUNNING
+            if row.state is not S.RUNNING:
+                row.state, row.paused_at = S.PAUSED, row.paused_at or now
+        return self._move(ids, rows)
+
+    def enable(self, ids: Sequence[int]) -> Moves:
+        """Undo `disable`; the next time stays."""
+        rows = self._known(ids, *WAITING, S.RUNNING)
+        for row in rows:
+            row.state = S.SCHEDULED if row.state is S.PAUSED else row.state
+            row.held, row.paused_at = False, None
+        return self._move(ids, rows)
+
+    def run_now(self, ids: Sequence[int], now: datetime) -> Moves:
+        """Run what waits now, and what runs once more."""
+        rows = self._known(ids, *WAITING, S.RUNNING)
+        for row in rows:
+            if row.state is S.RUNNING:
+                row.rerun_at = now
+                continue
+            row.held = row.held or row.state is S.PAUSED
+            row.state = S.SCHEDULED if row.state is S.PAUSED or row.spawn else S.PENDING
+            row.wait_reason, row.run_at, row.paused_at = WaitReason.OPERATOR, min(row.run_at, now), None
+        return self._move(ids, rows)
+
+    def retry(self, ids: Sequence[int], now: datetime) -> Moves:
+        """Start failed jobs afresh, one for each key, and none into a slot that another holds."""
+        rows = []
+        for row in self._known(ids, S.FAILED, S.SCHEDULED):
+            if row.state is S.SCHEDULED and row.wait_reason not in {WaitReason.RETRY, WaitReason.LOST}:
+                continue
+            holder = self._rival(row)
+            if holder is not None and len(ids) == 1:
+                raise SlotTaken(row.id, holder.id)
+            if holder is None:
+                _restart(row, now)
+                rows.append(row)
+        return self._move(ids, rows)
+
+    def _rival(self, row: Row) -> Row | None:
+        slot = (row.task, row.unique_key)
+        rivals = (other for other in self.jobs.values() if other is not row and (other.task, other.unique_slot) == slot)
+        return None if row.unique_key is None else next(rivals, None)
+
+    def edit(self, number: int, changes: Edit) -> Moves:
+        """Change a job; only a new cadence moves its next run."""
+        row = self.jobs[number]
+        if row.state in {S.COMPLETED, S.CANCELLED}:
+            return Moves([], [number], [])
+        if changes.recurrence is not None and row.cadence is None:
+            raise InvalidInput("cadence", number, "not recurring")
+        used = row.attempt + (row.state is not S.RUNNING)
+        if changes.max_attempts is not None and row.state is not S.FAILED and changes.max_attempts < used:
+            raise InvalidInput("max_attempts", number, "already used")
+        row.payload = changes.payload or row.payload
+        row.max_attempts = changes.max_attempts or row.max_attempts
+        if changes.priority is not None:
+            row.priority = row.base_priority = changes.priority
+        if changes.recurrence is not None and changes.next_at is not None:
+            _move_cadence(row, changes.recurrence, changes.next_at)
+        return Moves([number], [], [])
+
+    def counts(self) -> Counter[tuple[str, str, JobState, WaitReason | None]]:
+        """Count jobs by what they are."""
+        return Counter((row.task, row.lane, row.state, row.wait_reason) for row in self.jobs.values())
+
+
+def _due(job: NewJob, now: datetime) -> datetime:
+    return job.run_at or now + (job.delay or timedelta(0))
+
+
+def _child(row: Row) -> NewJob:
+    slot = (row.slot_at or row.run_at) - EPOCH
+    return NewJob(
+        task=row.task,
+        lane=row.lane,
+        payload=row.payload,
+        priority=row.base_priority,
+        max_attempts=row.max_attempts,
+        retry=RetrySpec.decode(row.retry),
+        unique_key=row.child_key or f"{row.id}@{slot // MICROSECOND}",
+        parent_id=row.id,
+        created_by=f"scheduler:{row.name or row.id}",
+    )
+
+
+def _add_run(row: Row, started_at: datetime, ended_at: datetime, verdict: Verdict) -> None:
+    """Write the execution under the number and attempt that the claim reserved."""
+    assert row.token is not None
+    assert row.worker is not None
+    row.runs.append(
+        PastRun(
+            number=row.executions,
+            attempt=row.attempt,
+            token=row.token,
+            slot_at=row.slot_at,
+            worker=row.worker,
+            started_at=started_at,
+            finished_at=max(ended_at, started_at),
+            wait_ms=max(0, (started_at - row.run_at) // MILLISECOND),
+            status=verdict.status,
+            reason=verdict.reason,
+            error=verdict.error,
+        )
+    )
+
+
+def _record(row: Row, ending: Ending, verdict: Verdict, now: datetime) -> None:
+    if verdict.status is not None:
+        is_lost = isinstance(ending.outcome, LeaseExpired)
+        started_at = ending.started_at or row.run_started_at or row.claimed_at or now
+        _add_run(row, started_at, now if is_lost else ending.decided_at, verdict)
+
+
+def _charge(row: Row, verdict: Verdict, now: datetime) -> None:
+    """Count the run, and give back what it did not use."""
+    row.attempt = 0 if verdict.is_fresh else row.attempt - (not verdict.is_charged)
+    row.executions -= verdict.status is None
+    row.crashes = row.crashes + 1 if verdict.is_crash else row.crashes if verdict.status is None else 0
+    if verdict.status is RunStatus.COMPLETED:
+        row.completed_runs += 1
+        row.consecutive_failures, row.last_error, row.last_error_at = 0, None, None
+    if verdict.status is RunStatus.FAILED:
+        row.consecutive_failures += 1
+        row.last_error, row.last_error_at = verdict.error, now
+
+
+def _settle(row: Row, verdict: Verdict, taken: set[tuple[str, str | None]], now: datetime) -> None:
+    """Merge what operators did meanwhile: cancelled > failed > held > run again > retry > next slot."""
+    final = verdict.state
+    if final not in {S.FAILED, S.CANCELLED} and (row.rerun_at is not None or final is S.SCHEDULED):
+        final = S.PAUSED if row.held else S.SCHEDULED
+    if final not in WAITING:
+        _close(row, final, now, verdict.done_reason)
+        return
+    if row.unique_scope is UniqueScope.PENDING:
+        if (row.task, row.unique_key) in taken:
+            _close(row, S.CANCELLED, now, "superseded")
+            return
+        taken.add((row.task, row.unique_key))
+    row.unique_slot = row.unique_key
+    _wait(row, verdict)
+    row.state, row.paused_at = final, now if final is S.PAUSED else None
+
+
+def _wait(row: Row, verdict: Verdict) -> None:
+    row.priority = row.base_priority
+    if row.rerun_at is None:
+        row.wait_reason, row.run_at = verdict.wait_reason, verdict.run_at or row.run_at
+    else:
+        row.wait_reason = WaitReason.OPERATOR if row.rerun_slot_at is None else WaitReason.RECURRENCE
+        row.run_at = row.rerun_at
+    row.slot_at = row.rerun_slot_at or verdict.slot_at or row.slot_at
+    if verdict.status is RunStatus.COMPLETED:
+        row.attempt, row.progress_count, row.last_cursor, row.progress_message = 0, 0, None, None
+
+
+def _close(row: Row, state: JobState, now: datetime, why: str | None, *, keeps_slot: bool = False) -> None:
+    row.state, row.wait_reason, row.closed_at, row.paused_at, row.done_reason = state, None, now, None, why
+    row.held, row.stop_requested, row.rerun_at, row.rerun_slot_at = False, False, None, None
+    assert state in CLOSED
+    if row.unique_scope is not UniqueScope.FOREVER and not keeps_slot:
+        row.unique_slot = None
+
+
+def _forget_run(row: Row) -> None:
+    row.token, row.worker, row.lease_expires_at, row.run_started_at = None, None, None, None
+    row.held, row.stop_requested, row.rerun_at, row.rerun_slot_at = False, False, None, None
+
+
+def _let_go(row: Row, told_at: datetime | None, now: datetime) -> None:
+    started_at = row.run_started_at or told_at
+    known = [run for run in row.runs if run.token == row.token]
+    if started_at is not None and not known:
+        row.attempt += 1
+        row.executions += 1
+        verdict = Verdict(S.CANCELLED, status=RunStatus.CANCELLED, reason=RunReason.CANCELLED)
+        _add_run(row, started_at, row.closed_at or now, verdict)
+    for run in [run for run in row.runs if run.token == row.token]:
+        run.stopped_at = now
+    _forget_run(row)
+    if row.unique_scope is not UniqueScope.FOREVER:
+        row.unique_slot = None
+
+
+def _bury(row: Row, error: str, now: datetime) -> None:
+    """One open letter for each job, updated by later deaths."""
+    for letter in row.letters:
+        if letter.closed_at is None:
+            letter.error, letter.died_at, letter.deaths = error, now, letter.deaths + 1
+            return
+    row.letters.append(Letter(error, now, now))
+
+
+def _close_letters(row: Row, why: str, now: datetime) -> None:
+    for letter in row.letters:
+        if letter.closed_at is None:
+            letter.closed_at, letter.closed_reason = now, why
+
+
+def _restart(row: Row, now: datetime) -> None:
+    row.state, row.wait_reason, row.run_at, row.closed_at, row.done_reason = S.PENDING, WaitReason.OPERATOR, now, None, None
+    row.attempt, row.crashes, row.priority, row.unique_slot = 0, 0, row.base_priority, row.unique_key
+    _close_letters(row, "retried", now)
+
+
+def _move_cadence(row: Row, rule: Recurrence, next_at: datetime) -> None:
+    row.cadence = rule.encode()
+    if row.state is S.RUNNING:
+        row.rerun_at = row.rerun_slot_at = next_at
+    elif row.state in WAITING:
+        row.run_at = row.slot_at = next_at
+        row.wait_reason, row.attempt = WaitReason.RECURRENCE, 0
+        row.state = S.SCHEDULED if row.state is S.PENDING else row.state

@@ -1,0 +1,146 @@
+"""Claim: in order, only what is open, never twice."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from tests.store.builders import LEASE, a_job, a_lease, claim, claim_one, due, end, enqueue_one, running
+from tests.support.raw import execute
+from windlass.core.job import JobState
+from windlass.core.outcome import Released
+from windlass.store import SqlStore
+from windlass.testing import FakeClock
+
+
+async def test_a_claim_takes_ownership(store: SqlStore, clock: FakeClock) -> None:
+    await enqueue_one(store, clock, a_job(payload='{"n":1}'))
+    held = await claim_one(store, clock, worker="anna")
+    job = await store.get(held.id)
+    assert (job.state, job.token, job.worker) == (JobState.RUNNING, held.token, "anna")
+    assert (job.attempt, job.executions, job.started_at) == (1, 1, clock.now())
+    assert job.lease_expires_at == held.lease_expires_at == clock.now() + LEASE
+    assert held.payload == '{"n":1}'
+
+
+async def test_the_order_is_priority_then_due_time_then_number(store: SqlStore, clock: FakeClock) -> None:
+    late = clock.now()
+    early = late - timedelta(minutes=1)
+    jobs = [
+        a_job("a", run_at=late),
+        a_job("b", priority=5, run_at=late, lane="fast"),
+        a_job("c", run_at=early),
+        a_job("a", run_at=late),
+    ]
+    low, high, older, twin = [await enqueue_one(store, clock, job) for job in jobs]
+    assert [job.id for job in await claim(store, clock)] == [high, older, low, twin]
+
+
+async def test_slices_are_read_in_the_order_of_their_heads(store: SqlStore, clock: FakeClock) -> None:
+    for lane, task, priority in (("x", "a", 0), ("x", "b", 3), ("y", "a", 9), ("y", "c", 0)):
+        await enqueue_one(store, clock, a_job(task, lane=lane, priority=priority))
+    found = await store.slices()
+    assert [(part.lane, part.task) for part in found.open][:2] == [("y", "a"), ("x", "b")]
+    assert len(found.open) == 4
+
+
+async def test_a_claim_takes_only_from_the_slices_it_names(store: SqlStore, clock: FakeClock) -> None:
+    await enqueue_one(store, clock, a_job("mine"))
+    await enqueue_one(store, clock, a_job("theirs", priority=100))
+    found = await store.slices()
+    mine = found._replace(open=tuple(part for part in found.open if part.task == "mine"))
+    assert [job.task for job in await store.claim(mine, 10, a_lease(), now=clock.now())] == ["mine"]
+
+
+async def test_more_slices_than_arms_are_served_by_their_heads(store: SqlStore, clock: FakeClock) -> None:
+    await store.enqueue([a_job(f"task-{place}", priority=place) for place in range(70)], clock.now())
+    got = await claim(store, clock, 100)
+    assert [job.task for job in got] == [f"task-{place}" for place in range(69, 5, -1)]
+    assert len(await claim(store, clock, 100)) == 6
+
+
+async def test_a_job_that_is_not_due_is_not_claimed(store: SqlStore, clock: FakeClock) -> None:
+    await enqueue_one(store, clock, a_job(delay=timedelta(seconds=10)))
+    assert await claim(store, clock) == []
+    clock.advance(seconds=10)
+    assert await claim(store, clock) == []
+    await due(store, clock)
+    assert len(await claim(store, clock)) == 1
+
+
+async def test_a_paused_lane_or_task_is_not_open(store: SqlStore, clock: FakeClock) -> None:
+    await enqueue_one(store, clock, a_job("a", lane="fast"))
+    await enqueue_one(store, clock, a_job("b"))
+    seen_before = await store.slices()
+    await _close_gates(store)
+    assert (await store.slices()).open == ()
+    assert await store.claim(seen_before, 10, a_lease(), now=clock.now()) == []
+
+
+async def _close_gates(store: SqlStore) -> None:
+    at = 1 if store.database.dialect == "sqlite" else "now()"
+    await execute(store, f"insert into windlass_lanes (name, paused_at, updated_at) values ('fast', {at}, {at})")
+    await execute(
+        store,
+        "insert into windlass_tasks (name, lane, paused_at, first_seen_at, seen_at) "
+        f"values ('b', 'default', {at}, {at}, {at})",
+    )
+    await execute(store, "update windlass_gates set version = version + 1")
+
+
+async def test_rivals_never_get_the_same_job(store: SqlStore, clock: FakeClock) -> None:
+    await store.enqueue([a_job(f"task-{place % 5}") for place in range(200)], clock.now())
+    found = await store.slices()
+    parts = await asyncio.gather(*(store.claim(found, 30, a_lease(), now=clock.now()) for _ in range(10)))
+    ids = [job.id for part in parts for job in part]
+    assert len(ids) == len(set(ids)) == 200
+
+
+async def test_a_prefetched_job_has_not_started(store: SqlStore, clock: FakeClock) -> None:
+    held = await running(store, clock, started=False)
+    assert (await store.get(held.id)).started_at is None
+
+
+async def test_a_job_that_came_back_from_a_dead_worker_is_claimed_alone_and_charged(store: SqlStore, clock: FakeClock) -> None:
+    suspect = (await running(store, clock, started=False)).id
+    clock.advance(seconds=31)
+    await store.reclaim(now=clock.now())
+    await due(store, clock)
+    assert (await store.get(suspect)).crashes == 1
+    for _ in range(3):
+        await enqueue_one(store, clock)
+    alone = await claim(store, clock, started=False)
+    assert [job.id for job in alone] == [suspect]
+    assert (await store.get(suspect)).started_at == clock.now()
+    assert len(await claim(store, clock, started=False)) == 3
+
+
+async def test_suspects_behind_others_wait_for_their_own_claim(store: SqlStore, clock: FakeClock) -> None:
+    await store.enqueue([a_job() for _ in range(3)], clock.now())
+    lost = await claim(store, clock, started=False)
+    clock.advance(seconds=31)
+    await store.reclaim(now=clock.now())
+    await due(store, clock)
+    fresh = await enqueue_one(store, clock, a_job(priority=1))
+    assert [job.id for job in await claim(store, clock, started=False)] == [fresh]
+    for job in lost:
+        assert [one.id for one in await claim(store, clock, started=False)] == [job.id]
+
+
+async def test_a_job_that_ends_in_order_is_trusted_again(store: SqlStore, clock: FakeClock) -> None:
+    await running(store, clock, a_job(max_attempts=9), started=False)
+    clock.advance(seconds=31)
+    await store.reclaim(now=clock.now())
+    await due(store, clock)
+    again = await claim_one(store, clock)
+    assert again.crashes == 1
+    await end(store, clock, again, Released(has_started=True))
+    assert (await store.get(again.id)).crashes == 0
+
+
+async def test_release_of_an_unstarted_job_gives_everything_back(store: SqlStore, clock: FakeClock) -> None:
+    held = await running(store, clock, started=False)
+    await end(store, clock, held, Released())
+    job = await store.get(held.id)
+    assert (job.attempt, job.executions, job.run_at) == (0, 0, held.run_at)
+    assert await store.list_executions(held.id) == []

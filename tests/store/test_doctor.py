@@ -1,0 +1,548 @@
+"""Every rule of the doctor is broken by hand on a store that has lived, and must be the one that is reported."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from tests.store.builders import LEASE, a_job, a_lease, ending, failure, recurring
+from tests.support.raw import execute
+from tests.support.stores import fresh_url, memory_store
+from windlass.core.cadence import OnExhausted
+from windlass.core.job import Claimed, Edit, JobState, NewJob, OnConflict, UniqueScope
+from windlass.core.outcome import NO_RUN, Cancelled, Outcome, Released, Returned, Run, Snoozed
+from windlass.core.retry import PROFILES
+from windlass.store import SqlStore, doctor, open_store
+from windlass.store.doctor import Problem, check
+from windlass.store.sqlite import Sqlite
+from windlass.testing import FakeClock
+
+NOWHERE = 999_999
+
+
+class Life:
+    """A store and the jobs in it, by the name of their task."""
+
+    def __init__(self, store: SqlStore, clock: FakeClock) -> None:
+        self.store = store
+        self.clock = clock
+        self.ids: dict[str, int] = {}
+
+    async def enqueue(self, task: str, job: NewJob | None = None) -> int:
+        [enqueued] = await self.store.enqueue([replace(job or a_job(), task=task)], self.clock.now())
+        self.ids.setdefault(task, enqueued.id)
+        return enqueued.id
+
+    async def claim(self, task: str, *, started: bool = True) -> Claimed:
+        self.clock.advance(seconds=1)
+        found = await self.store.slices()
+        found = found._replace(open=tuple(part for part in found.open if part.task == task))
+        [job] = await self.store.claim(found, 1, a_lease(), started=started, now=self.clock.now())
+        return job
+
+    async def run(self, task: str, *outcomes: Outcome) -> None:
+        """Run the job once for each outcome, whenever it is due."""
+        for outcome in outcomes:
+            await self.store.run_now([self.ids[task]], self.clock.now())
+            job = await self.claim(task)
+            self.clock.advance(seconds=2)
+            await self.store.finish([ending(job, self.clock.now(), outcome)], self.clock.now())
+
+    async def live(self, task: str, job: NewJob, *outcomes: Outcome) -> int:
+        await self.enqueue(task, job)
+        await self.run(task, *outcomes)
+        return self.ids[task]
+
+    async def corrupt(self, *statements: str) -> None:
+        """Write what the tables' constraints would refuse."""
+        if isinstance(self.store.database, Sqlite):
+            await execute(self.store, "pragma ignore_check_constraints = on")
+        else:
+            checks = await execute(
+                self.store,
+                "select conrelid::regclass::text, conname from pg_constraint where contype = 'c' and conname like 'windlass%'",
+            )
+            for table, name in checks:
+                await execute(self.store, f"alter table {table} drop constraint {name}")
+        for statement in statements:
+            await execute(self.store, statement)
+
+    async def problems(self) -> set[tuple[str, int | None]]:
+        found = await check(self.store, now=self.clock.now())
+        assert len(found) == len({problem[:2] for problem in found})
+        assert all(problem.detail for problem in found)
+        return {(problem.rule, problem.job_id) for problem in found}
+
+
+async def lead(life: Life) -> None:
+    """Take jobs through everything that the store can do with them."""
+    await _end_jobs(life)
+    await _come_back(life)
+    await _hold_keys(life)
+    await _stop_jobs(life)
+    await _wait(life)
+
+
+async def _end_jobs(life: Life) -> None:
+    await life.live("completed", a_job(), Returned('{"found":3}'))
+    await life.live("failed", a_job(max_attempts=2), failure(), failure())
+    await life.live("acknowledged", a_job(max_attempts=1), failure())
+    await execute(
+        life.store,
+        "update windlass_dead_letters set acknowledged_at = died_at, acknowledged_by = 'ada' "
+        f"where job_id = {life.ids['acknowledged']}",
+    )
+    saved = await life.live("saved", a_job(max_attempts=1), failure())
+    await life.store.retry([saved], life.clock.now())
+    await life.run("saved", Returned())
+    await life.live("gave_up", a_job(), Cancelled("no longer needed"))
+    await life.live("retrying", a_job(max_attempts=5), Snoozed(timedelta(seconds=5)), Released(has_started=True), failure())
+    await life.live("crashing", a_job(max_attempts=5), failure())
+    await life.store.run_now([life.ids["crashing"]], life.clock.now())
+    await life.claim("crashing")
+    await life.enqueue("lost", a_job())
+    await life.claim("lost", started=False)
+    life.clock.advance(seconds=LEASE.total_seconds() + 1)
+    await life.store.reclaim(now=life.clock.now())
+
+
+async def _come_back(life: Life) -> None:
+    await life.live("recurring", a_job(recurrence=recurring(), name="every half hour"), Returned(), failure(), Returned())
+    await life.live("ended", a_job(recurrence=recurring(max_runs=1), name="once"), Returned())
+    await life.live("mourned", a_job(recurrence=recurring(), max_attempts=1), failure(), failure())
+    await life.live("healed", a_job(recurrence=recurring(), max_attempts=1), failure(), Returned())
+    await life.live("broken", a_job(recurrence=recurring(on_exhausted=OnExhausted.FAIL), max_attempts=1), failure())
+    await life.enqueue("template", a_job(recurrence=recurring(), spawn=True, name="template", child_key="child"))
+    await life.store.spawn(now=life.clock.now())
+    await life.enqueue("last_template", a_job(recurrence=recurring(max_runs=1), spawn=True))
+    await life.store.spawn(now=life.clock.now())
+    held = await life.live("held", a_job(recurrence=recurring()), Returned())
+    await life.store.pause([held], life.clock.now())
+    await life.store.run_now([held], life.clock.now())
+
+
+async def _hold_keys(life: Life) -> None:
+    pending = a_job(unique_key="p", unique_scope=UniqueScope.PENDING, max_attempts=5)
+    await life.enqueue("pending_key", pending)
+    await life.live("pending_done", pending, Returned())
+    await life.enqueue("pending_running", pending)
+    await life.claim("pending_running")
+    await life.enqueue("superseded", pending)
+    first = await life.claim("superseded")
+    await life.store.enqueue([replace(pending, task="superseded")], life.clock.now())
+    await life.store.finish([ending(first, life.clock.now(), failure())], life.clock.now())
+    active = a_job(unique_key="a")
+    await life.enqueue("active_key", active)
+    await life.store.enqueue([replace(active, task="active_key", on_conflict=OnConflict.REPLACE)], life.clock.now())
+    await life.live("active_done", active, Returned())
+    forever = a_job(unique_key="f", unique_scope=UniqueScope.FOREVER)
+    await life.live("forever_done", forever, Returned())
+    await life.enqueue("rerun", active)
+    await life.claim("rerun")
+    await life.store.enqueue([replace(active, task="rerun", on_conflict=OnConflict.RERUN)], life.clock.now())
+
+
+async def _stop_jobs(life: Life) -> None:
+    store, clock = life.store, life.clock
+    await store.cancel([await life.enqueue("cancelled", a_job(unique_key="c"))], "not wanted", clock.now())
+    for task, started in (("stopping", True), ("stopping_unstarted", False), ("stopped", True), ("stopped_late", False)):
+        await life.enqueue(task, a_job(unique_key="s"))
+        job = await life.claim(task, started=started)
+        await store.cancel([job.id], now=clock.now())
+        if task == "stopped":
+            await store.stop([(job.id, job.token, NO_RUN)], clock.now())
+        if task == "stopped_late":
+            await store.stop([(job.id, job.token, Run(started_at=job.claimed_at))], clock.now())
+
+
+async def _wait(life: Life) -> None:
+    store, clock = life.store, life.clock
+    await life.enqueue("pending")
+    await life.enqueue("scheduled", a_job(delay=timedelta(hours=1)))
+    await store.pause([await life.enqueue("paused", a_job(delay=timedelta(hours=1)))], clock.now())
+    await store.disable([await life.enqueue("disabled", a_job(recurrence=recurring()))], clock.now())
+    await life.enqueue("running", a_job())
+    running = await life.claim("running")
+    await store.renew([(running.id, running.token, running.claimed_at)], LEASE, clock.now())
+    await store.progress(running.id, running.token, count=3, cursor="page 2", now=clock.now())
+    await life.enqueue("prefetched")
+    await life.claim("prefetched", started=False)
+    await life.live("ticking", a_job(recurrence=recurring()), Returned())
+    await store.run_now([life.ids["ticking"]], clock.now())
+    ticking = await life.claim("ticking")
+    await store.disable([ticking.id], clock.now())
+    await store.run_now([ticking.id], clock.now())
+
+
+@pytest.fixture
+async def life(
+    backend: str, request: pytest.FixtureRequest, tmp_path: Path, rng: Random, clock: FakeClock
+) -> AsyncIterator[Life]:
+    """Give a store full of jobs that nobody checks afterwards."""
+    with ExitStack() as stack:
+        if backend == "sqlite-memory":
+            opened = memory_store(rng)
+        else:
+            server = request.getfixturevalue("postgres_server") if backend == "postgres" else None
+            opened = open_store(stack.enter_context(fresh_url(backend, tmp_path, server)), rng=rng)
+        try:
+            full = Life(opened, clock)
+            await lead(full)
+            yield full
+        finally:
+            await opened.aclose()
+
+
+class Broken(NamedTuple):
+    """A statement on one job's rows, and the rule it breaks."""
+
+    rule: str
+    task: str
+    change: str
+    table: str = "windlass_jobs"
+    where: str = "true"
+
+    @property
+    def key(self) -> str:
+        return "id" if self.table == "windlass_jobs" else "job_id"
+
+
+def executions(rule: str, task: str, change: str, where: str = "true") -> Broken:
+    return Broken(rule, task, change, "windlass_executions", where)
+
+
+def letters(rule: str, task: str, change: str) -> Broken:
+    return Broken(rule, task, change, "windlass_dead_letters")
+
+
+BROKEN = [
+    Broken("state", "pending", "state = 'bogus'"),
+    Broken("state", "completed", "state = 'dead'"),
+    Broken("task", "completed", "task = ''"),
+    Broken("lane", "completed", "lane = ''"),
+    Broken("wait_reason", "pending", "wait_reason = 'bogus'"),
+    Broken("waiting", "pending", "wait_reason = null"),
+    Broken("waiting", "completed", "wait_reason = 'new'"),
+    Broken("waiting", "running", "wait_reason = 'retry'"),
+    Broken("closed", "completed", "closed_at = null"),
+    Broken("closed", "pending", "closed_at = created_at"),
+    Broken("paused", "paused", "paused_at = null"),
+    Broken("paused", "pending", "paused_at = created_at"),
+    Broken("lease", "running", "worker = null"),
+    Broken("lease", "running", "claimed_at = null"),
+    Broken("lease", "pending", "worker = 'worker-1'"),
+    Broken("lease", "stopped", "lease_expires_at = updated_at"),
+    Broken("lease", "completed", "token = -1, worker = 'w', claimed_at = created_at, lease_expires_at = updated_at"),
+    Broken("run_marks", "pending", "rerun_at = created_at"),
+    Broken("run_marks", "recurring", "stop_requested = true"),
+    Broken("rerun_slot", "running", "rerun_slot_at = created_at"),
+    Broken("stop", "running", "stop_requested = true"),
+    Broken("held", "paused", "held = true"),
+    Broken("held", "completed", "held = true"),
+    Broken("slot", "pending", "slot_at = created_at"),
+    Broken("template", "template", "state = 'pending'"),
+    Broken("template", "ticking", "spawn = true"),
+    Broken("priority", "pending", "base_priority = priority + 1"),
+    Broken("max_attempts", "pending", "max_attempts = 0"),
+    Broken("max_attempts", "pending", "max_attempts = 1000001"),
+    Broken("counters", "pending", "attempt = -1"),
+    Broken("counters", "pending", "crashes = -1"),
+    Broken("counters", "pending", "progress_count = -1"),
+    Broken("counters", "pending", "target_count = -1"),
+    Broken("counters", "pending", "timeout_us = 0"),
+    Broken("charges", "pending", "attempt = 1"),
+    Broken("charges", "pending", "consecutive_failures = 1"),
+    Broken("charges", "pending", "completed_runs = 1"),
+    Broken("attempts", "retrying", "max_attempts = 1"),
+    Broken("attempts", "crashing", "max_attempts = 1"),
+    Broken("unique_key", "completed", "unique_key = '', unique_scope = 'active'"),
+    Broken("unique_scope", "completed", "unique_scope = 'active'"),
+    Broken("unique_scope", "active_key", "unique_scope = 'bogus'"),
+    Broken("unique_scope", "active_done", "unique_scope = null"),
+    Broken("unique_slot", "active_key", "unique_slot = 'other'"),
+    Broken("slot_held", "pending_key", "unique_slot = null"),
+    Broken("slot_held", "pending_running", "unique_slot = unique_key"),
+    Broken("slot_held", "pending_done", "unique_slot = unique_key"),
+    Broken("slot_held", "active_key", "unique_slot = null"),
+    Broken("slot_held", "active_done", "unique_slot = unique_key"),
+    Broken("slot_held", "rerun", "unique_slot = null"),
+    Broken("slot_held", "stopping", "unique_slot = null"),
+    Broken("slot_held", "stopped", "unique_slot = unique_key"),
+    Broken("slot_held", "forever_done", "unique_slot = null"),
+    Broken("name", "pending", "name = 'one-shot'"),
+    Broken("name", "recurring", "name = ''"),
+    Broken("executions", "pending", "executions = 1"),
+    Broken("executions", "running", "executions = 3"),
+    Broken("last_run", "completed", "started_at = created_at"),
+    Broken(
+        "last_run",
+        "stopping_unstarted",
+        "started_at = created_at, finished_at = created_at, token = null, "
+        "worker = null, lease_expires_at = null, unique_slot = null",
+    ),
+    Broken("token_runs", "stopping", "token = -1"),
+    Broken("retry", "pending", "retry = 'bogus'"),
+    Broken("retry", "pending", """retry = '{"profile":"task","tries":1}'"""),
+    Broken("retry", "pending", "retry = '{'"),
+    Broken("cadence", "recurring", "cadence = 'bogus'"),
+    Broken("cadence", "recurring", "cadence = '[]'"),
+    Broken("cadence", "recurring", "cadence = '{}'"),
+    Broken("cadence", "recurring", """cadence = '{"cadence":"@every 0s"}'"""),
+    Broken("cadence", "recurring", """cadence = '{"cadence":"@daily","timezone":"Mars/Base"}'"""),
+    Broken("cadence", "recurring", """cadence = '{"cadence":"@daily","until":3}'"""),
+    Broken("letters", "failed", "closed_at = died_at, closed_reason = 'retried'", "windlass_dead_letters"),
+    Broken("letters", "saved", "closed_at = null, closed_reason = null", "windlass_dead_letters"),
+    Broken("expiry", "running", "lease_expires_at = created_at"),
+    Broken("times", "completed", "finished_at = created_at"),
+    Broken("payload", "pending", "payload = '[1]'", "windlass_bodies"),
+    Broken("payload", "pending", """payload = '{"a":1,"a":2}'""", "windlass_bodies"),
+    Broken("payload", "pending", """metadata = '{"a":123456789012345678901234567890}'""", "windlass_bodies"),
+    executions("tokens", "recurring", "token = 0", "number < 3"),
+    executions("token_runs", "ticking", "token = (select token from windlass_jobs where id = job_id)"),
+    executions("execution_status", "completed", "status = 'lost'"),
+    executions("execution_reason", "completed", "reason = 'error'"),
+    executions("execution_reason", "failed", "reason = null", "number = 1"),
+    executions("execution_number", "completed", "wait_ms = -1"),
+    executions("execution_number", "completed", "attempt = -1"),
+    executions("execution_number", "completed", "attempt = number + 1"),
+    executions("execution_times", "completed", "finished_at = (select created_at from windlass_jobs where id = job_id)"),
+    letters("letter_acknowledged", "acknowledged", "acknowledged_by = null"),
+    letters("letter_closed", "saved", "closed_reason = null"),
+    letters("letter_closed", "saved", "closed_reason = 'bogus'"),
+    letters("letter_closed", "failed", "closed_reason = 'retried'"),
+    letters("letter_deaths", "failed", "deaths = 0"),
+    letters(
+        "letter_deaths", "failed", "died_at = (select created_at from windlass_jobs where id = windlass_dead_letters.job_id)"
+    ),
+]
+
+
+async def test_a_store_with_a_varied_life_is_healthy(life: Life) -> None:
+    states = {name: (await life.store.get(job_id)).state for name, job_id in life.ids.items()}
+    assert set(states.values()) == set(JobState)
+    assert await check(life.store, now=life.clock.now()) == []
+
+
+async def test_an_empty_store_is_healthy(store: SqlStore) -> None:
+    assert await check(store) == []
+
+
+async def test_pages_join_without_a_gap(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_PAGE", 2)
+    monkeypatch.setattr(doctor, "_BODIES", 2)
+    await life.corrupt(
+        "update windlass_jobs set base_priority = priority + 1",
+        "update windlass_bodies set payload = '[]'",
+        "update windlass_executions set wait_ms = -1",
+        "update windlass_dead_letters set deaths = 0",
+    )
+    found = await check(life.store)
+    for rule, table in (
+        ("priority", "windlass_jobs"),
+        ("payload", "windlass_bodies"),
+        ("execution_number", "windlass_executions"),
+        ("letter_deaths", "windlass_dead_letters"),
+    ):
+        [[rows]] = await execute(life.store, f"select count(*) from {table}")
+        assert [problem.rule for problem in found].count(rule) == rows > 2
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: f"{broken.rule}-{broken.task}-{broken.change[:24]}")
+async def test_a_broken_rule_is_reported_alone_with_its_job(life: Life, broken: Broken) -> None:
+    job_id = life.ids[broken.task]
+    await life.corrupt(f"update {broken.table} set {broken.change} where {broken.key} = {job_id} and {broken.where}")
+    assert await life.problems() == {(broken.rule, job_id)}
+
+
+@pytest.mark.parametrize(
+    ("task", "column", "rule"),
+    [
+        ("pending", "run_at", "reachable"),
+        ("scheduled", "run_at", "reachable"),
+        ("template", "run_at", "reachable"),
+        ("running", "lease_expires_at", "reachable"),
+        ("stopping", "lease_expires_at", "reachable"),
+        ("completed", "closed_at", "instants"),
+        ("recurring", "slot_at", "instants"),
+    ],
+)
+async def test_an_instant_that_never_comes_is_reported(life: Life, task: str, column: str, rule: str) -> None:
+    never = "9223372036854775807" if isinstance(life.store.database, Sqlite) else "'infinity'"
+    await life.corrupt(f"update windlass_jobs set {column} = {never} where id = {life.ids[task]}")
+    assert await life.problems() == {(rule, life.ids[task])}
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "rule"),
+    [
+        ("pending", "lane = ''", "lane"),
+        ("running", "lease_expires_at = null", "lease"),
+        ("running", "token = null", "lease"),
+        ("pending", "token = -1, worker = 'w', claimed_at = created_at, lease_expires_at = updated_at", "lease"),
+        ("template", "cadence = 'bogus'", "cadence"),
+    ],
+)
+async def test_a_job_that_not_exactly_one_query_finds_is_also_unreachable(life: Life, task: str, change: str, rule: str) -> None:
+    await life.corrupt(f"update windlass_jobs set {change} where id = {life.ids[task]}")
+    assert await life.problems() == {(rule, life.ids[task]), ("reachable", life.ids[task])}
+
+
+async def test_truth_values_of_sqlite_are_0_and_1(life: Life) -> None:
+    if not isinstance(life.store.database, Sqlite):
+        pytest.skip("PostgreSQL has a type for them")
+    await life.corrupt(f"update windlass_jobs set held = 2 where id = {life.ids['pending']}")
+    assert await life.problems() == {("booleans", life.ids["pending"])}
+
+
+@pytest.mark.parametrize(
+    ("rule", "task", "table", "column"),
+    [
+        ("payload", "pending", "windlass_bodies", "payload"),
+        ("payload", "pending", "windlass_bodies", "item_key"),
+        ("execution_json", "completed", "windlass_executions", "result"),
+        ("execution_json", "completed", "windlass_executions", "metadata"),
+        ("letter_json", "failed", "windlass_dead_letters", "original_job"),
+        ("letter_json", "failed", "windlass_dead_letters", "details"),
+    ],
+)
+async def test_documents_of_sqlite_are_json(life: Life, rule: str, task: str, table: str, column: str) -> None:
+    if not isinstance(life.store.database, Sqlite):
+        pytest.skip("PostgreSQL has a type for them")
+    await life.corrupt(f"""update {table} set {column} = '{{"a":NaN}}' where job_id = {life.ids[task]}""")
+    assert await life.problems() == {(rule, life.ids[task])}
+
+
+async def test_a_gap_in_the_history_is_reported(life: Life) -> None:
+    await life.corrupt(f"delete from windlass_executions where job_id = {life.ids['recurring']} and number = 2")
+    assert await life.problems() == {("executions", life.ids["recurring"])}
+
+
+async def test_a_lost_newest_run_is_reported(life: Life) -> None:
+    job_id = life.ids["completed"]
+    await life.corrupt(f"delete from windlass_executions where job_id = {job_id}")
+    assert await life.problems() == {("executions", job_id), ("last_run", job_id)}
+
+
+@pytest.mark.parametrize("task", ["pending", "running", "prefetched"])
+async def test_a_run_beyond_the_last_number_is_reported(life: Life, task: str) -> None:
+    await life.corrupt(_insert_runs(life.ids[task], 1, 1))
+    assert await life.problems() == {("executions", life.ids[task])}
+
+
+async def test_only_retention_may_take_the_oldest_runs(life: Life) -> None:
+    job_id = life.ids["pending"]
+    await life.corrupt(
+        _insert_runs(job_id, 1, 103),
+        f"update windlass_jobs set executions = 103 where id = {job_id}",
+        f"delete from windlass_executions where job_id = {job_id} and number <= 3",
+    )
+    assert await life.problems() == set()
+    assert await check(life.store, kept_executions=101) == [
+        Problem("executions", job_id, "runs 4..103 are kept as 100 rows: retention keeps the newest 101")
+    ]
+    await life.corrupt(f"delete from windlass_executions where job_id = {job_id} and number = 4")
+    assert await life.problems() == {("executions", job_id)}
+
+
+async def test_an_execution_of_no_job_is_reported(life: Life) -> None:
+    await life.corrupt(_insert_runs(NOWHERE, 1, 1))
+    assert await life.problems() == {("execution_job", NOWHERE)}
+
+
+async def test_a_job_without_its_body_is_reported(life: Life) -> None:
+    await life.corrupt(f"delete from windlass_bodies where job_id = {life.ids['running']}")
+    assert await life.problems() == {("body", life.ids["running"])}
+
+
+async def test_a_body_of_no_job_is_reported(life: Life) -> None:
+    await life.corrupt(f"insert into windlass_bodies (job_id, payload) values ({NOWHERE}, '{{}}')")
+    assert await life.problems() == {("body_job", NOWHERE)}
+
+
+async def test_two_jobs_of_a_task_with_one_slot_are_reported(life: Life) -> None:
+    job_id = await life.enqueue("active_key", a_job(unique_key="another"))
+    await life.corrupt(
+        "drop index windlass_jobs_slots",
+        f"update windlass_jobs set unique_key = 'a', unique_slot = 'a' where id = {job_id}",
+    )
+    assert await life.problems() == {("slot_clash", job_id)}
+
+
+async def test_two_jobs_with_one_name_are_reported(life: Life) -> None:
+    job_id = await life.enqueue("other", a_job(recurrence=recurring(), name="other"))
+    await life.corrupt("drop index windlass_jobs_names", f"update windlass_jobs set name = 'every half hour' where id = {job_id}")
+    assert await life.problems() == {("name_clash", job_id)}
+
+
+async def test_a_failed_job_without_a_letter_is_reported(life: Life) -> None:
+    await life.corrupt(f"delete from windlass_dead_letters where job_id = {life.ids['failed']}")
+    assert await life.problems() == {("letters", life.ids["failed"])}
+
+
+async def test_two_open_letters_of_a_job_are_reported(life: Life) -> None:
+    await life.corrupt("drop index windlass_dead_letters_open", _insert_letter(life.ids["failed"]))
+    assert await life.problems() == {("one_letter", life.ids["failed"])}
+
+
+async def test_an_open_letter_of_no_job_is_reported(life: Life) -> None:
+    await life.corrupt(_insert_letter(NOWHERE))
+    assert await life.problems() == {("letter_job", NOWHERE)}
+
+
+async def test_an_acknowledged_letter_may_outlive_its_job(life: Life) -> None:
+    job_id = life.ids["acknowledged"]
+    await life.corrupt(
+        f"delete from windlass_jobs where id = {job_id}",
+        f"delete from windlass_bodies where job_id = {job_id}",
+        f"delete from windlass_executions where job_id = {job_id}",
+    )
+    assert await life.problems() == set()
+
+
+@pytest.mark.parametrize("task", ["pending", "never_seen"])
+async def test_a_wrong_count_is_reported(life: Life, task: str) -> None:
+    await life.corrupt(
+        "insert into windlass_count_deltas (task, lane, state, wait_reason, jobs) "
+        f"values ('{task}', 'default', 'pending', 'new', 1)"
+    )
+    assert await life.problems() == {("counts", None)}
+
+
+async def test_a_lost_gate_is_reported(life: Life) -> None:
+    await life.corrupt("delete from windlass_gates")
+    assert await life.problems() == {("gates", None)}
+
+
+async def test_attempts_that_a_row_leaves_open_are_counted_by_its_profile(life: Life) -> None:
+    job_id = await life.live("open", a_job(), failure())
+    strict = PROFILES | {"task": replace(PROFILES["task"], max_attempts=1)}
+    assert await check(life.store, profiles=PROFILES) == []
+    assert [problem[:2] for problem in await check(life.store, profiles=strict)] == [("attempts", job_id)]
+
+
+async def test_a_failed_job_may_be_given_fewer_attempts_than_it_used(life: Life) -> None:
+    await life.store.edit(life.ids["failed"], Edit(max_attempts=1), life.clock.now())
+    assert await life.problems() == set()
+
+
+def _insert_runs(job_id: int, first: int, last: int) -> str:
+    return (
+        "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status) "
+        f"with recursive numbers (n) as (select {first} union all select n + 1 from numbers where n < {last}) "
+        f"select {job_id}, n, 1, -n, 'worker-1', created_at, created_at, 0, 'completed' "
+        "from numbers cross join (select created_at from windlass_jobs limit 1) as some_job"
+    )
+
+
+def _insert_letter(job_id: int) -> str:
+    return (
+        "insert into windlass_dead_letters (job_id, task, lane, original_job, error, fingerprint, first_died_at, died_at) "
+        f"select {job_id}, 'work', 'default', '{{}}', 'boom', 'f', created_at, created_at from windlass_jobs limit 1"
+    )

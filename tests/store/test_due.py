@@ -1,0 +1,112 @@
+"""Promote, spawn and counts: what the clock and the database do by themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from tests.store.builders import a_job, claim, due, end, enqueue_one, failure, recurring, running
+from tests.support.raw import execute
+from windlass.core.cadence import Cron, Recurrence
+from windlass.core.job import JobState, NewJob, WaitReason
+from windlass.store import SqlStore, calls
+from windlass.testing import FakeClock
+
+
+async def test_promote_makes_due_jobs_claimable_and_names_the_next(store: SqlStore, clock: FakeClock) -> None:
+    for seconds in (5, 10, 60):
+        await enqueue_one(store, clock, a_job(delay=timedelta(seconds=seconds)))
+    clock.advance(seconds=10)
+    assert await store.promote(now=clock.now()) == (2, clock.now() + timedelta(seconds=50))
+    assert await store.promote(now=clock.now()) == (0, clock.now() + timedelta(seconds=50))
+    assert {job.wait_reason for job in await store.list_jobs(state=JobState.PENDING)} == {WaitReason.DELAY}
+
+
+async def test_promote_is_bounded_and_takes_the_oldest_first(store: SqlStore, clock: FakeClock) -> None:
+    ids = [await enqueue_one(store, clock, a_job(delay=timedelta(seconds=9 - place))) for place in range(5)]
+    clock.advance(seconds=60)
+    assert (await store.promote(2, clock.now())).jobs == 2
+    assert [job.id for job in await store.list_jobs(state=JobState.PENDING)] == ids[3:]
+
+
+async def test_nothing_scheduled_has_no_next_time(store: SqlStore, clock: FakeClock) -> None:
+    assert await store.promote(now=clock.now()) == (0, None)
+
+
+def a_template(clock: FakeClock, **options: Any) -> NewJob:
+    rule = Recurrence(cadence=Cron("@hourly"))
+    return a_job("crawl", recurrence=rule, spawn=True, run_at=rule.first(clock.now()), name="hourly", **options)
+
+
+async def test_a_template_is_never_claimed_and_spawns_when_due(store: SqlStore, clock: FakeClock) -> None:
+    template = await enqueue_one(store, clock, a_template(clock, payload='{"n":1}', priority=4, subject="r/python"))
+    slot = (await store.get(template)).run_at
+    assert await store.spawn(now=clock.now()) == []
+    clock.advance(minutes=31)
+    await due(store, clock)
+    assert await claim(store, clock) == []
+    [child] = await store.spawn(now=clock.now())
+    job = await store.get(child.id)
+    assert (job.task, job.payload, job.priority, job.subject) == ("crawl", '{"n":1}', 4, "r/python")
+    assert (job.state, job.parent_id, job.created_by) == (JobState.PENDING, template, "scheduler:hourly")
+    moved = await store.get(template)
+    assert (moved.state, moved.run_at, moved.slot_at) == (JobState.SCHEDULED, slot + timedelta(hours=1), moved.run_at)
+    assert await store.spawn(now=clock.now()) == []
+
+
+async def test_a_template_counts_from_its_slot(store: SqlStore, clock: FakeClock) -> None:
+    rule = recurring(timedelta(minutes=10))
+    template = await enqueue_one(store, clock, a_job(recurrence=rule, spawn=True, run_at=clock.now()))
+    first = clock.now()
+    clock.advance(seconds=20)
+    await store.spawn(now=clock.now())
+    assert (await store.get(template)).run_at == first + timedelta(minutes=10)
+
+
+async def test_a_template_with_a_child_key_has_one_active_job(store: SqlStore, clock: FakeClock) -> None:
+    await enqueue_one(store, clock, a_template(clock, child_key="r/python"))
+    clock.advance(hours=1)
+    [first] = await store.spawn(now=clock.now())
+    clock.advance(hours=1)
+    [second] = await store.spawn(now=clock.now())
+    assert second == (first.id, True)
+
+
+async def test_two_processes_that_saw_the_same_slot_spawn_once(store: SqlStore, clock: FakeClock) -> None:
+    await enqueue_one(store, clock, a_template(clock))
+    clock.advance(hours=1)
+    [seen] = await store.database.run(calls.due_templates(10, clock.now()))
+    assert await store.database.run(calls.spawn(seen, clock.now())) is not None
+    assert await store.database.run(calls.spawn(seen, clock.now())) is None
+
+
+async def test_run_now_of_a_template_spawns_at_once(store: SqlStore, clock: FakeClock) -> None:
+    template = await enqueue_one(store, clock, a_template(clock))
+    await store.pause([template], clock.now())
+    (await store.run_now([template], clock.now())).one()
+    assert len(await store.spawn(now=clock.now())) == 1
+    assert (await store.get(template)).state is JobState.PAUSED
+
+
+async def test_counts_are_what_is_there(store: SqlStore, clock: FakeClock) -> None:
+    await store.enqueue([a_job(f"task-{place % 3}", lane=f"lane-{place % 2}") for place in range(30)], clock.now())
+    batch = await claim(store, clock, 20)
+    for place, job in enumerate(batch):
+        if place < 15:
+            await end(store, clock, job, failure() if place % 2 else None)
+    await store.cancel([batch[15].id, batch[16].id], now=clock.now())
+    for _ in range(2):
+        counted = Counter({tuple(count[:4]): count.jobs for count in await store.count_jobs()})
+        real = Counter((job.task, job.lane, job.state, job.wait_reason) for job in await store.list_jobs())
+        assert counted == real
+        await store.fold_counts()
+    assert await execute(store, "select count(*) from windlass_count_deltas") == [(0,)]
+
+
+async def test_counts_follow_deletes_and_raw_changes(store: SqlStore, clock: FakeClock) -> None:
+    await running(store, clock)
+    await store.enqueue([a_job("gone") for _ in range(3)], clock.now())
+    await execute(store, "delete from windlass_jobs where task = 'gone'")
+    await execute(store, "delete from windlass_bodies where job_id not in (select id from windlass_jobs)")
+    assert [(count.task, count.state, count.jobs) for count in await store.count_jobs()] == [("work", "running", 1)]
