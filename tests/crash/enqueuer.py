@@ -1,4 +1,4 @@
-"""Processes that enqueue the same unique keys at the same moments as their rivals."""
+"""A process that enqueues the same unique keys at the same moments as its rivals."""
 
 from __future__ import annotations
 
@@ -16,29 +16,22 @@ ROUND_S = 0.05
 
 @dataclass(frozen=True)
 class Options:
-    """How to race: `callers` connections, `rounds` collisions, each with every key of `keys` and `private` ones of its own."""
+    """How to race: `callers` connections; each round brings the keys that all share and some of the caller's own."""
 
     url: str
     name: str
     scope: str
     callers: int
-    rounds: int
-    keys: int = 1
-    private: int = 0
-
-
-def shared_keys(options: Options, turn: int) -> list[str]:
-    """Name the keys that all rivals bring in this round."""
-    return [f"{options.scope}-{turn}-{number}" for number in range(options.keys)]
+    rounds: list[list[str]]
+    own: list[int]
 
 
 async def race(store: SqlStore, caller: int, options: Options, begin_s: float) -> list[dict[str, Enqueued]]:
     """Enqueue round after round, each begun at an instant that all rivals agree on."""
     rng = Random(f"{options.name}-{caller}")
     answers: list[dict[str, Enqueued]] = []
-    for turn in range(options.rounds):
-        own = [f"{options.name}-{caller}-{turn}-{number}" for number in range(options.private)]
-        keys = shared_keys(options, turn) + own
+    for turn, (shared, own) in enumerate(zip(options.rounds, options.own, strict=True)):
+        keys = shared + [f"{options.name}-{caller}-{turn}-{number}" for number in range(own)]
         rng.shuffle(keys)
         jobs = [NewJob(task="race", unique_key=key, unique_scope=UniqueScope(options.scope)) for key in keys]
         await asyncio.sleep(begin_s + turn * ROUND_S - time.time())

@@ -183,7 +183,7 @@ async def _wait(life: Life) -> None:
 
 @pytest.fixture
 async def life(
-    backend: str, request: pytest.FixtureRequest, tmp_path: Path, rng: Random, clock: FakeClock
+    backend: str, request: pytest.FixtureRequest, *, tmp_path: Path, rng: Random, clock: FakeClock
 ) -> AsyncIterator[Life]:
     """Give a store full of jobs that nobody checks afterwards."""
     with ExitStack() as stack:
@@ -412,7 +412,7 @@ async def test_truth_values_of_sqlite_are_0_and_1(life: Life) -> None:
         ("letter_json", "failed", "windlass_dead_letters", "details"),
     ],
 )
-async def test_documents_of_sqlite_are_json(life: Life, rule: str, task: str, table: str, column: str) -> None:
+async def test_documents_of_sqlite_are_json(life: Life, *, rule: str, task: str, table: str, column: str) -> None:
     if not isinstance(life.store.database, Sqlite):
         pytest.skip("PostgreSQL has a type for them")
     await life.corrupt(f"""update {table} set {column} = '{{"a":NaN}}' where job_id = {life.ids[task]}""")
@@ -522,7 +522,7 @@ async def test_a_lost_gate_is_reported(life: Life) -> None:
 
 async def test_attempts_that_a_row_leaves_open_are_counted_by_its_profile(life: Life) -> None:
     job_id = await life.live("open", a_job(), failure())
-    strict = PROFILES | {"task": replace(PROFILES["task"], max_attempts=1)}
+    strict = {**PROFILES, "task": replace(PROFILES["task"], max_attempts=1)}
     assert await check(life.store, profiles=PROFILES) == []
     assert [problem[:2] for problem in await check(life.store, profiles=strict)] == [("attempts", job_id)]
 

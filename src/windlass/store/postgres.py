@@ -85,6 +85,7 @@ class Postgres:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
         _check_database(connection.info, self.dsn)
         try:
+            await connection.execute(_BEGIN)
             async with connection.transaction():
                 return await _drive_async(connection, call)
         except _FROM_DRIVER as error:
@@ -143,6 +144,7 @@ class SyncPostgres:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
         _check_database(connection.info, self.dsn)
         try:
+            connection.execute(_BEGIN)
             with connection.transaction():
                 return _drive(connection, call)
         except _FROM_DRIVER as error:
@@ -153,6 +155,8 @@ class SyncPostgres:
         self._pool.close()
 
 
+# Any statement begins the caller's transaction; without one, our block would begin it and commit it at its end.
+_BEGIN = "select 1"
 # The last: a text that the driver cannot hand to the database.
 _FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
 # Another transaction was in the way; the same call may well succeed.

@@ -3,7 +3,7 @@
 with c as materialized (
     select j.id, j.state, j.started_at, j.executions, j.attempt, j.token, j.worker, j.slot_at, j.run_at
     from windlass_jobs j
-    where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+    where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
       and j.state in ('scheduled', 'pending', 'paused', 'running')
     order by j.id for update of j
 ), history as (
@@ -29,12 +29,12 @@ select id from changed
 
 -- name: stop_run
 update windlass_jobs j set stop_requested = true, updated_at = {now}
-where j.id in (select value::bigint from json_array_elements_text(:ids::json)) and j.state = 'running' and j.cadence is not null
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and j.state = 'running' and j.cadence is not null
 returning j.id
 
 -- name: pause
 update windlass_jobs j set state = 'paused', paused_at = {now}, held = false, updated_at = {now}
-where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
   and (j.state = 'scheduled' or j.state = 'pending' and j.cadence is not null)
 returning j.id
 
@@ -54,14 +54,14 @@ update windlass_jobs j set
     state = case when j.state = 'running' then j.state else 'paused' end,
     paused_at = case when j.state = 'running' then null else coalesce(j.paused_at, {now}) end,
     held = j.state = 'running', updated_at = {now}
-where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
   and (j.state in ('scheduled', 'paused', 'running') or j.state = 'pending' and j.cadence is not null)
 returning j.id
 
 -- name: enable
 update windlass_jobs j set
     state = case when j.state = 'paused' then 'scheduled' else j.state end, paused_at = null, held = false, updated_at = {now}
-where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
   and j.state in ('scheduled', 'pending', 'paused', 'running')
 returning j.id
 
@@ -74,7 +74,7 @@ update windlass_jobs j set
     rerun_at = case when j.state = 'running' then {now} end,
     rerun_slot_at = case when j.state = 'running' then j.rerun_slot_at end,
     held = j.held or j.state = 'paused', paused_at = null, updated_at = {now}
-where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
   and j.state in ('scheduled', 'pending', 'paused', 'running')
 returning j.id
 
@@ -82,7 +82,7 @@ returning j.id
 -- A fresh start. Of several jobs with one key only the first comes back, and none while another job holds the key.
 with c as materialized (
     select j.id, j.task, j.unique_key, j.unique_slot from windlass_jobs j
-    where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+    where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
       and (j.state = 'failed' or j.state = 'scheduled' and j.wait_reason in ('retry', 'lost'))
     order by j.id for update of j
 ), free as materialized (
@@ -107,7 +107,7 @@ select id from changed
 -- name: holders_of
 select j.id, o.id from windlass_jobs j
 join windlass_jobs o on o.task = j.task and o.unique_slot = j.unique_key and o.id <> j.id
-where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
 
 -- name: edit
 -- Only a new cadence moves the next run; during a run it takes effect when the run ends.

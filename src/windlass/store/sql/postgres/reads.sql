@@ -1,6 +1,6 @@
 -- name: get_jobs
 select {job_columns} from windlass_jobs j join windlass_bodies b on b.job_id = j.id
-where j.id in (select value::bigint from json_array_elements_text(:ids::json))
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
 order by j.id
 
 -- name: list_jobs

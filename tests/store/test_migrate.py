@@ -1,0 +1,116 @@
+"""Migrations: forward only, once, never edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from windlass.errors import ConfigError, SchemaError
+from windlass.store import migrate, open_store, open_sync_store
+from windlass.store.migrate import Migration
+from windlass.store.postgres import SyncPostgres
+from windlass.store.sqlite import Sqlite, has_wal_reset_bug
+
+Database = Sqlite | SyncPostgres
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_dsn"))
+    return f"sqlite:///{tmp_path / 'empty.db'}"
+
+
+def opened(url: str) -> Database:
+    database = open_sync_store(url, rng=Random(1)).database
+    assert isinstance(database, Sqlite | SyncPostgres)
+    return database
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    found = opened(url)
+    yield found
+    found.close()
+
+
+def test_up_applies_everything_once(database: Database) -> None:
+    assert [one.is_applied for one in migrate.status(database)] == [False]
+    assert [one.version for one in migrate.up(database)] == [1]
+    assert migrate.up(database) == []
+    assert all(one.is_applied for one in migrate.status(database))
+
+
+def test_a_dry_run_writes_nothing(database: Database) -> None:
+    [planned] = migrate.up(database, dry_run=True)
+    assert "create table windlass_jobs" in planned.sql
+    assert [one.is_applied for one in migrate.status(database)] == [False]
+
+
+def test_processes_that_migrate_at_once_do_it_once(url: str) -> None:
+    databases = [opened(url) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(migrate.up, databases))
+    for one in databases:
+        one.close()
+    assert sorted(len(applied) for applied in done) == [0, 0, 0, 0, 0, 1]
+
+
+def test_an_edited_migration_is_noticed(database: Database) -> None:
+    migrate.up(database)
+    database.run_script(lambda connection: connection.execute("update windlass_schema set checksum = 'other'"))
+    with pytest.raises(SchemaError, match="migration 1 was applied from another text"):
+        migrate.up(database)
+
+
+def test_a_newer_database_is_noticed(database: Database) -> None:
+    migrate.up(database)
+    newer = "insert into windlass_schema (version, name, checksum, applied_at) values (999, 'future', '', '')"
+    database.run_script(lambda connection: connection.execute(newer))
+    with pytest.raises(SchemaError, match="upgrade Windlass"):
+        migrate.status(database)
+
+
+def test_a_failing_migration_leaves_nothing_behind(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = [*migrate.migrations(database.dialect), Migration(2, "bad", "create table half (id integer);\nselect nonsense;")]
+    monkeypatch.setattr(migrate, "migrations", lambda _: bad)
+    with pytest.raises(Exception, match="nonsense"):
+        migrate.up(database)
+    monkeypatch.undo()
+    assert [one.is_applied for one in migrate.status(database)] == [False]
+
+
+async def test_a_store_without_its_tables_says_what_to_do(url: str) -> None:
+    store = open_store(url, rng=Random(1))
+    with pytest.raises(SchemaError, match="windlass migrate"):
+        await store.slices()
+    await store.aclose()
+
+
+def test_line_ends_do_not_change_a_checksum() -> None:
+    assert Migration(1, "a", "x\r\ny\r\n").checksum == Migration(1, "a", "x\ny\n").checksum
+
+
+@pytest.mark.parametrize(
+    ("url", "part"),
+    [
+        ("mysql://x", "sqlite:/// or postgresql://"),
+        ("sqlite://jobs.db", "three slashes"),
+        ("postgresql:///x?prepare=maybe", "prepare must be on or off"),
+    ],
+)
+def test_a_bad_url_says_what_is_wrong(url: str, part: str) -> None:
+    with pytest.raises(ConfigError, match=part):
+        open_store(url, rng=Random(1))
+
+
+@pytest.mark.parametrize(
+    ("version", "is_affected"),
+    [((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False), ((3, 50, 7), False), ((3, 44, 6), False), ((3, 53, 4), False)],
+)
+def test_builds_with_the_wal_reset_bug_are_known(version: tuple[int, ...], is_affected: bool) -> None:  # noqa: FBT001
+    assert has_wal_reset_bug(version) is is_affected

@@ -1,0 +1,119 @@
+"""Both dialects answer the same questions with the same columns."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.postgres_server import PostgresServer
+from tests.support.stores import fresh_postgres, migrate_sqlite
+from windlass.core.cadence import EPOCH
+from windlass.store.queries import PARAMETER, queries
+from windlass.store.rows import SHAPES
+from windlass.store.sqlite import driver
+
+POSTGRES = queries("postgres")
+SQLITE = queries("sqlite")
+# What the SQLite adapter knows inside the transaction and PostgreSQL knows by itself.
+AMBIENT = {"now", "last_id"}
+
+SAMPLES: dict[str, Any] = {
+    "jobs": '[{"task":"t","lane":"l","ord":0,"id":1,"rows":[{}],"payload":{}}]',
+    "keys": "[]",
+    "leases": "[]",
+    "batch": "[]",
+    "ids": "[]",
+    "lease": timedelta(seconds=1),
+    "next_at": EPOCH,
+    "seen_at": EPOCH,
+    "payload": "{}",
+    "metadata": "{}",
+    "started": True,
+    "only_expired": False,
+    "any_death": True,
+    "any_recurring": True,
+    "state": "pending",
+    "reason": "why",
+    "cadence": '{"cadence":"@daily"}',
+    "worker": "w",
+    "description": "d",
+    "cursor": "c",
+    "message": "m",
+    "retry": "task",
+    "task": "t",
+    "lane_0": "l",
+    "task_0": "t",
+}
+
+
+def sample(name: str) -> Any:
+    return SAMPLES.get(name, 1)
+
+
+def test_both_dialects_have_the_same_queries() -> None:
+    assert POSTGRES.names == SQLITE.names
+
+
+@pytest.mark.parametrize("name", SQLITE.names)
+def test_a_query_takes_the_same_parameters_in_both_dialects(name: str) -> None:
+    assert POSTGRES.parameters(name) - AMBIENT == SQLITE.parameters(name) - AMBIENT
+
+
+def test_every_query_runs_and_answers_with_the_same_columns(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    with fresh_postgres(postgres_server) as dsn:
+        ours = {name: _postgres_columns(dsn, name) for name in POSTGRES.names}
+    theirs = {name: _sqlite_columns(tmp_path / f"{name}.db", name) for name in SQLITE.names}
+    assert ours == theirs
+
+
+def test_shapes_fit_the_columns_they_speak_of(postgres_server: PostgresServer) -> None:
+    with fresh_postgres(postgres_server) as dsn:
+        for name in POSTGRES.names:
+            instants, booleans = _postgres_types(dsn, name)
+            shape = SHAPES.get(name)
+            assert (instants, booleans) == ((shape.instants, shape.booleans) if shape else ((), ())), name
+
+
+def _statement(name: str) -> str:
+    [statement] = POSTGRES.statements(name, 1)
+    return PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
+
+
+def _run_postgres(dsn: str, name: str) -> psycopg.Cursor[Any]:
+    params = {one: sample(one) for one in POSTGRES.parameters(name)} | {"now": None}
+    with psycopg.connect(dsn) as connection:
+        cursor = connection.execute(_statement(name), params)
+        connection.rollback()
+        return cursor
+
+
+def _postgres_columns(dsn: str, name: str) -> int:
+    return len(_run_postgres(dsn, name).description or [])
+
+
+def _postgres_types(dsn: str, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    kinds = [column.type_display for column in _run_postgres(dsn, name).description or []]
+    instants = tuple(place for place, kind in enumerate(kinds) if kind.startswith("timestamptz"))
+    return instants, tuple(place for place, kind in enumerate(kinds) if kind == "bool")
+
+
+def _sqlite_columns(path: Path, name: str) -> int:
+    migrate_sqlite(path)
+    plain = {one: _plain(sample(one)) for one in SQLITE.parameters(name)} | {"now": 1, "last_id": 0}
+    connection = driver.connect(str(path), isolation_level=None)
+    try:
+        connection.execute("begin immediate")
+        columns = 0
+        for statement in SQLITE.statements(name, 1):
+            columns = len(connection.execute(statement, plain).description or [])
+        return columns
+    finally:
+        connection.close()
+
+
+def _plain(value: Any) -> Any:
+    return 1_000_000 if isinstance(value, timedelta) or value is EPOCH else value

@@ -1,0 +1,158 @@
+"""The planner serves the hot queries from their indexes, however large the table and however little it knows of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.store.builders import a_job, a_lease
+from tests.support.postgres_server import PostgresServer
+from tests.support.stores import fresh_postgres, migrate_sqlite
+from windlass.store import SqlStore, open_store
+from windlass.store.queries import PARAMETER, queries
+from windlass.store.sqlite import driver
+
+FILL = """
+with doc as (
+    insert into windlass_jobs (task, lane, state, wait_reason, run_at, created_at, updated_at, closed_at, token, worker,
+        claimed_at, lease_expires_at, attempt, executions)
+    select 'task-' || n % 20, 'lane-' || n % 3, state,
+        case when state in ('pending', 'scheduled') then 'new' end, now() + n * interval '1 second' * sign(n % 4 - 2),
+        now(), now(), case when state = 'completed' then now() end,
+        case when state = 'running' then n end, case when state = 'running' then 'w' end,
+        case when state = 'running' then now() end, case when state = 'running' then now() end, 1, 1
+    from (
+        select n, (array['completed', 'completed', 'completed', 'pending', 'scheduled',
+            case when n % 500 = 5 then 'running' else 'completed' end])[n % 6 + 1] as state
+        from generate_series(1, {rows}) as n
+    ) as numbered
+    returning id
+)
+insert into windlass_bodies (job_id, payload) select id, '{{}}' from doc
+"""
+
+SIZES = {"50 k analysed": (50_000, True), "20 k never analysed": (20_000, False), "nearly empty": (30, False)}
+PARAMS: dict[str, Any] = {
+    "version": 1,
+    "limit": 100,
+    "token": 1,
+    "worker": "w",
+    "lease": timedelta(seconds=20),
+    "started": False,
+    "now": None,
+    "only_expired": False,
+    "any_death": False,
+    "any_recurring": False,
+    "after": 0,
+    "state": None,
+    "task": None,
+    "ids": "[1,2,3]",
+}
+INDEXES = {
+    "claim": {"windlass_jobs_pending"},
+    "slices": {"windlass_jobs_pending"},
+    "promote": {"windlass_jobs_scheduled"},
+    "finish": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "renew": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "lapsed": {"windlass_jobs_leased"},
+    "list_jobs": {"windlass_jobs_pkey"},
+    "get_jobs": {"windlass_jobs_pkey"},
+}
+ARMS = 4
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def database(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[tuple[psycopg.Connection[Any], int]]:
+    rows, is_analysed = SIZES[request.param]
+    with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("alter table windlass_jobs set (autovacuum_enabled = off)")
+        connection.execute(FILL.format(rows=rows))
+        if is_analysed:
+            connection.execute("analyze")
+        yield connection, rows
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_postgres_reads_no_more_than_it_must(database: tuple[psycopg.Connection[Any], int], name: str) -> None:
+    connection, rows = database
+    plan = _plan(connection, name)
+    scans = re.findall(r"Seq Scan on (windlass_jobs|windlass_executions|windlass_bodies)", plan)
+    if rows > 1000:
+        assert scans == [], plan
+        assert set(re.findall(r"windlass_jobs_\w+", plan)) & INDEXES[name], plan
+    assert "JIT" not in plan, plan
+
+
+def test_a_claim_locks_through_a_tid_scan_above_the_merge(database: tuple[psycopg.Connection[Any], int]) -> None:
+    connection, rows = database
+    plan = _plan(connection, "claim")
+    assert "Tid Scan" in plan, plan
+    if rows > 1000:
+        assert "Merge Append" in plan, plan
+
+
+def _plan(connection: psycopg.Connection[Any], name: str) -> str:
+    [statement] = queries("postgres").statements(name, ARMS)
+    params = {one: _value(one) for one in PARAMETER.findall(statement)}
+    text = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
+    with connection.transaction(force_rollback=True):
+        found = connection.execute(f"explain (analyze, costs off, timing off) {text}", params).fetchall()
+    return "\n".join(line for (line,) in found)
+
+
+def _value(name: str) -> Any:
+    if name.startswith("lane_"):
+        return f"lane-{int(name[5:]) % 3}"
+    if name.startswith("task_"):
+        return f"task-{name[5:]}"
+    if name == "batch":
+        return (
+            '[{"state":"completed","attempt":1,"executions":1,"crashes":0,"consecutive_failures":0,"completed_runs":1,'
+            '"status":"completed","rows":[' + ",".join(f'{{"id":{n},"token":{n}}}' for n in range(1, 200)) + "]}]"
+        )
+    if name == "leases":
+        return "[" + ",".join(f'{{"id":{n},"token":{n}}}' for n in range(1, 200)) + "]"
+    return PARAMS[name]
+
+
+@pytest.mark.parametrize("name", [*INDEXES, "cancel"])
+def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "plan.db"
+    migrate_sqlite(path)
+    connection = driver.connect(str(path))
+    for statement in queries("sqlite").statements(name, ARMS):
+        params = {one: 1 for one in PARAMETER.findall(statement)} | {"ids": "[]", "batch": "[]", "leases": "[]"}
+        lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
+        walks = [line for line in lines if re.match(r"SCAN (windlass_\w+|j|k|n|o|x)( |$)", line)]
+        allowed = ("USING INDEX", "USING COVERING INDEX", "windlass_gates", "gates")
+        assert [line for line in walks if not any(word in line for word in allowed)] == [], lines
+    connection.close()
+
+
+async def test_four_rivals_get_few_empty_claims(postgres_server: PostgresServer) -> None:
+    with fresh_postgres(postgres_server) as dsn:
+        stores = [open_store(dsn, rng=Random(seed)) for seed in range(4)]
+        await stores[0].enqueue([a_job(f"task-{place % 5}") for place in range(8000)])
+        found = await stores[0].slices()
+        empty = taken = 0
+
+        async def drain(store: SqlStore) -> None:
+            nonlocal empty, taken
+            while taken < 8000:
+                got = await store.claim(found, 100, a_lease(), started=False)
+                taken += len(got)
+                empty += not got
+
+        await asyncio.gather(*(drain(store) for store in stores))
+        for store in stores:
+            await store.aclose()
+    assert taken == 8000
+    assert empty <= 12

@@ -1,0 +1,124 @@
+"""Enqueue in the caller's own transaction: visible iff it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.store.builders import a_job
+from tests.support.postgres_server import PostgresServer
+from tests.support.stores import fresh_postgres, fresh_url
+from windlass.errors import ConfigError, DuplicateJob
+from windlass.store import SyncStore, open_store, open_sync_store
+from windlass.store.sqlite import driver
+
+JOBS = [a_job(unique_key="k"), a_job(), a_job(unique_key="k")]
+
+
+@pytest.fixture
+def dsn(postgres_server: PostgresServer) -> Iterator[str]:
+    with fresh_postgres(postgres_server) as found:
+        yield found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    with fresh_url("sqlite-file", tmp_path, None) as url:
+        yield Path(url.removeprefix("sqlite:///"))
+
+
+def jobs_in(store: SyncStore) -> int:
+    return sum(count.jobs for count in store.count_jobs())
+
+
+@pytest.mark.parametrize(("ending", "expected"), [("commit", 2), ("rollback", 0)])
+def test_a_psycopg_connection(dsn: str, ending: str, expected: int) -> None:
+    store = open_sync_store(dsn, rng=Random(1))
+    with psycopg.connect(dsn) as connection:
+        answers = store.enqueue_on(connection, JOBS)
+        assert [answer.is_duplicate for answer in answers] == [False, False, True]
+        assert jobs_in(store) == 0
+        getattr(connection, ending)()
+    assert jobs_in(store) == expected
+    store.close()
+
+
+@pytest.mark.parametrize(("ending", "expected"), [("commit", 2), ("rollback", 0)])
+async def test_an_asynchronous_psycopg_connection(dsn: str, ending: str, expected: int) -> None:
+    store = open_store(dsn, rng=Random(1))
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        await store.enqueue_on(connection, JOBS)
+        await getattr(connection, ending)()
+    assert len(await store.list_jobs()) == expected
+    await store.aclose()
+
+
+@pytest.mark.parametrize("isolation_level", ["", None, "IMMEDIATE"])
+@pytest.mark.parametrize(("ending", "expected"), [("commit", 2), ("rollback", 0)])
+async def test_a_sqlite_connection(path: Path, isolation_level: str | None, ending: str, expected: int) -> None:
+    store = open_store(f"sqlite:///{path}", rng=Random(1))
+    connection = driver.connect(str(path), isolation_level=isolation_level)
+    await store.enqueue_on(connection, JOBS)
+    connection.execute(ending)
+    connection.close()
+    assert len(await store.list_jobs()) == expected
+    await store.aclose()
+
+
+def test_the_callers_own_rows_and_the_jobs_share_one_fate(path: Path) -> None:
+    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
+    connection: Any = driver.connect(str(path))
+    connection.execute("create table orders (id integer)")
+    connection.execute("insert into orders values (1)")
+    store.enqueue_on(connection, [a_job()])
+    connection.rollback()
+    assert connection.execute("select count(*) from orders").fetchone() == (0,)
+    assert jobs_in(store) == 0
+    connection.close()
+    store.close()
+
+
+def test_a_refused_enqueue_leaves_the_callers_transaction_usable(dsn: str, path: Path) -> None:
+    for url, connection in ((dsn, psycopg.connect(dsn)), (f"sqlite:///{path}", driver.connect(str(path)))):
+        store = open_sync_store(url, rng=Random(1))
+        connection.execute("create table orders (id integer)")
+        store.enqueue_on(connection, [a_job(unique_key="k")])
+        with pytest.raises(DuplicateJob):
+            store.enqueue_on(connection, [a_job(), a_job(unique_key="k", on_conflict="reject")])
+        connection.execute("insert into orders values (1)")
+        connection.commit()
+        assert jobs_in(store) == 1
+        connection.close()
+        store.close()
+
+
+def test_a_connection_to_another_database_is_refused(dsn: str, path: Path, tmp_path: Path, postgres_server: PostgresServer) -> None:
+    with fresh_postgres(postgres_server) as other, psycopg.connect(other) as connection:
+        store = open_sync_store(dsn, rng=Random(1))
+        with pytest.raises(ConfigError, match="another database"):
+            store.enqueue_on(connection, [a_job()])
+        store.close()
+    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
+    for target in (str(tmp_path / "other.db"), ":memory:"):
+        stranger = driver.connect(target)
+        with pytest.raises(ConfigError, match="not to"):
+            store.enqueue_on(stranger, [a_job()])
+        stranger.close()
+    store.close()
+
+
+def test_a_connection_of_the_other_sqlite_library_is_refused(path: Path) -> None:
+    import sqlite3  # noqa: PLC0415 - the library Windlass does not use here
+
+    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
+    if driver.__name__ != "sqlite3":
+        stranger = sqlite3.connect(path)
+        with pytest.raises(ConfigError, match="connection is needed"):
+            store.enqueue_on(stranger, [a_job()])
+        stranger.close()
+    store.close()
