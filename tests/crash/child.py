@@ -1,30 +1,34 @@
-"""The side of the pipes that the started process holds."""
+"""The side of the pipe that the started process holds."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import importlib
 import os
 import signal
 import sys
 import time
+from multiprocessing.connection import Connection
 from threading import Lock, Thread
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-T = TypeVar("T")
+_pipe: Connection[Any, Any]
 _mouth = Lock()
 
 
-def options_of(kind: type[T]) -> T:
-    """Read what the test gave this process to do."""
-    return kind(**json.loads(sys.argv[1]))
+def enter(role: str, options: object, pipe: Connection[Any, Any], errors: str) -> None:
+    """Play a role in a new process, from beginning to end."""
+    global _pipe  # noqa: PLW0603 - a process has one parent
+    _pipe = pipe
+    with open(errors, "w") as file:  # noqa: PTH123 - a file descriptor is what is needed
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    asyncio.run(importlib.import_module(role).main(options))
 
 
 def say(word: str, value: Any = None) -> None:
     """Tell the test; written before this returns, so that a kill cannot take it back."""
     with _mouth:
-        sys.stdout.write(json.dumps([word, value]) + "\n")
-        sys.stdout.flush()
+        _pipe.send((word, value))
 
 
 def die() -> NoReturn:
@@ -37,7 +41,7 @@ def die() -> NoReturn:
 
 
 class Ears:
-    """The lines that the test sends; when the test is gone, so is this process."""
+    """What the test says; when the test is gone, so is this process."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -45,7 +49,7 @@ class Ears:
         Thread(target=self._listen, daemon=True).start()
 
     async def hear(self) -> str:
-        """Wait for the next line."""
+        """Wait for the next word."""
         return await self._heard.get()
 
     async def ready(self) -> None:
@@ -54,6 +58,11 @@ class Ears:
         assert await self.hear() == "go"
 
     def _listen(self) -> None:
-        for line in sys.stdin:
-            self._loop.call_soon_threadsafe(self._heard.put_nowait, line.strip())
-        os._exit(3)
+        try:
+            while True:
+                self._loop.call_soon_threadsafe(self._heard.put_nowait, _pipe.recv())
+        except EOFError:
+            os._exit(3)
+        except RuntimeError:
+            # The role is over and its loop closed.
+            return

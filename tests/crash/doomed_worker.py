@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-from tests.crash.child import Ears, options_of
+from tests.crash.child import Ears
 from tests.crash.saboteur import Moment, Saboteur
 from tests.crash.worker import Running, new_lease, within
 from windlass.core.job import Held
@@ -45,9 +44,9 @@ class DoomedWorker:
         await self._operator.clock()
 
     async def play(self) -> None:
-        found = within(await self._store.slices(), {self._options.lane})
-        lease = new_lease(f"doomed {self._options.lane}", self._options.lease_s)
-        claimed = [Running(job) for job in await self._store.claim(found, JOBS, lease, started=False)]
+        if self._options.script == "reclaim":
+            await self._reclaim()
+        claimed = await self._claim(self._options.lease_s)
         assert len(claimed) == JOBS
         match self._options.script:
             case "run":
@@ -63,10 +62,19 @@ class DoomedWorker:
                 await self._be_cancelled(claimed)
             case "stop":
                 await self._be_stopped(claimed)
-            case "reclaim":
-                # An hour ahead every lease is past its end; nothing of this is ever committed.
-                await self._store.reclaim(now=claimed[0].now() + timedelta(hours=1))
         raise AssertionError(f"survived {self._options.place} {self._options.moment}")
+
+    async def _claim(self, lease_s: float) -> list[Running]:
+        found = within(await self._store.slices(), {self._options.lane})
+        lease = new_lease(f"doomed {self._options.lane}", lease_s)
+        return [Running(job) for job in await self._store.claim(found, JOBS, lease, started=False)]
+
+    async def _reclaim(self) -> None:
+        """Let leases end at once and take them back, until it is this worker and not a healthy one that is first to do so."""
+        while True:
+            await self._claim(0.001)
+            await self._store.reclaim()
+            await self._operator.promote()
 
     async def _run(self, claimed: list[Running]) -> None:
         """Run one after the other, each reported, finished before the next."""
@@ -128,7 +136,3 @@ async def main(options: Options) -> None:
     await doomed.connect()
     await Ears().ready()
     await doomed.play()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(options_of(Options)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from random import Random
 
-from tests.crash.child import Ears, options_of, say
+from tests.crash.child import Ears, say
 from tests.crash.worker import Running, new_lease
 from windlass.core.outcome import Returned, Run, decide
 from windlass.store import SqlStore, open_store
@@ -44,7 +43,3 @@ async def main(options: Options) -> None:
     await Ears().ready()
     say("ran", await drain(store, options))
     await store.aclose()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(options_of(Options)))

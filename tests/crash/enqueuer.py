@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from random import Random
 
-from tests.crash.child import Ears, options_of, say
+from tests.crash.child import Ears, say
 from windlass.core.job import Enqueued, NewJob, UniqueScope
 from windlass.store import SqlStore, open_store
 
@@ -50,7 +50,3 @@ async def main(options: Options) -> None:
     say("answers", await asyncio.gather(*(race(store, caller, options, begin_s) for caller, store in enumerate(stores))))
     for store in stores:
         await store.aclose()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(options_of(Options)))

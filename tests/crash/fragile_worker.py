@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-from tests.crash.child import Ears, die, options_of, say
+from tests.crash.child import Ears, die, say
 from tests.crash.worker import UPKEEP_S, Running, new_lease
 from windlass.core.job import CLOSED
 from windlass.core.outcome import Finish, Returned, Run, decide
@@ -85,7 +85,3 @@ async def main(options: Options) -> None:
     await Ears().ready()
     await FragileWorker(store, options).work()
     await store.aclose()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(options_of(Options)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-from tests.crash.child import Ears, options_of, say
+from tests.crash.child import Ears, say
 from tests.crash.worker import Running, new_lease, within
 from windlass.core.job import Claimed
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Returned, Run, decide
@@ -70,7 +69,3 @@ async def main(options: Options) -> None:
         answers = {verb: await attempt(store, verb, running, options.lease_s) for verb in options.verbs}
         say("tried", [running.job.id, answers])
     await store.aclose()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(options_of(Options)))

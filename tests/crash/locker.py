@@ -1,34 +1,44 @@
-"""A process that keeps every other one from writing to a SQLite file."""
+"""A process that keeps every other one from writing, as a long migration or backup would."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from random import Random
+from threading import Event
+from typing import Any
 
-from tests.crash.child import Ears, options_of, say
-from windlass.store.sqlite import driver
+from tests.crash.child import Ears, say
+from windlass.store import open_sync_store
+from windlass.store.postgres import SyncPostgres
+from windlass.store.sqlite import Sqlite
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which file to lock."""
+    """Which database to lock."""
 
     url: str
 
 
 async def main(options: Options) -> None:
-    """Hold the lock from the first word to the second."""
-    connection = driver.connect(urlsplit(options.url).path.removeprefix("/"), isolation_level=None, timeout=30)
+    """Sit in the middle of a writing transaction from the first word to the second."""
+    store = open_sync_store(options.url, rng=Random())
+    database = store.database
+    assert isinstance(database, Sqlite | SyncPostgres)
+    released = Event()
+
+    def hold(connection: Any) -> None:
+        # SQLite's transaction locks the whole file by itself.
+        if isinstance(database, SyncPostgres):
+            connection.execute("lock table windlass_jobs in access exclusive mode")
+        say("locked")
+        released.wait()
+
     ears = Ears()
     await ears.ready()
-    connection.execute("begin exclusive")
-    say("locked")
+    holding = asyncio.get_running_loop().run_in_executor(None, database.run_script, hold)
     assert await ears.hear() == "unlock"
-    connection.execute("rollback")
-    say("unlocked")
-    connection.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(options_of(Options)))
+    released.set()
+    await holding
+    store.close()

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
+import multiprocessing
+import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from tests.crash import child
 
-ROOT = Path(__file__).parents[2]
 PATIENCE_S = 90.0
 """Far longer than anything takes on an idle machine; others may be using this one."""
+
+# A process that has imported the roles forks each of ours: starting an interpreter for each took most of the suite's time.
+_spawner = multiprocessing.get_context("forkserver")
+_ROLES = ("worker", "doomed_worker", "drainer", "enqueuer", "fragile_worker", "late_worker", "locker")
+_DRIVERS = ("windlass.store.postgres", "windlass.store.sqlite")
+_spawner.set_forkserver_preload([*_DRIVERS, *(f"tests.crash.{role}" for role in _ROLES)])
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, within: float = PATIENCE_S) -> None:
@@ -36,24 +39,24 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, w
 
 
 class Process:
-    """A running role module; what it says is kept in order."""
+    """A running role; what it says is kept in order."""
 
-    def __init__(self, label: str, role: ModuleType, options: DataclassInstance, errors: Path) -> None:
+    def __init__(self, label: str, role: ModuleType, options: object, errors: Path) -> None:
         self.label = label
         self._errors = errors
-        command = [sys.executable, "-m", role.__name__, json.dumps(asdict(options))]
-        with errors.open("w") as file:
-            self._inner = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True
-            )
+        self._pipe, theirs = multiprocessing.Pipe()
+        self._inner = _spawner.Process(target=child.enter, args=(role.__name__, options, theirs, str(errors)), daemon=True)
+        self._inner.start()
+        # Held by the process alone, so that its death closes the pipe.
+        theirs.close()
         self._said: list[tuple[str, Any]] = []
-        self._listener = Thread(target=self._listen, name=f"listen-{label}", daemon=True)
+        self._listener = Thread(target=self._listen, args=(self._pipe,), name=f"listen-{label}", daemon=True)
         self._listener.start()
 
     @property
     def is_over(self) -> bool:
         """Whether it has ended and all it said has been read."""
-        return self._inner.poll() is not None and not self._listener.is_alive()
+        return not self._listener.is_alive() and self._inner.exitcode is not None
 
     def said(self, word: str) -> list[Any]:
         """Every value it gave with `word` so far."""
@@ -66,46 +69,40 @@ class Process:
         assert len(found) >= count, f"{self.label} {self.ending()} before it said {word!r} {count} times"
         return found
 
-    def tell(self, line: str) -> None:
-        """Send it a line."""
-        assert self._inner.stdin is not None
-        self._inner.stdin.write(line + "\n")
-        self._inner.stdin.flush()
+    def tell(self, word: str) -> None:
+        """Say something to it."""
+        self._pipe.send(word)
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
-        self._inner.send_signal(number)
+        assert self._inner.pid is not None
+        os.kill(self._inner.pid, number)
 
-    async def end(self) -> int:
+    async def end(self) -> int | None:
         """Wait for its end and return the exit code; a negative one is the signal that killed it."""
         await until(lambda: self.is_over, f"{self.label} to end")
-        return self._inner.wait()
+        return self._inner.exitcode
 
     def ending(self) -> str:
         """Say how it ended, with its last words."""
-        return f"ended with {self._inner.poll()}, stderr:\n{self._errors.read_text(errors='replace')[-3000:]}"
+        words = self._errors.read_text(errors="replace") if self._errors.exists() else ""
+        return f"ended with {self._inner.exitcode}, stderr:\n{words[-3000:]}"
 
     def kill(self) -> None:
-        """End it now, whatever it does, and let go of its pipes."""
-        if self._inner.poll() is None:
+        """End it now, whatever it does, and let go of its pipe."""
+        if self._inner.exitcode is None:
             self._inner.kill()
-        self._inner.wait()
+        self._inner.join()
         self._listener.join()
-        for pipe in (self._inner.stdin, self._inner.stdout):
-            assert pipe is not None
-            # A line that the dead process never read may still be in the buffer.
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                continue
+        self._pipe.close()
+        self._inner.close()
 
-    def _listen(self) -> None:
-        assert self._inner.stdout is not None
-        for line in self._inner.stdout:
-            # The last line of a killed process may be cut off.
-            if line.endswith("\n"):
-                word, value = json.loads(line)
-                self._said.append((word, value))
+    def _listen(self, pipe: Connection[Any, Any]) -> None:
+        try:
+            while True:
+                self._said.append(pipe.recv())
+        except (EOFError, OSError):
+            return
 
 
 class Fleet:
@@ -115,7 +112,7 @@ class Fleet:
         self._folder = folder
         self._processes: list[Process] = []
 
-    def start(self, label: str, role: ModuleType, options: DataclassInstance) -> Process:
+    def start(self, label: str, role: ModuleType, options: object) -> Process:
         """Start a role; it works once it has said `ready` and heard `go`."""
         process = Process(label, role, options, self._folder / f"{len(self._processes)}-{label}.err")
         self._processes.append(process)

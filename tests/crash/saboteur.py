@@ -1,10 +1,11 @@
-"""A database whose process dies at a chosen moment of a chosen call."""
+"""A database whose process dies, or falls asleep, at a chosen moment of a chosen call."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tests.crash.child import die
 from windlass.store.calls import Call, Steps
@@ -25,29 +26,40 @@ class Moment(StrEnum):
 
 
 class Saboteur:
-    """Passes calls on, and dies at the given moment of the `occurrence`-th that holds the query `place`."""
+    """Passes calls on, and acts at the given moment of the `occurrence`-th that holds the query `place`."""
 
-    def __init__(self, database: Database, place: str, moment: Moment, occurrence: int) -> None:
+    def __init__(self, database: Database, place: str, moment: Moment, occurrence: int = 0) -> None:
+        """Die at the place; an occurrence of 0 is never reached."""
         self._inner = database
         self._place = place
         self._moment = moment
         self._left = occurrence
+        self._act: Callable[[], object] = die
+
+    def arm(self, act: Callable[[], object]) -> None:
+        """Do `act` the next time the place is reached."""
+        self._act = act
+        self._left = 1
 
     async def run(self, call: Call[T]) -> T:
-        """Run a call, or die in it."""
+        """Run a call, or act in it."""
         touched: list[bool] = []
 
         def steps() -> Steps[T]:
             answer = yield from self._watched(call, touched)
             if touched:
-                self._die_at(Moment.EXECUTED)
+                self._act_at(Moment.EXECUTED)
             return answer
 
         # A single statement would be committed before its rows come back.
         answer = await self._inner.run(replace(call, steps=steps, is_single=False))
         if touched:
-            self._die_at(Moment.COMMITTED)
+            self._act_at(Moment.COMMITTED)
         return answer
+
+    async def run_within(self, connection: Any, call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction, unharmed."""
+        return await self._inner.run_within(connection, call)
 
     async def aclose(self) -> None:
         """Let go of the database."""
@@ -56,7 +68,7 @@ class Saboteur:
     def reach(self, place: str) -> None:
         """Note that the worker's own code has come to a named place."""
         if self._counts(place):
-            self._die_at(Moment.BEFORE)
+            self._act_at(Moment.BEFORE)
 
     def _watched(self, call: Call[T], touched: list[bool]) -> Steps[T]:
         inner = call.steps()
@@ -64,7 +76,7 @@ class Saboteur:
             step = next(inner)
             while True:
                 if self._counts(step.query):
-                    self._die_at(Moment.BEFORE)
+                    self._act_at(Moment.BEFORE)
                     touched.append(True)
                 rows = yield step
                 step = inner.send(rows)
@@ -75,6 +87,6 @@ class Saboteur:
         self._left -= place == self._place
         return place == self._place and self._left == 0
 
-    def _die_at(self, moment: Moment) -> None:
+    def _act_at(self, moment: Moment) -> None:
         if moment is self._moment:
-            die()
+            self._act()

@@ -73,7 +73,7 @@ async def test_late_worker_cannot_touch_a_cancelled_job_whose_lease_was_reclaime
 
 @pytest.mark.parametrize("verbs", [["finish"], ["renew", "progress", "finish"], ["fail"], ["release"]], ids="-".join)
 async def test_expired_lease_that_nobody_took_can_still_be_used(
-    store: SqlStore, url: str, fleet: Fleet, turn: int, verbs: list[str]
+    store: SqlStore, url: str, fleet: Fleet, *, turn: int, verbs: list[str]
 ) -> None:
     del turn
     [job_id] = await enqueue(store, seconds=(0,))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
+import signal
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-from tests.crash.child import Ears, options_of, say
+from tests.crash.child import Ears, say
+from tests.crash.saboteur import Moment, Saboteur
 from windlass.core.job import Claimed, Lease, Slices
 from windlass.core.outcome import Finish, Returned, Run, decide
 from windlass.errors import StoreUnavailable
@@ -23,7 +26,7 @@ PAUSE_S = 0.02
 
 @dataclass(frozen=True)
 class Options:
-    """What a worker does; it serves `lanes` (None: every lane) and those it is told to `open`."""
+    """What a worker does; it serves `lanes` (None: every lane) and those it is told to `open`; without slots it only reclaims."""
 
     url: str
     name: str
@@ -61,8 +64,9 @@ class Running:
 class Worker:
     """Works until its process ends."""
 
-    def __init__(self, store: SqlStore, options: Options) -> None:
+    def __init__(self, store: SqlStore, options: Options, saboteur: Saboteur) -> None:
         self._store = store
+        self._saboteur = saboteur
         self._options = options
         self._lanes = None if options.lanes is None else set(options.lanes)
         self._reclaimer = Reclaimer(store, lease=timedelta(seconds=options.lease_s))
@@ -80,9 +84,11 @@ class Worker:
     async def _listen(self, ears: Ears) -> None:
         while True:
             word, _, lane = (await ears.hear()).partition(" ")
-            assert word == "open"
-            assert self._lanes is not None
-            self._lanes.add(lane)
+            if word == "doze":
+                # In the middle of a reclaim: its process was in contact when it began, and no longer is when it goes on.
+                self._saboteur.arm(doze)
+            elif self._lanes is not None:
+                self._lanes.add(lane)
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -148,20 +154,25 @@ class Worker:
             try:
                 for job_id in await self._reclaimer.round():
                     say("reclaimed", job_id)
-                await self._store.promote()
+                say("round")
+                if self._options.slots:
+                    await self._store.promote()
             except StoreUnavailable:
                 say("cut off")
             await asyncio.sleep(UPKEEP_S)
 
 
+def doze() -> None:
+    """Stop this process as a suspended machine would, until somebody continues it."""
+    say("dozing")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 async def main(options: Options) -> None:
     """Work until killed."""
-    store = open_store(options.url, rng=Random())
+    saboteur = Saboteur(open_store(options.url, rng=Random()).database, "lapsed", Moment.BEFORE)
+    store = SqlStore(saboteur, rng=Random())
     await store.clock()
     ears = Ears()
     await ears.ready()
-    await Worker(store, options).work(ears)
-
-
-if __name__ == "__main__":
-    asyncio.run(main(options_of(Options)))
+    await Worker(store, options, saboteur).work(ears)

@@ -6,20 +6,20 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
-from tests.model.model import Moves, Row, Told
+from tests.model.model import Letter, Moves, Row, Told
+from tests.model.verdict import PastRun
 from windlass.core.job import (
     Claimed,
     DeadLetter,
     Edit,
     Enqueued,
-    Execution,
     Held,
     Job,
     JobState,
@@ -34,8 +34,11 @@ from windlass.errors import StoreUnavailable, WindlassError
 from windlass.store import SqlStore
 from windlass.store.calls import Call
 from windlass.store.rows import Promoted
+from windlass.store.sqlite import Sqlite
 
 T = TypeVar("T")
+History = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+KEPT = ("windlass_gates", "windlass_schema")
 UNKNOWN = 10**12
 """A number no store gives out."""
 _COMPARED = [field.name for field in fields(Row) if field.name in Job.__dataclass_fields__]
@@ -101,9 +104,7 @@ class Side:
         taken = await self.store.claim(slices, limit, lease, started=started, now=now)
         return [job._replace(id=self._ours[job.id], parent_id=self._parent(job.parent_id)) for job in taken]
 
-    async def renew(
-        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime
-    ) -> list[Held]:
+    async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime) -> list[Held]:
         sent = [(self._theirs[number], token, started_at) for number, token, started_at in leases]
         held = await self.store.renew(sent, length, now)
         return sorted(lease._replace(id=self._ours[lease.id]) for lease in held)
@@ -137,10 +138,6 @@ class Side:
         changed, refused = ([self._ours[job.id] for job in jobs] for jobs in (moved.changed, moved.refused))
         return Moves(changed, refused, list(moved.missing))
 
-    async def jobs(self) -> list[Job]:
-        """Read every job, in the model's numbers."""
-        return [self._own(job) for job in await self.store.list_jobs()]
-
     def _own(self, job: Job) -> Job:
         return replace(
             job,
@@ -165,24 +162,30 @@ class Side:
         prefix, _, template = (maker or "").partition(":")
         return f"{prefix}:{self._ours[int(template)]}" if template.isdecimal() else maker
 
-    async def runs(self, number: int) -> list[Execution]:
-        """Read a job's executions, oldest first."""
-        found = await self.store.list_executions(self._theirs[number])
-        return [replace(run, job_id=number) for run in reversed(found)]
+    async def look(self) -> tuple[list[Job], Counter[tuple[str, str, JobState, WaitReason | None]]]:
+        """Read every job, and how many the store says there are."""
+        counts = Counter({count[:4]: count.jobs for count in await self.store.count_jobs()})
+        return [self._own(job) for job in await self.store.list_jobs()], counts
 
-    async def letters(self, number: int) -> list[tuple[DeadLetter, dict[str, Any]]]:
-        """Read a job's dead letters with the job each of them keeps."""
-        found = await self.store.list_dead_letters(self._theirs[number])
-        return [(replace(letter, id=0, job_id=number, original_job="", details=None), self._kept(letter)) for letter in found]
+    async def slices(self) -> Slices:
+        found = await self.store.slices()
+        return found._replace(open=tuple(sorted(found.open)))
 
-    def _kept(self, letter: DeadLetter) -> dict[str, Any]:
-        kept: dict[str, Any] = json.loads(letter.original_job)
-        own = {"id": self._ours[kept["id"]], "parent_id": self._parent(kept["parent_id"])}
-        own |= {"unique_key": self._own_key(kept["unique_key"]), "created_by": self._own_maker(kept["created_by"])}
-        return kept | own | {"details": json.loads(letter.details or "null")}
+    async def history(self, number: int) -> History:
+        """Read a job's executions, oldest first, and its dead letters."""
+        runs = await self.store.list_executions(self._theirs[number])
+        letters = await self.store.list_dead_letters(self._theirs[number])
+        return [_only(run, PastRun) for run in reversed(runs)], [self._own_letter(letter) for letter in letters]
 
-    async def counts(self) -> Counter[tuple[str, str, JobState, WaitReason | None]]:
-        return Counter({tuple(count[:4]): count.jobs for count in await self.store.count_jobs()})
+    def _own_letter(self, letter: DeadLetter) -> dict[str, Any]:
+        kept = json.loads(letter.original_job)
+        assert kept["id"] == letter.job_id
+        assert kept["task"] == letter.task
+        return _only(letter, Letter)
+
+
+def _only(record: object, kind: type[PastRun | Letter]) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(kind)}
 
 
 class Bench:
@@ -198,6 +201,14 @@ class Bench:
         self._empty()
         for side in self.sides:
             side.forget()
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Let no store be reachable for a while."""
+        with ExitStack() as stack:
+            for side in self.sides:
+                stack.enter_context(side.outage())
+            yield
 
     def each(self, ask: Callable[[Side], Awaitable[T]]) -> list[T | Refusal]:
         """Ask every store, and collect what each answered or refused."""
@@ -237,17 +248,26 @@ def differences(row: Row, job: Job) -> dict[str, tuple[Any, Any]]:
     return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
 
 
-def run_differences(row: Row, runs: Sequence[Execution]) -> list[tuple[Any, Any]]:
-    """List how a job's history differs from what it should be."""
-    expected = [asdict(run) for run in row.runs]
-    seen = [{name: getattr(run, name) for name in expected[0]} for run in runs] if expected else list(runs)
-    return [] if expected == seen else [(expected, seen)]
-
-
 def empty_postgres(connection: psycopg.Connection[Any]) -> None:
     """Empty every table but the two that a migration filled."""
-    kept = ("windlass_gates", "windlass_schema")
+
     found = connection.execute("select tablename from pg_tables where tablename like 'windlass\\_%'").fetchall()
-    tables = ", ".join(sorted(name for (name,) in found if name not in kept))
+    tables = ", ".join(sorted(name for (name,) in found if name not in KEPT))
     connection.execute(f"truncate {tables} restart identity")  # type: ignore[arg-type] - names from the catalogue
     connection.execute("alter sequence windlass_job_ids restart")
+
+
+def empty_sqlite(database: object) -> None:
+    """Do the same to a SQLite database; others are left alone."""
+    if isinstance(database, Sqlite):
+        database.run_script(_delete_all)
+
+
+def _delete_all(connection: Any) -> None:
+    found = connection.execute("select name from sqlite_master where type = 'table' and name like 'windlass~_%' escape '~'")
+    for (name,) in found.fetchall():
+        if name not in KEPT:
+            connection.execute(f"delete from {name}")
+    # The counts are kept by triggers, which have just counted the deletions.
+    for name in ("windlass_counts", "windlass_count_deltas", "sqlite_sequence"):
+        connection.execute(f"delete from {name}")

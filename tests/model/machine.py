@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.model import wishes
-from tests.model.bench import UNKNOWN, Bench, Refusal, Side, attempt, differences, run_differences
-from tests.model.model import Ending, Model, Row, Told
+from tests.model.bench import UNKNOWN, Bench, Refusal, Side, attempt, differences
+from tests.model.model import Ending, Model, Moves, Row, Told
+from tests.model.wishes import LEASE, Order
 from windlass.core.job import CLOSED, Claimed, JobState, Lease, Slices
 from windlass.core.outcome import Finish, Run, decide
-from windlass.store.doctor import check
+from windlass.store.doctor import Problem, check
 from windlass.testing import FakeClock
 
 T = TypeVar("T")
 MOST_JOBS = 14
 CHECKED_EVERY = 10
+ALL = 500
 
 
 @dataclass
@@ -32,9 +34,16 @@ class Holding:
     started_at: datetime | None
     ending: Ending | None = None
 
+    def end(self, kind: int, now: datetime) -> Ending:
+        """Decide once how the run ended; whatever is sent later says the same."""
+        if self.ending is None:
+            choices = wishes.UNSTARTED_ENDINGS if self.started_at is None else wishes.ENDINGS
+            self.ending = Ending(self.claim, choices[kind % len(choices)](now), self.started_at, now)
+        return self.ending
+
 
 class LockStep(RuleBasedStateMachine):
-    """Every verb, in any order, at any time, sent once or again."""
+    """Every verb, in any order, at any time, once or again."""
 
     bench: ClassVar[Bench]
 
@@ -44,16 +53,365 @@ class LockStep(RuleBasedStateMachine):
         self.clock = FakeClock(wishes.START)
         self.model = Model()
         self.holdings: list[Holding] = []
-        self.stale_slices: list[Slices] | None = None
+        self.old_slices = Slices(1, ())
+        self.repeat: Callable[[], None] = _nothing
         self.last_token = 0
+        self.checked: dict[int, object] = {}
         self.steps = 0
+        self.is_sound = True
 
-    # What the rules need.
+    @precondition(lambda self: len(self.model.jobs) < MOST_JOBS)
+    @rule(order=wishes.any_orders)
+    def enqueue(self, order: Order) -> None:
+        self._enqueue([order])
 
-    def _agree(self, ask: Callable[[Side], object], expected: Callable[[], object]) -> None:
-        """Ask stores and model the same; the answers must be equal, and so must every row."""
+    @precondition(lambda self: len(self.model.jobs) < MOST_JOBS)
+    @rule(order=wishes.keyed_orders)
+    def enqueue_with_a_key(self, order: Order) -> None:
+        self._enqueue([order])
 
-    def _pick(self, items: Sequence[T], places: Iterable[int]) -> list[T]:
-        """Take elements by place, each once."""
-        chosen = {place % len(items) for place in places} if items else set()
-        return [items[place] for place in sorted(chosen)]
+    @precondition(lambda self: len(self.model.jobs) < MOST_JOBS)
+    @rule(orders=st.lists(wishes.any_orders, min_size=2, max_size=5))
+    def enqueue_many(self, orders: list[Order]) -> None:
+        self._enqueue(orders)
+
+    @precondition(lambda self: len(self.model.jobs) < MOST_JOBS)
+    @rule(order=wishes.keyed_recurring_orders, conflicts=st.lists(wishes.keyed_orders, min_size=1, max_size=3))
+    def enqueue_one_key_many_times(self, order: Order, conflicts: list[Order]) -> None:
+        same = [other._replace(task=order.task, key=order.key) for other in conflicts]
+        self._enqueue([order, *same])
+
+    @rule(
+        limit=st.sampled_from((1, 1, 2, 3, 10)),
+        started=st.booleans(),
+        lane=st.sampled_from((None, None, "fast")),
+        is_stale=st.sampled_from((False, False, True)),
+    )
+    def claim(self, limit: int, lane: str | None, *, started: bool, is_stale: bool) -> None:
+        slices = self.old_slices if is_stale else self._look()
+        self._claim(limit, _only(slices, lane), started=started)
+        self.old_slices = slices
+
+    @rule(places=wishes.several_places)
+    def begin(self, places: list[int]) -> None:
+        """A worker starts what it had fetched ahead; the store hears of it later, or never."""
+        for holding in self._held(places):
+            holding.started_at = holding.started_at or self.clock.now()
+
+    @rule(places=wishes.several_places, is_told=st.booleans())
+    def renew(self, places: list[int], *, is_told: bool) -> None:
+        self._renew(self._held(places), is_told=is_told)
+
+    @rule(place=wishes.places, count=st.integers(0, 9), cursor=st.sampled_from((None, "page 2")))
+    def progress(self, place: int, count: int, cursor: str | None) -> None:
+        for holding in self._held([place]):
+            number, token = holding.claim.id, holding.claim.token
+            self._agree(
+                lambda side, number=number, token=token: side.progress(number, token, count, cursor, self.clock.now()),
+                lambda number=number, token=token: self.model.progress(number, token, count, cursor, self.clock.now()),
+            )
+            holding.started_at = holding.started_at or self.clock.now()
+
+    @rule(places=wishes.several_places, kinds=wishes.kinds)
+    def finish(self, places: list[int], kinds: list[int]) -> None:
+        held = self._held(places)
+        self._finish([holding.end(kind, self.clock.now()) for holding, kind in zip(held, kinds, strict=False)])
+
+    @rule(places=wishes.several_places, kinds=wishes.kinds)
+    def decide(self, places: list[int], kinds: list[int]) -> None:
+        """A run ends, but its report is on the way for longer."""
+        for holding, kind in zip(self._held(places), kinds, strict=False):
+            holding.end(kind, self.clock.now())
+
+    @rule(places=wishes.several_places, is_reversed=st.booleans(), is_doubled=st.booleans())
+    def deliver(self, places: list[int], *, is_reversed: bool, is_doubled: bool) -> None:
+        """Reports arrive late, out of order, twice in one batch."""
+        ended = [holding.ending for holding in self._live_first() if holding.ending is not None]
+        endings = _pick(ended, places)
+        self._finish((endings[::-1] if is_reversed else endings) + endings[: 1 if is_doubled else 0])
+
+    @rule(kinds=wishes.kinds, limit=st.integers(1, 4))
+    def work(self, kinds: list[int], limit: int) -> None:
+        """A worker takes what is due and is done with it at once."""
+        self._promote(ALL)
+        before = len(self.holdings)
+        self._claim(limit, self._look(), started=True)
+        taken = self.holdings[before:]
+        self._finish([holding.end(kind, self.clock.now()) for holding, kind in zip(taken, kinds, strict=False)])
+
+    @rule(places=wishes.several_places, is_told=st.booleans())
+    def stop(self, places: list[int], *, is_told: bool) -> None:
+        told = [
+            Told(holding.claim.id, holding.claim.token, holding.started_at if is_told else None) for holding in self._held(places)
+        ]
+        self._again(
+            lambda: self._agree(lambda side: side.stop(told, self.clock.now()), lambda: self.model.stop(told, self.clock.now()))
+        )
+
+    @rule(limit=st.sampled_from((1, 3, ALL)))
+    def reclaim(self, limit: int) -> None:
+        self._reclaim(limit)
+
+    @rule(limit=st.sampled_from((1, 3, ALL)))
+    def promote(self, limit: int) -> None:
+        self._promote(limit)
+
+    @rule(limit=st.sampled_from((1, ALL)))
+    def spawn(self, limit: int) -> None:
+        self._spawn(limit)
+
+    @rule(
+        verb=st.sampled_from(wishes.MOVES), places=wishes.several_places, is_sloppy=st.sampled_from((False, False, False, True))
+    )
+    def operate(self, verb: str, places: list[int], *, is_sloppy: bool) -> None:
+        numbers = [row.id for row in _pick(self._rows_open_first(), places)] + [UNKNOWN] * is_sloppy
+        self._operate(verb, numbers)
+
+    @rule(verb=st.sampled_from(wishes.MOVES), place=wishes.places)
+    def operate_on_a_run(self, verb: str, place: int) -> None:
+        self._operate(verb, [row.id for row in _pick(self._rows_in(JobState.RUNNING), [place])])
+
+    @rule(verb=st.sampled_from(("retry", "edit")), place=wishes.places)
+    def operate_on_a_failure(self, verb: str, place: int) -> None:
+        rows = _pick(self._rows_in(JobState.FAILED), [place])
+        if verb == "retry":
+            self._operate(verb, [row.id for row in rows])
+        for row in rows if verb == "edit" else []:
+            self._edit(row.id, place)
+
+    @rule(place=wishes.places, kind=st.integers(0, len(wishes.EDITS) - 1))
+    def edit(self, place: int, kind: int) -> None:
+        for row in _pick(self._rows_open_first(), [place]):
+            self._edit(row.id, kind)
+
+    @rule(by=st.sampled_from(wishes.ADVANCES))
+    def advance(self, by: timedelta) -> None:
+        self._pass(by)
+
+    @rule(by=st.sampled_from(wishes.ADVANCES))
+    def tick(self, by: timedelta) -> None:
+        """Time passes and upkeep does its round."""
+        self._pass(by)
+        self._spawn(ALL)
+        self._promote(ALL)
+
+    @rule()
+    def lose_the_workers(self) -> None:
+        """Nobody renews any more; what they held comes back."""
+        self._pass(LEASE * 2)
+        self._reclaim(ALL)
+
+    @rule(places=wishes.several_places, kinds=wishes.kinds, order=wishes.plain_orders)
+    def lose_the_database(self, places: list[int], kinds: list[int], order: Order) -> None:
+        """No call arrives for three leases; afterwards every lease still stands, for nobody has reclaimed it."""
+        endings = [holding.end(kind, self.clock.now()) for holding, kind in zip(self._held(places), kinds, strict=False)]
+        finishes = [_sent(ending) for ending in endings]
+        lease = Lease(self.last_token + 1, "w", LEASE)
+        lost: list[Callable[[Side], Awaitable[object]]] = [
+            lambda side: side.enqueue([order.job(self.clock.now())], self.clock.now()),
+            lambda side: side.claim(self.old_slices, 1, lease, started=True, now=self.clock.now()),
+            lambda side: side.reclaim(ALL, self.clock.now()),
+        ]
+        if finishes:
+            lost.append(lambda side: side.finish(finishes, self.clock.now()))
+        with self.bench.outage():
+            for ask in lost[1:] if not self.old_slices.open else lost:
+                answer = self.bench.ask(ask)
+                assert answer in (Refusal("StoreUnavailable"), []), answer
+            self._pass(LEASE * 3)
+        live = [holding for holding in self.holdings if self._is_live(holding)]
+        self._renew(live, is_told=True)
+        self._finish(endings)
+
+    @rule()
+    def send_again(self) -> None:
+        """An answer was lost, and the request comes a second time."""
+        self.repeat()
+
+    @invariant()
+    def agree(self) -> None:
+        """Every row, every count and every history that has changed is what the model says."""
+        if not self.is_sound:
+            return
+        self.is_sound = False
+        self._compare_rows()
+        self._compare_history(only_changed=True)
+        self.steps += 1
+        if self.steps % CHECKED_EVERY == 0:
+            self._consult_the_doctor()
+        self.is_sound = True
+
+    def teardown(self) -> None:
+        """Nothing may be stranded: whatever is not closed, paused or a template comes to a worker in the end."""
+        if not self.is_sound:
+            return
+        self._compare_history(only_changed=False)
+        self._pass(timedelta(days=400))
+        self._reclaim(ALL)
+        self._pass(timedelta(days=2))
+        self._promote(ALL)
+        while self._look().open:
+            self._claim(1000, self._look(), started=True)
+        reached = {*CLOSED, JobState.PAUSED, JobState.RUNNING}
+        assert [row.id for row in self.model.jobs.values() if row.state not in reached and not row.spawn] == []
+        self._compare_rows()
+        self._consult_the_doctor()
+
+    def _agree(self, ask: Callable[[Side], Awaitable[T]], expected: Callable[[], T]) -> T | Refusal:
+        """Ask stores and model the same; the answers must be equal."""
+        self.is_sound = False
+        answer = self.bench.ask(ask)
+        wanted = attempt(expected)
+        assert answer == wanted, f"the stores answer {answer}, the model {wanted}"
+        self.is_sound = True
+        return answer
+
+    def _again(self, request: Callable[[], Any]) -> None:
+        self.repeat = request
+        request()
+
+    def _enqueue(self, orders: Sequence[Order]) -> None:
+        now = self.clock.now()
+        jobs = [order.job(now) for order in orders]
+        self.is_sound = False
+        answer = self.bench.ask(lambda side: side.enqueue(jobs, now))
+        numbers = [0] * len(jobs) if isinstance(answer, Refusal) else [job.id for job in answer]
+        wanted = attempt(lambda: self.model.enqueue(jobs, now, numbers))
+        assert answer == wanted, f"the stores answer {answer}, the model {wanted}"
+        self.is_sound = True
+
+    def _spawn(self, limit: int) -> None:
+        now = self.clock.now()
+        self.is_sound = False
+        answer = self.bench.ask(lambda side: side.spawn(limit, now))
+        assert not isinstance(answer, Refusal), answer
+        wanted = self.model.spawn(limit, now, [job.id for job in answer])
+        assert answer == wanted, f"the stores answer {answer}, the model {wanted}"
+        self.is_sound = True
+
+    def _look(self) -> Slices:
+        found = self.bench.ask(lambda side: side.slices())
+        assert not isinstance(found, Refusal), found
+        seen = {(part.lane, part.task): (part.priority, part.run_at) for part in found.open}
+        assert seen == self.model.slices()
+        return found
+
+    def _claim(self, limit: int, slices: Slices, *, started: bool) -> None:
+        now = self.clock.now()
+        self.last_token += 1
+        lease = Lease(self.last_token, f"w{self.last_token % 3}", LEASE)
+        taken = self._agree(
+            lambda side: side.claim(slices, limit, lease, started=started, now=now),
+            lambda: self.model.claim({(part.lane, part.task) for part in slices.open}, limit, lease, started=started, now=now),
+        )
+        assert not isinstance(taken, Refusal), taken
+        self.holdings += [Holding(job, now if started or job.crashes else None) for job in taken]
+
+    def _renew(self, held: Sequence[Holding], *, is_told: bool) -> None:
+        leases = [(job.claim.id, job.claim.token, job.started_at if is_told else None) for job in held]
+        self._again(
+            lambda: self._agree(
+                lambda side: side.renew(leases, LEASE, self.clock.now()),
+                lambda: sorted(self.model.renew(leases, LEASE, self.clock.now())),
+            )
+        )
+
+    def _finish(self, endings: Sequence[Ending]) -> None:
+        sent = [_sent(ending) for ending in endings]
+        self._again(
+            lambda: self._agree(
+                lambda side: side.finish(sent, self.clock.now()), lambda: self.model.finish(endings, self.clock.now())
+            )
+        )
+
+    def _reclaim(self, limit: int) -> None:
+        now = self.clock.now()
+        self._agree(lambda side: side.reclaim(limit, now), lambda: self.model.reclaim(limit, now))
+
+    def _promote(self, limit: int) -> None:
+        now = self.clock.now()
+        self._agree(lambda side: side.promote(limit, now), lambda: self.model.promote(limit, now))
+
+    def _operate(self, verb: str, numbers: Sequence[int]) -> None:
+        if not numbers:
+            return
+        verbs: dict[str, Callable[[Sequence[int], datetime], Moves]] = {
+            "cancel": self.model.cancel,
+            "stop_run": self.model.stop_run,
+            "pause": self.model.pause,
+            "resume": self.model.resume,
+            "disable": self.model.disable,
+            "enable": self.model.enable,
+            "run_now": self.model.run_now,
+            "retry": self.model.retry,
+        }
+        self._again(
+            lambda: self._agree(
+                lambda side: side.move(verb, numbers, self.clock.now()), lambda: verbs[verb](numbers, self.clock.now())
+            )
+        )
+
+    def _edit(self, number: int, kind: int) -> None:
+        now = self.clock.now()
+        changes = wishes.EDITS[kind % len(wishes.EDITS)](now)
+        self._agree(lambda side: side.edit(number, changes, now), lambda: self.model.edit(number, changes))
+
+    def _pass(self, by: timedelta) -> None:
+        self.clock.advance(seconds=by.total_seconds())
+
+    def _is_live(self, holding: Holding) -> bool:
+        return self.model.jobs[holding.claim.id].token == holding.claim.token
+
+    def _live_first(self) -> list[Holding]:
+        return sorted(reversed(self.holdings), key=lambda holding: not self._is_live(holding))
+
+    def _held(self, places: Iterable[int]) -> list[Holding]:
+        return _pick(self._live_first(), places)
+
+    def _rows_open_first(self) -> list[Row]:
+        return sorted(self.model.jobs.values(), key=lambda row: row.state in CLOSED)
+
+    def _rows_in(self, state: JobState) -> list[Row]:
+        return [row for row in self.model.jobs.values() if row.state is state]
+
+    def _compare_rows(self) -> None:
+        found = self.bench.ask(lambda side: side.look())
+        assert not isinstance(found, Refusal), found
+        jobs, counts = found
+        assert [job.id for job in jobs] == sorted(self.model.jobs)
+        wrong = {job.id: diff for job in jobs if (diff := differences(self.model.jobs[job.id], job))}
+        assert wrong == {}, f"(model, stores) differ: {wrong}"
+        assert counts == self.model.counts()
+
+    def _compare_history(self, *, only_changed: bool) -> None:
+        for number, row in self.model.jobs.items():
+            history = [asdict(run) for run in row.runs], [asdict(letter) for letter in row.letters]
+            if only_changed and self.checked.get(number, ([], [])) == history:
+                continue
+            seen = self.bench.ask(lambda side, number=number: side.history(number))
+            assert seen == history, f"job {number}: the stores remember {seen}, the model {history}"
+            self.checked[number] = history
+
+    def _consult_the_doctor(self) -> None:
+        found = self.bench.each(lambda side: check(side.store, now=self.clock.now()))
+        healthy: list[list[Problem]] = [[] for _ in found]
+        assert found == healthy
+
+
+def _nothing() -> None:
+    """There is no last request yet."""
+
+
+def _pick(items: Sequence[T], places: Iterable[int]) -> list[T]:
+    """Take elements by place, each once."""
+    chosen = {place % len(items) for place in places} if items else set()
+    return [items[place] for place in sorted(chosen)]
+
+
+def _only(slices: Slices, lane: str | None) -> Slices:
+    return slices if lane is None else slices._replace(open=tuple(part for part in slices.open if part.lane == lane))
+
+
+def _sent(ending: Ending) -> Finish:
+    run = Run(started_at=ending.started_at, finished_at=ending.decided_at)
+    return decide(ending.claim, ending.outcome, run, now=ending.decided_at, rng=Random(0))

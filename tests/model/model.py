@@ -258,9 +258,7 @@ class Model:
         pending = [row for row in self.jobs.values() if row.state is S.PENDING]
         return sorted(pending, key=lambda row: (-row.priority, row.run_at, row.id))
 
-    def claim(
-        self, slices: set[tuple[str, str]], limit: int, lease: Lease, *, started: bool, now: datetime
-    ) -> list[Claimed]:
+    def claim(self, slices: set[tuple[str, str]], limit: int, lease: Lease, *, started: bool, now: datetime) -> list[Claimed]:
         """Take jobs in order; one whose worker died comes alone, and counts as started."""
         rows = [row for row in self._pending() if (row.lane, row.task) in slices][:limit]
         rows = rows[:1] if rows and rows[0].crashes else [row for row in rows if not row.crashes]
@@ -392,7 +390,7 @@ class Model:
             _close(row, S.CANCELLED, now, "cancelled", keeps_slot=row.state is S.RUNNING)
         return self._move(ids, rows)
 
-    def stop_run(self, ids: Sequence[int]) -> Moves:
+    def stop_run(self, ids: Sequence[int], _now: datetime) -> Moves:
         """Mark the runs of recurring jobs."""
         rows = [row for row in self._known(ids, S.RUNNING) if row.cadence is not None]
         for row in rows:
@@ -426,7 +424,7 @@ class Model:
                 row.state, row.paused_at = S.PAUSED, row.paused_at or now
         return self._move(ids, rows)
 
-    def enable(self, ids: Sequence[int]) -> Moves:
+    def enable(self, ids: Sequence[int], _now: datetime) -> Moves:
         """Undo `disable`; the next time stays."""
         rows = self._known(ids, *WAITING, S.RUNNING)
         for row in rows:

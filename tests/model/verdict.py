@@ -110,9 +110,7 @@ def _stopped(job: Claimed, decided_at: datetime, *, has_started: bool) -> Verdic
     return _goes_on(job, verdict, decided_at, runs=job.completed_runs)
 
 
-def _goes_on(
-    job: Claimed, verdict: Verdict, decided_at: datetime, *, runs: int, chosen: datetime | None = None
-) -> Verdict:
+def _goes_on(job: Claimed, verdict: Verdict, decided_at: datetime, *, runs: int, chosen: datetime | None = None) -> Verdict:
     """Send a recurring job to its next slot, or end it."""
     if job.cadence is None:
         return verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -24,19 +24,23 @@ def seconds(number: float) -> timedelta:
 
 
 # Without jitter, so that the model needs no dice.
-RETRIES = (RetrySpec(jitter=0.0), RetrySpec(profile="interval"), RetrySpec(base=seconds(10), cap=seconds(15), jitter=0.0))
-CADENCES = (
-    Recurrence(cadence=Every(seconds(60))),
-    Recurrence(cadence=Every(seconds(45)), max_runs=2),
-    Recurrence(cadence=Every(seconds(60)), on_exhausted=OnExhausted.FAIL),
-    Recurrence(cadence=Every(seconds(40)), fixed_rate=True),
-    Recurrence(cadence=Every(seconds(30)), fixed_rate=True, misfire=Misfire.SKIP),
-    Recurrence(cadence=Every(seconds(30)), fixed_rate=True, misfire=Misfire.ALL, misfire_max=3),
-    Recurrence(cadence=Every(seconds(90)), end_at=START + seconds(600)),
-    Recurrence(cadence=Cron("@hourly")),
-    Recurrence(cadence=ByHandler(seconds(120))),
-    Recurrence(cadence=ByHandler(seconds(50)), max_runs=3),
-)
+RETRIES = {
+    "task": RetrySpec(jitter=0.0),
+    "interval": RetrySpec(profile="interval"),
+    "own": RetrySpec(base=seconds(10), cap=seconds(15), jitter=0.0),
+}
+CADENCES = {
+    "every": Recurrence(cadence=Every(seconds(60))),
+    "twice": Recurrence(cadence=Every(seconds(45)), max_runs=2),
+    "mortal": Recurrence(cadence=Every(seconds(60)), on_exhausted=OnExhausted.FAIL),
+    "fixed": Recurrence(cadence=Every(seconds(40)), fixed_rate=True),
+    "skipping": Recurrence(cadence=Every(seconds(30)), fixed_rate=True, misfire=Misfire.SKIP),
+    "thorough": Recurrence(cadence=Every(seconds(30)), fixed_rate=True, misfire=Misfire.ALL, misfire_max=3),
+    "ending": Recurrence(cadence=Every(seconds(90)), end_at=START + seconds(600)),
+    "hourly": Recurrence(cadence=Cron("@hourly")),
+    "by handler": Recurrence(cadence=ByHandler(seconds(120))),
+    "thrice by handler": Recurrence(cadence=ByHandler(seconds(50)), max_runs=3),
+}
 WAITS = (None, None, None, seconds(0), seconds(5), seconds(70))
 
 
@@ -48,19 +52,20 @@ class Order(NamedTuple):
     priority: int
     wait: timedelta | None
     max_attempts: int | None
-    retry: RetrySpec
+    retry: str
     payload: int
     key: str | None = None
     scope: UniqueScope = UniqueScope.ACTIVE
     on_conflict: OnConflict = OnConflict.IGNORE
-    rule: Recurrence | None = None
+    rule: str | None = None
     spawn: bool = False
     name: str | None = None
     child_key: str | None = None
 
     def job(self, now: datetime) -> NewJob:
         """Spell it as a caller would at this moment."""
-        run_at = first_slot(self.rule, now) if self.rule is not None and self.wait is None else None
+        rule = None if self.rule is None else CADENCES[self.rule]
+        run_at = None if rule is None or self.wait is not None else first_slot(rule, now)
         return NewJob(
             task=self.task,
             lane=self.lane,
@@ -69,8 +74,8 @@ class Order(NamedTuple):
             run_at=run_at,
             delay=self.wait,
             max_attempts=self.max_attempts,
-            retry=self.retry,
-            recurrence=self.rule,
+            retry=RETRIES[self.retry],
+            recurrence=rule,
             spawn=self.spawn,
             name=self.name,
             unique_key=self.key,
@@ -80,36 +85,39 @@ class Order(NamedTuple):
         )
 
 
-_common = {
+_common: dict[str, st.SearchStrategy[Any]] = {
     "task": st.sampled_from(("crawl", "mail")),
     "lane": st.sampled_from(("default", "fast")),
     "priority": st.sampled_from((0, 0, 5, -3)),
     "wait": st.sampled_from(WAITS),
     "max_attempts": st.sampled_from((None, 1, 2)),
-    "retry": st.sampled_from(RETRIES),
+    "retry": st.sampled_from(tuple(RETRIES)),
     "payload": st.integers(0, 99),
 }
-_keyed = {
+_keyed: dict[str, st.SearchStrategy[Any]] = {
     "key": st.sampled_from(("k", "q")),
     "scope": st.sampled_from(UniqueScope),
     "on_conflict": st.sampled_from(OnConflict),
 }
-_ruled = {"rule": st.sampled_from(CADENCES)}
-
-plain_orders = st.builds(Order, **_common)
-keyed_orders = st.builds(Order, **_common, **_keyed)
-recurring_orders = st.builds(Order, **_common, **_ruled)
-keyed_recurring_orders = st.builds(Order, **_common, **_ruled, **_keyed)
+_ruled: dict[str, st.SearchStrategy[Any]] = {"rule": st.sampled_from(tuple(CADENCES))}
 # A job with a name and a key, held by two different jobs, has no holder that SPEC §6 would name: no job here has both.
-named_orders = st.builds(
-    Order,
-    **_common,
-    **_ruled,
-    on_conflict=st.sampled_from(OnConflict),
-    spawn=st.booleans(),
-    name=st.sampled_from((None, "nightly", "weekly")),
-    child_key=st.sampled_from((None, "k")),
-)
+_named: dict[str, st.SearchStrategy[Any]] = {
+    "on_conflict": st.sampled_from(OnConflict),
+    "spawn": st.booleans(),
+    "name": st.sampled_from((None, "nightly", "weekly")),
+    "child_key": st.sampled_from((None, "k")),
+}
+
+
+def _orders(wish: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Order]:
+    return st.fixed_dictionaries(wish).map(lambda drawn: Order(**drawn))
+
+
+plain_orders = _orders(_common)
+keyed_orders = _orders(_common | _keyed)
+recurring_orders = _orders(_common | _ruled)
+keyed_recurring_orders = _orders(_common | _ruled | _keyed)
+named_orders = _orders(_common | _ruled | _named)
 any_orders = st.one_of(plain_orders, keyed_orders, recurring_orders, keyed_recurring_orders, named_orders)
 
 
@@ -139,15 +147,14 @@ EDITS: tuple[Callable[[datetime], Edit], ...] = (
     lambda _: Edit(priority=-5, payload='{"edited":2}'),
     lambda _: Edit(max_attempts=1),
     lambda _: Edit(max_attempts=4),
-    lambda now: Edit(recurrence=CADENCES[0], next_at=now + seconds(60)),
-    lambda now: Edit(recurrence=CADENCES[3], next_at=now + seconds(40)),
+    lambda now: Edit(recurrence=CADENCES["every"], next_at=now + seconds(60)),
+    lambda now: Edit(recurrence=CADENCES["fixed"], next_at=now + seconds(40)),
 )
 
-ADVANCES = tuple(
-    map(seconds, (0.000001, 0.3, 1, 5, 19.999999, 20, 20.000001, 30, 45, 61, 61, 125, 300, 3700, 90_000))
-)
+ADVANCES = tuple(map(seconds, (0.000001, 0.3, 1, 5, 19.999999, 20, 20.000001, 30, 45, 61, 61, 125, 300, 3700, 90_000)))
 MOVES = ("cancel", "stop_run", "pause", "resume", "disable", "enable", "run_now", "retry")
 
 places = st.integers(0, 11)
 """Which of a list's elements, counted round and round."""
 several_places = st.lists(places, min_size=1, max_size=4, unique=True)
+kinds = st.lists(st.integers(0, len(ENDINGS) - 1), min_size=4, max_size=4)

@@ -82,8 +82,7 @@ async def _close_gates(store: SqlStore) -> None:
     await execute(store, f"insert into windlass_lanes (name, paused_at, updated_at) values ('fast', {at}, {at})")
     await execute(
         store,
-        "insert into windlass_tasks (name, lane, paused_at, first_seen_at, seen_at) "
-        f"values ('b', 'default', {at}, {at}, {at})",
+        f"insert into windlass_tasks (name, lane, paused_at, first_seen_at, seen_at) values ('b', 'default', {at}, {at}, {at})",
     )
     await execute(store, "update windlass_gates set version = version + 1")
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import psycopg
 import pytest
 
 from tests.store.builders import LEASE, a_job, a_lease, ending, failure, recurring
 from tests.support.raw import execute
-from tests.support.stores import fresh_url, memory_store
+from tests.support.stores import BACKENDS, fresh_url, memory_store
 from windlass.core.cadence import OnExhausted
 from windlass.core.job import Claimed, Edit, JobState, NewJob, OnConflict, UniqueScope
 from windlass.core.outcome import NO_RUN, Cancelled, Outcome, Released, Returned, Run, Snoozed
 from windlass.core.retry import PROFILES
 from windlass.store import SqlStore, doctor, open_store
+from windlass.store.calls import Call
 from windlass.store.doctor import Problem, check
-from windlass.store.sqlite import Sqlite
+from windlass.store.postgres import Postgres, _drive_async
+from windlass.store.sqlite import Sqlite, _drive
 from windlass.testing import FakeClock
 
 NOWHERE = 999_999
@@ -60,25 +64,52 @@ class Life:
         await self.run(task, *outcomes)
         return self.ids[task]
 
-    async def corrupt(self, *statements: str) -> None:
-        """Write what the tables' constraints would refuse."""
-        if isinstance(self.store.database, Sqlite):
-            await execute(self.store, "pragma ignore_check_constraints = on")
-        else:
-            checks = await execute(
-                self.store,
-                "select conrelid::regclass::text, conname from pg_constraint where contype = 'c' and conname like 'windlass%'",
-            )
-            for table, name in checks:
-                await execute(self.store, f"alter table {table} drop constraint {name}")
-        for statement in statements:
-            await execute(self.store, statement)
+    async def problems(self, *statements: str, **options: Any) -> list[Problem]:
+        """Say what the doctor finds after these statements, and take them back."""
+        database = self.store.database
+        if isinstance(database, Sqlite):
+            return await asyncio.to_thread(_problems_in_sqlite, database, statements, options)
+        assert isinstance(database, Postgres)
+        async with await psycopg.AsyncConnection.connect(database.dsn) as connection:
+            for statement in statements:
+                await connection.execute(statement)
+            found = await check(inside(lambda call: _drive_async(connection, call)), **options)
+            await connection.rollback()
+            return found
 
-    async def problems(self) -> set[tuple[str, int | None]]:
-        found = await check(self.store, now=self.clock.now())
+    async def broken(self, *statements: str, **options: Any) -> set[tuple[str, int | None]]:
+        """Say which rules are broken after these statements; each must be reported once for a job."""
+        found = await self.problems(*statements, **options)
         assert len(found) == len({problem[:2] for problem in found})
         assert all(problem.detail for problem in found)
         return {(problem.rule, problem.job_id) for problem in found}
+
+
+def inside(run: Callable[[Call[Any]], Awaitable[Any]]) -> SqlStore:
+    """Give the store as one open transaction sees it; only reads work there."""
+    database: Any = SimpleNamespace(run=run)
+    return SqlStore(database, rng=Random(0))
+
+
+class Undo(Exception):  # noqa: N818 - not an error
+    """Rolls a transaction back and carries out what was found in it."""
+
+    def __init__(self, found: list[Problem]) -> None:
+        self.found = found
+
+
+def _problems_in_sqlite(database: Sqlite, statements: Sequence[str], options: dict[str, Any]) -> list[Problem]:
+    def work(connection: Any) -> None:
+        async def run(call: Call[Any]) -> Any:
+            return _drive(connection, database.queries, call)
+
+        for statement in statements:
+            connection.execute(statement)
+        raise Undo(asyncio.run(check(inside(run), **options)))
+
+    with pytest.raises(Undo) as undo:
+        database.run_script(work)
+    return undo.value.found
 
 
 async def lead(life: Life) -> None:
@@ -102,6 +133,9 @@ async def _end_jobs(life: Life) -> None:
     saved = await life.live("saved", a_job(max_attempts=1), failure())
     await life.store.retry([saved], life.clock.now())
     await life.run("saved", Returned())
+    edited = await life.live("edited", a_job(max_attempts=2), failure(), failure())
+    await life.store.edit(edited, Edit(max_attempts=1), life.clock.now())
+    await life.live("unlimited", a_job(), failure())
     await life.live("gave_up", a_job(), Cancelled("no longer needed"))
     await life.live("retrying", a_job(max_attempts=5), Snoozed(timedelta(seconds=5)), Released(has_started=True), failure())
     await life.live("crashing", a_job(max_attempts=5), failure())
@@ -181,23 +215,33 @@ async def _wait(life: Life) -> None:
     await store.run_now([ticking.id], clock.now())
 
 
-@pytest.fixture
-async def life(
-    backend: str, request: pytest.FixtureRequest, *, tmp_path: Path, rng: Random, clock: FakeClock
-) -> AsyncIterator[Life]:
-    """Give a store full of jobs that nobody checks afterwards."""
+@pytest.fixture(scope="module", params=BACKENDS)
+async def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Life]:
+    """Give a store full of jobs whose tables no longer refuse anything; what a test writes there is taken back."""
     with ExitStack() as stack:
-        if backend == "sqlite-memory":
-            opened = memory_store(rng)
+        if request.param == "sqlite-memory":
+            opened = memory_store(Random(0))
         else:
-            server = request.getfixturevalue("postgres_server") if backend == "postgres" else None
-            opened = open_store(stack.enter_context(fresh_url(backend, tmp_path, server)), rng=rng)
+            server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
+            opened = open_store(
+                stack.enter_context(fresh_url(request.param, tmp_path_factory.mktemp("life"), server)), rng=Random(0)
+            )
         try:
-            full = Life(opened, clock)
+            full = Life(opened, FakeClock())
             await lead(full)
+            await drop_checks(opened)
             yield full
         finally:
             await opened.aclose()
+
+
+async def drop_checks(store: SqlStore) -> None:
+    if isinstance(store.database, Sqlite):
+        await execute(store, "pragma ignore_check_constraints = on")
+        return
+    checks = "select conrelid::regclass::text, conname from pg_constraint where contype = 'c' and conname like 'windlass%'"
+    for table, name in await execute(store, checks):
+        await execute(store, f"alter table {table} drop constraint {name}")
 
 
 class Broken(NamedTuple):
@@ -327,7 +371,7 @@ BROKEN = [
 async def test_a_store_with_a_varied_life_is_healthy(life: Life) -> None:
     states = {name: (await life.store.get(job_id)).state for name, job_id in life.ids.items()}
     assert set(states.values()) == set(JobState)
-    assert await check(life.store, now=life.clock.now()) == []
+    assert await check(life.store, now=life.clock.now()) == await life.problems() == []
 
 
 async def test_an_empty_store_is_healthy(store: SqlStore) -> None:
@@ -337,13 +381,12 @@ async def test_an_empty_store_is_healthy(store: SqlStore) -> None:
 async def test_pages_join_without_a_gap(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_PAGE", 2)
     monkeypatch.setattr(doctor, "_BODIES", 2)
-    await life.corrupt(
+    found = await life.problems(
         "update windlass_jobs set base_priority = priority + 1",
         "update windlass_bodies set payload = '[]'",
         "update windlass_executions set wait_ms = -1",
         "update windlass_dead_letters set deaths = 0",
     )
-    found = await check(life.store)
     for rule, table in (
         ("priority", "windlass_jobs"),
         ("payload", "windlass_bodies"),
@@ -357,8 +400,8 @@ async def test_pages_join_without_a_gap(life: Life, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: f"{broken.rule}-{broken.task}-{broken.change[:24]}")
 async def test_a_broken_rule_is_reported_alone_with_its_job(life: Life, broken: Broken) -> None:
     job_id = life.ids[broken.task]
-    await life.corrupt(f"update {broken.table} set {broken.change} where {broken.key} = {job_id} and {broken.where}")
-    assert await life.problems() == {(broken.rule, job_id)}
+    found = await life.broken(f"update {broken.table} set {broken.change} where {broken.key} = {job_id} and {broken.where}")
+    assert found == {(broken.rule, job_id)}
 
 
 @pytest.mark.parametrize(
@@ -375,8 +418,8 @@ async def test_a_broken_rule_is_reported_alone_with_its_job(life: Life, broken: 
 )
 async def test_an_instant_that_never_comes_is_reported(life: Life, task: str, column: str, rule: str) -> None:
     never = "9223372036854775807" if isinstance(life.store.database, Sqlite) else "'infinity'"
-    await life.corrupt(f"update windlass_jobs set {column} = {never} where id = {life.ids[task]}")
-    assert await life.problems() == {(rule, life.ids[task])}
+    found = await life.broken(f"update windlass_jobs set {column} = {never} where id = {life.ids[task]}")
+    assert found == {(rule, life.ids[task])}
 
 
 @pytest.mark.parametrize(
@@ -390,15 +433,15 @@ async def test_an_instant_that_never_comes_is_reported(life: Life, task: str, co
     ],
 )
 async def test_a_job_that_not_exactly_one_query_finds_is_also_unreachable(life: Life, task: str, change: str, rule: str) -> None:
-    await life.corrupt(f"update windlass_jobs set {change} where id = {life.ids[task]}")
-    assert await life.problems() == {(rule, life.ids[task]), ("reachable", life.ids[task])}
+    found = await life.broken(f"update windlass_jobs set {change} where id = {life.ids[task]}")
+    assert found == {(rule, life.ids[task]), ("reachable", life.ids[task])}
 
 
 async def test_truth_values_of_sqlite_are_0_and_1(life: Life) -> None:
     if not isinstance(life.store.database, Sqlite):
         pytest.skip("PostgreSQL has a type for them")
-    await life.corrupt(f"update windlass_jobs set held = 2 where id = {life.ids['pending']}")
-    assert await life.problems() == {("booleans", life.ids["pending"])}
+    found = await life.broken(f"update windlass_jobs set held = 2 where id = {life.ids['pending']}")
+    assert found == {("booleans", life.ids["pending"])}
 
 
 @pytest.mark.parametrize(
@@ -415,121 +458,116 @@ async def test_truth_values_of_sqlite_are_0_and_1(life: Life) -> None:
 async def test_documents_of_sqlite_are_json(life: Life, *, rule: str, task: str, table: str, column: str) -> None:
     if not isinstance(life.store.database, Sqlite):
         pytest.skip("PostgreSQL has a type for them")
-    await life.corrupt(f"""update {table} set {column} = '{{"a":NaN}}' where job_id = {life.ids[task]}""")
-    assert await life.problems() == {(rule, life.ids[task])}
+    found = await life.broken(f"""update {table} set {column} = '{{"a":NaN}}' where job_id = {life.ids[task]}""")
+    assert found == {(rule, life.ids[task])}
 
 
 async def test_a_gap_in_the_history_is_reported(life: Life) -> None:
-    await life.corrupt(f"delete from windlass_executions where job_id = {life.ids['recurring']} and number = 2")
-    assert await life.problems() == {("executions", life.ids["recurring"])}
+    found = await life.broken(f"delete from windlass_executions where job_id = {life.ids['recurring']} and number = 2")
+    assert found == {("executions", life.ids["recurring"])}
 
 
 async def test_a_lost_newest_run_is_reported(life: Life) -> None:
     job_id = life.ids["completed"]
-    await life.corrupt(f"delete from windlass_executions where job_id = {job_id}")
-    assert await life.problems() == {("executions", job_id), ("last_run", job_id)}
+    found = await life.broken(f"delete from windlass_executions where job_id = {job_id}")
+    assert found == {("executions", job_id), ("last_run", job_id)}
 
 
 @pytest.mark.parametrize("task", ["pending", "running", "prefetched"])
 async def test_a_run_beyond_the_last_number_is_reported(life: Life, task: str) -> None:
-    await life.corrupt(_insert_runs(life.ids[task], 1, 1))
-    assert await life.problems() == {("executions", life.ids[task])}
+    found = await life.broken(_insert_runs(life.ids[task], 1, 1))
+    assert found == {("executions", life.ids[task])}
 
 
 async def test_only_retention_may_take_the_oldest_runs(life: Life) -> None:
     job_id = life.ids["pending"]
-    await life.corrupt(
-        _insert_runs(job_id, 1, 103),
-        f"update windlass_jobs set executions = 103 where id = {job_id}",
-        f"delete from windlass_executions where job_id = {job_id} and number <= 3",
-    )
-    assert await life.problems() == set()
-    assert await check(life.store, kept_executions=101) == [
+    history = (_insert_runs(job_id, 1, 103), f"update windlass_jobs set executions = 103 where id = {job_id}")
+    pruned = f"delete from windlass_executions where job_id = {job_id} and number <= "
+    assert await life.broken(*history, f"{pruned} 3") == set()
+    assert await life.broken(*history, f"{pruned} 4") == {("executions", job_id)}
+    assert await life.problems(*history, f"{pruned} 3", kept_executions=101) == [
         Problem("executions", job_id, "runs 4..103 are kept as 100 rows: retention keeps the newest 101")
     ]
-    await life.corrupt(f"delete from windlass_executions where job_id = {job_id} and number = 4")
-    assert await life.problems() == {("executions", job_id)}
 
 
 async def test_an_execution_of_no_job_is_reported(life: Life) -> None:
-    await life.corrupt(_insert_runs(NOWHERE, 1, 1))
-    assert await life.problems() == {("execution_job", NOWHERE)}
+    found = await life.broken(_insert_runs(NOWHERE, 1, 1))
+    assert found == {("execution_job", NOWHERE)}
 
 
 async def test_a_job_without_its_body_is_reported(life: Life) -> None:
-    await life.corrupt(f"delete from windlass_bodies where job_id = {life.ids['running']}")
-    assert await life.problems() == {("body", life.ids["running"])}
+    found = await life.broken(f"delete from windlass_bodies where job_id = {life.ids['running']}")
+    assert found == {("body", life.ids["running"])}
 
 
 async def test_a_body_of_no_job_is_reported(life: Life) -> None:
-    await life.corrupt(f"insert into windlass_bodies (job_id, payload) values ({NOWHERE}, '{{}}')")
-    assert await life.problems() == {("body_job", NOWHERE)}
+    found = await life.broken(f"insert into windlass_bodies (job_id, payload) values ({NOWHERE}, '{{}}')")
+    assert found == {("body_job", NOWHERE)}
 
 
 async def test_two_jobs_of_a_task_with_one_slot_are_reported(life: Life) -> None:
-    job_id = await life.enqueue("active_key", a_job(unique_key="another"))
-    await life.corrupt(
-        "drop index windlass_jobs_slots",
-        f"update windlass_jobs set unique_key = 'a', unique_slot = 'a' where id = {job_id}",
+    job_id = life.ids["rerun"]
+    found = await life.broken(
+        "drop index windlass_jobs_slots", f"update windlass_jobs set task = 'active_key' where id = {job_id}"
     )
-    assert await life.problems() == {("slot_clash", job_id)}
+    assert found == {("slot_clash", job_id)}
 
 
 async def test_two_jobs_with_one_name_are_reported(life: Life) -> None:
-    job_id = await life.enqueue("other", a_job(recurrence=recurring(), name="other"))
-    await life.corrupt("drop index windlass_jobs_names", f"update windlass_jobs set name = 'every half hour' where id = {job_id}")
-    assert await life.problems() == {("name_clash", job_id)}
+    job_id = life.ids["template"]
+    found = await life.broken(
+        "drop index windlass_jobs_names", f"update windlass_jobs set name = 'every half hour' where id = {job_id}"
+    )
+    assert found == {("name_clash", job_id)}
 
 
 async def test_a_failed_job_without_a_letter_is_reported(life: Life) -> None:
-    await life.corrupt(f"delete from windlass_dead_letters where job_id = {life.ids['failed']}")
-    assert await life.problems() == {("letters", life.ids["failed"])}
+    found = await life.broken(f"delete from windlass_dead_letters where job_id = {life.ids['failed']}")
+    assert found == {("letters", life.ids["failed"])}
 
 
 async def test_two_open_letters_of_a_job_are_reported(life: Life) -> None:
-    await life.corrupt("drop index windlass_dead_letters_open", _insert_letter(life.ids["failed"]))
-    assert await life.problems() == {("one_letter", life.ids["failed"])}
+    found = await life.broken("drop index windlass_dead_letters_open", _insert_letter(life.ids["failed"]))
+    assert found == {("one_letter", life.ids["failed"])}
 
 
 async def test_an_open_letter_of_no_job_is_reported(life: Life) -> None:
-    await life.corrupt(_insert_letter(NOWHERE))
-    assert await life.problems() == {("letter_job", NOWHERE)}
+    found = await life.broken(_insert_letter(NOWHERE))
+    assert found == {("letter_job", NOWHERE)}
 
 
 async def test_an_acknowledged_letter_may_outlive_its_job(life: Life) -> None:
     job_id = life.ids["acknowledged"]
-    await life.corrupt(
+    found = await life.broken(
         f"delete from windlass_jobs where id = {job_id}",
         f"delete from windlass_bodies where job_id = {job_id}",
         f"delete from windlass_executions where job_id = {job_id}",
     )
-    assert await life.problems() == set()
+    assert found == set()
 
 
 @pytest.mark.parametrize("task", ["pending", "never_seen"])
 async def test_a_wrong_count_is_reported(life: Life, task: str) -> None:
-    await life.corrupt(
+    found = await life.broken(
         "insert into windlass_count_deltas (task, lane, state, wait_reason, jobs) "
         f"values ('{task}', 'default', 'pending', 'new', 1)"
     )
-    assert await life.problems() == {("counts", None)}
+    assert found == {("counts", None)}
 
 
 async def test_a_lost_gate_is_reported(life: Life) -> None:
-    await life.corrupt("delete from windlass_gates")
-    assert await life.problems() == {("gates", None)}
+    found = await life.broken("delete from windlass_gates")
+    assert found == {("gates", None)}
 
 
 async def test_attempts_that_a_row_leaves_open_are_counted_by_its_profile(life: Life) -> None:
-    job_id = await life.live("open", a_job(), failure())
     strict = {**PROFILES, "task": replace(PROFILES["task"], max_attempts=1)}
-    assert await check(life.store, profiles=PROFILES) == []
-    assert [problem[:2] for problem in await check(life.store, profiles=strict)] == [("attempts", job_id)]
+    assert await life.broken(profiles=strict) == {("attempts", life.ids["unlimited"])}
 
 
 async def test_a_failed_job_may_be_given_fewer_attempts_than_it_used(life: Life) -> None:
-    await life.store.edit(life.ids["failed"], Edit(max_attempts=1), life.clock.now())
-    assert await life.problems() == set()
+    assert (await life.store.get(life.ids["edited"])).attempt == 2
+    assert await life.broken() == set()
 
 
 def _insert_runs(job_id: int, first: int, last: int) -> str:

@@ -5,7 +5,19 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from tests.store.builders import a_job, claim, due, end, ending, enqueue_one, fail_for_good, failure, pending_slot, recurring, running
+from tests.store.builders import (
+    a_job,
+    claim,
+    due,
+    end,
+    ending,
+    enqueue_one,
+    fail_for_good,
+    failure,
+    pending_slot,
+    recurring,
+    running,
+)
 from tests.support.raw import execute
 from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason

@@ -97,7 +97,9 @@ def test_a_refused_enqueue_leaves_the_callers_transaction_usable(dsn: str, path:
         store.close()
 
 
-def test_a_connection_to_another_database_is_refused(dsn: str, path: Path, tmp_path: Path, postgres_server: PostgresServer) -> None:
+def test_a_connection_to_another_database_is_refused(
+    dsn: str, path: Path, tmp_path: Path, postgres_server: PostgresServer
+) -> None:
     with fresh_postgres(postgres_server) as other, psycopg.connect(other) as connection:
         store = open_sync_store(dsn, rng=Random(1))
         with pytest.raises(ConfigError, match="another database"):

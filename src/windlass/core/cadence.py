@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from windlass.core.checks import check_instant, check_range
 from windlass.core.durations import format_duration, parse_duration
 from windlass.errors import InvalidInput
 
@@ -18,6 +19,10 @@ MISSED_AFTER = timedelta(seconds=60)
 SHORTEST = timedelta(seconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+
+_FIELDS = 5
+_LONGEST = 200
+_MOST_MISSED = 10_000
 
 NAMED = {
     "@yearly": "0 0 1 1 *",
@@ -68,8 +73,9 @@ class Cron:
     expression: str
 
     def __post_init__(self) -> None:
-        """Refuse what cron cannot read."""
-        _cron(self.expression, EPOCH)
+        """Refuse what cron cannot read and what never fires: it would be found out only when a run has already ended."""
+        if next(_cron(self.expression, EPOCH), None) is None:
+            raise InvalidInput("cadence", self.expression, "never fires")
 
     def __str__(self) -> str:
         """Spell the cadence as it is parsed."""
@@ -92,6 +98,11 @@ class ByHandler:
 
     fallback: timedelta = timedelta(hours=1)
 
+    def __post_init__(self) -> None:
+        """Refuse a fallback that would make the job run without pause."""
+        if self.fallback < SHORTEST:
+            raise InvalidInput("cadence", format_duration(self.fallback), "must be at least 1s")
+
     def __str__(self) -> str:
         """Spell the cadence as it is parsed."""
         return f"@handler {format_duration(self.fallback)}"
@@ -112,9 +123,11 @@ def parse_cadence(text: str) -> Cadence:
 
 def _cron(expression: str, start: datetime) -> CronSim:
     fields = NAMED.get(expression, expression)
+    if len(fields) > _LONGEST or len(fields.split()) != _FIELDS:
+        raise InvalidInput("cadence", expression, "is not a cron expression: it has five fields")
     try:
         return CronSim(fields, start)
-    except CronSimError as error:
+    except (CronSimError, ValueError) as error:
         raise InvalidInput("cadence", expression, f"is not a cron expression: {error}") from None
 
 
@@ -143,10 +156,14 @@ class Recurrence:
     def __post_init__(self) -> None:
         """Refuse an unknown zone and limits that end before they begin."""
         zone_of(self.timezone)
-        if self.max_runs is not None and self.max_runs < 1:
-            raise InvalidInput("max_runs", self.max_runs, "must be at least 1")
-        if self.misfire_max < 1:
-            raise InvalidInput("misfire_max", self.misfire_max, "must be at least 1")
+        check_range("misfire_max", self.misfire_max, 1, _MOST_MISSED)
+        if self.max_runs is not None:
+            check_range("max_runs", self.max_runs, 1, 2**31 - 1)
+        if self.end_at is not None:
+            check_instant("end_at", self.end_at)
+        for field, kind in _KINDS.items():
+            if not isinstance(getattr(self, field), kind):
+                raise InvalidInput(field, getattr(self, field), f"must be a {kind.__name__}")
 
     def encode(self) -> str:
         """Write the rule as the text the row keeps; options at their default are left out."""
@@ -164,7 +181,7 @@ class Recurrence:
         stored = json.loads(text)
         if "end_at" in stored:
             stored["end_at"] = EPOCH + stored["end_at"] * MICROSECOND
-        for field, kind in (("misfire", Misfire), ("on_exhausted", OnExhausted)):
+        for field, kind in _KINDS.items():
             if field in stored:
                 stored[field] = kind(stored[field])
         return Recurrence(**stored | {"cadence": parse_cadence(stored["cadence"])})
@@ -209,11 +226,12 @@ class Recurrence:
             case Misfire.ONCE:
                 return latest
             case Misfire.SKIP:
-                return latest + period
+                return latest if now - latest <= MISSED_AFTER else latest + period
             case Misfire.ALL:
                 return max(following, latest - period * (self.misfire_max - 1))
 
 
+_KINDS: dict[str, type] = {"fixed_rate": bool, "misfire": Misfire, "on_exhausted": OnExhausted}
 _DEFAULTS = {
     "timezone": "UTC",
     "fixed_rate": False,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
+from windlass.core.durations import MAX
 from windlass.core.job import Claimed, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.payload import sanitise_text
 from windlass.core.retry import PROFILES, Profile, RetryPolicy, RetrySpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime, timedelta
     from random import Random
 
 ERROR_LIMIT = 4_000
@@ -140,6 +141,9 @@ class Finish(NamedTuple):
         return self._replace(
             state=JobState.FAILED,
             attempt=max(self.attempt, 0),
+            # The execution it writes stands under the claimed number, which an unstarted run had given back.
+            executions=self.executions + (self.status is None),
+            completed_runs=max(self.completed_runs - (self.status is RunStatus.COMPLETED), 0),
             wait_reason=None,
             run_at=None,
             delay=None,
@@ -175,7 +179,7 @@ def decide(  # noqa: C901, PLR0911 - one case for each outcome, and each case is
         case Raised(failure, after, is_final):
             return _failed(job, failure, run, _Failing(now, rng, profiles, after=after, is_final=is_final))
         case Snoozed(delay):
-            return _waiting(job, WaitReason.SNOOZE, run, RunReason.SNOOZED)._replace(delay=delay)
+            return _waiting(job, WaitReason.SNOOZE, run, RunReason.SNOOZED)._replace(delay=_kept(delay))
         case Released(has_started=True):
             return _waiting(job, WaitReason.RELEASED, run, RunReason.RELEASED)
         case Released():
@@ -185,7 +189,7 @@ def decide(  # noqa: C901, PLR0911 - one case for each outcome, and each case is
         case Stopped(has_started):
             return _stopped(job, run, now, has_started=has_started)
         case LeaseExpired(has_started, is_stopping=True):
-            return _stopped(job, run, now, has_started=has_started)
+            return _stopped(job, run, now, has_started=has_started)._replace(crashes=job.crashes + 1)
         case LeaseExpired(has_started=True):
             failure = Failure(f"worker {job.worker} stopped renewing its lease", "LeaseExpired", reason=RunReason.LEASE_EXPIRED)
             return _failed(job, failure, run, _Failing(now, rng, profiles))
@@ -201,6 +205,11 @@ class _Failing(NamedTuple):
     profiles: Mapping[str, Profile]
     after: timedelta | None = None
     is_final: bool = False
+
+
+def _kept(delay: timedelta) -> timedelta:
+    """Hold a handler's wish between now and a hundred years."""
+    return min(max(delay, timedelta()), MAX)
 
 
 def _ended(job: Claimed, state: JobState, run: Run, *, status: RunStatus, reason: RunReason) -> Finish:
@@ -233,7 +242,7 @@ def _returned(job: Claimed, outcome: Returned, run: Run, now: datetime) -> Finis
         job.completed_runs + 1,
         status=RunStatus.COMPLETED,
         result=outcome.result,
-        done_reason=outcome.done_reason,
+        done_reason=outcome.done_reason and sanitise_text(outcome.done_reason, ERROR_LIMIT),
         run=run,
     )
     return done if job.cadence is None else _recurring(job, done, now, outcome.run_again_at)
@@ -242,12 +251,18 @@ def _returned(job: Claimed, outcome: Returned, run: Run, now: datetime) -> Finis
 def _recurring(job: Claimed, finish: Finish, now: datetime, chosen: datetime | None = None) -> Finish:
     """Send a recurring job to its next slot, or end it when its rule has none."""
     recurrence = Recurrence.decode(job.cadence or "")
-    next_at = chosen or recurrence.next(job.slot_at, now)
+    next_at = recurrence.next(job.slot_at, now) if chosen is None else _chosen(chosen, now)
     if recurrence.has_ended(next_at, finish.completed_runs):
         return finish._replace(state=JobState.COMPLETED, done_reason=finish.done_reason or "ended")
     return finish._replace(
         state=JobState.SCHEDULED, wait_reason=WaitReason.RECURRENCE, attempt=0, run_at=next_at, slot_at=next_at
     )
+
+
+def _chosen(moment: datetime, now: datetime) -> datetime:
+    """Take a handler's word for the next time, as far as a database can keep it."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return min(max(aware, now), now + MAX)
 
 
 def _failed(job: Claimed, failure: Failure, run: Run, case: _Failing) -> Finish:
@@ -261,12 +276,14 @@ def _failed(job: Claimed, failure: Failure, run: Run, case: _Failing) -> Finish:
     spec = RetrySpec.decode(job.retry)
     policy = spec.resolve(case.profiles)
     recurrence = None if job.cadence is None else Recurrence.decode(job.cadence)
-    if recurrence is not None and isinstance(recurrence.cadence, ByHandler):
-        return _backed_off(failed, policy, case)
     most = job.max_attempts or case.profiles[spec.profile].max_attempts
-    if job.attempt < most and not case.is_final:
-        return _retried(failed, policy, case, is_lost=is_lost)
+    has_attempts = job.attempt < most and not case.is_final
     dead = failed._replace(fingerprint=fingerprint(job.task, failure))
+    if recurrence is not None and isinstance(recurrence.cadence, ByHandler) and not (is_lost and has_attempts):
+        waiting = _backed_off(failed, policy, case)
+        return dead if recurrence.has_ended(waiting.run_at or case.now, failed.completed_runs) else waiting
+    if has_attempts:
+        return _retried(failed, policy, case, is_lost=is_lost)
     if recurrence is None or recurrence.on_exhausted is OnExhausted.FAIL:
         return dead
     goes_on = _recurring(job, dead, case.now)
@@ -279,13 +296,13 @@ def _failed(job: Claimed, failure: Failure, run: Run, case: _Failing) -> Finish:
 def _retried(failed: Finish, policy: RetryPolicy, case: _Failing, *, is_lost: bool) -> Finish:
     if is_lost:
         return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.LOST, run_at=case.now)
-    delay = policy.delay(failed.attempt, case.rng) if case.after is None else case.after
+    delay = policy.delay(failed.attempt, case.rng) if case.after is None else _kept(case.after)
     return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.RETRY, delay=delay)
 
 
 def _backed_off(failed: Finish, policy: RetryPolicy, case: _Failing) -> Finish:
     """Never die: a job whose handler picks the next time counts its failures and waits longer each time."""
-    delay = policy.delay(failed.consecutive_failures, case.rng) if case.after is None else case.after
+    delay = policy.delay(failed.consecutive_failures, case.rng) if case.after is None else _kept(case.after)
     next_at = case.now + delay
     return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.RETRY, attempt=0, run_at=next_at, slot_at=next_at)
 
@@ -336,10 +353,13 @@ def _bounded(failure: Failure) -> Failure:
     )
 
 
-_VARIABLE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|\d+", re.IGNORECASE)
+# Addresses, UUIDs, digests and numbers.
+_VARIABLE = re.compile(
+    r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:[.,]\d+)*", re.IGNORECASE
+)
 
 
 def fingerprint(task: str, failure: Failure) -> str:
     """Name a kind of failure: the same for messages that differ only in numbers and ids."""
-    shape = _VARIABLE.sub("#", failure.message[:500])
+    shape = _VARIABLE.sub("#", failure.message[:ERROR_LIMIT])[:500]
     return hashlib.sha256(f"{task}\n{failure.kind}\n{shape}".encode()).hexdigest()[:16]

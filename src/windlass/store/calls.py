@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from windlass.core.checks import check_range
 from windlass.core.job import (
     Claimed,
     Count,
@@ -25,7 +26,6 @@ from windlass.core.job import (
     Promoted,
     Slice,
     Slices,
-    check_range,
 )
 from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
 from windlass.core.retry import Profile, RetrySpec
@@ -207,10 +207,16 @@ def progress(
     return _single("progress", params, bool)
 
 
-def finish(endings: Sequence[Finish], *, only_expired: bool = False, now: datetime | None = None) -> Call[dict[int, JobState]]:
-    """End runs, each guarded by its token; the answer has the accepted ones."""
+def finish(
+    endings: Sequence[Finish],
+    entries: Sequence[Entry] | None = None,
+    *,
+    only_expired: bool = False,
+    now: datetime | None = None,
+) -> Call[dict[int, JobState]]:
+    """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
     params = {
-        "batch": documents.grouped(map(documents.finish, endings)),
+        "batch": documents.grouped(map(documents.finish, endings) if entries is None else entries),
         "only_expired": only_expired,
         "any_death": any(ending.fingerprint is not None for ending in endings),
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),

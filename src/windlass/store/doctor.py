@@ -81,7 +81,7 @@ def _read(query: str, params: Mapping[str, Any]) -> Call[Sequence[Row]]:
 
 
 class _Job(NamedTuple):
-    """A job's row as it stands, with what the other tables say of it; truth values may be 0 and 1."""
+    """A job's row as it stands, with what the other tables say of it."""
 
     id: int
     task: str
@@ -98,12 +98,12 @@ class _Job(NamedTuple):
     completed_runs: int
     retry: str
     cadence: str | None
-    spawn: int
+    spawn: bool
     timeout_us: int | None
     token: int | None
     worker: str | None
-    held: int
-    stop_requested: int
+    held: bool
+    stop_requested: bool
     name: str | None
     unique_key: str | None
     unique_scope: str | None
@@ -112,19 +112,20 @@ class _Job(NamedTuple):
     result_count: int
     target_count: int | None
     done_reason: str | None
-    has_slot_at: int
-    has_claimed_at: int
-    has_expiry: int
-    has_started_at: int
-    has_closed_at: int
-    has_paused_at: int
-    has_rerun_at: int
-    has_rerun_slot_at: int
-    is_run_at_real: int
-    is_expiry_real: int
-    are_instants_real: int
-    expires_after_claim: int
-    finished_after_start: int
+    has_slot_at: bool
+    has_claimed_at: bool
+    has_expiry: bool
+    has_started_at: bool
+    has_closed_at: bool
+    has_paused_at: bool
+    has_rerun_at: bool
+    has_rerun_slot_at: bool
+    is_run_at_real: bool
+    is_expiry_real: bool
+    are_instants_real: bool
+    expires_after_claim: bool
+    finished_after_start: bool
+    are_booleans_real: bool
     bodies: int
     kept: int
     numbers: int
@@ -132,7 +133,7 @@ class _Job(NamedTuple):
     oldest: int
     newest: int
     token_runs: int
-    has_last_run: int
+    has_last_run: bool
     standing_letters: int
     open_letters: int
 
@@ -172,7 +173,7 @@ class _Body(NamedTuple):
     payload: str
     metadata: str | None
     item_key: str | None
-    has_job: int
+    has_job: bool
 
 
 class _Execution(NamedTuple):
@@ -182,22 +183,22 @@ class _Execution(NamedTuple):
     wait_ms: int
     status: str
     reason: str | None
-    finished_after_start: int
-    is_json: int
-    has_job: int
+    finished_after_start: bool
+    is_json: bool
+    has_job: bool
 
 
 class _Letter(NamedTuple):
     id: int
     job_id: int
     deaths: int
-    has_acknowledged_at: int
-    has_acknowledged_by: int
-    has_closed_at: int
+    has_acknowledged_at: bool
+    has_acknowledged_by: bool
+    has_closed_at: bool
     closed_reason: str | None
-    died_after_first: int
-    is_json: int
-    has_job: int
+    died_after_first: bool
+    is_json: bool
+    has_job: bool
 
 
 class _Rule(NamedTuple):
@@ -261,9 +262,9 @@ def _is_sound(decode: Callable[[str], object], text: str) -> bool:
 # Each stands for one query: claim, promote, due_templates, lapsed; a paused job waits for its operator.
 _FINDERS: tuple[Callable[[_Job], bool], ...] = (
     lambda job: job.state == JobState.PENDING and bool(job.lane and job.task and job.is_run_at_real),
-    lambda job: job.state == JobState.SCHEDULED and not job.spawn and bool(job.is_run_at_real),
-    lambda job: job.state == JobState.SCHEDULED and bool(job.spawn and job.is_run_at_real) and job.can_spawn,
-    lambda job: job.token is not None and bool(job.is_expiry_real),
+    lambda job: job.state == JobState.SCHEDULED and not job.spawn and job.is_run_at_real,
+    lambda job: job.state == JobState.SCHEDULED and job.spawn and job.is_run_at_real and job.can_spawn,
+    lambda job: job.token is not None and job.is_expiry_real,
     lambda job: job.state == JobState.PAUSED,
 )
 
@@ -289,7 +290,7 @@ def _is_lease_legal(job: _Job) -> bool:
     if job.token is None:
         return not (job.is_running or job.has_expiry or job.worker is not None)
     is_holder = job.is_running or job.state == JobState.CANCELLED
-    return is_holder and bool(job.has_expiry and job.has_claimed_at) and job.worker is not None
+    return is_holder and job.has_expiry and job.has_claimed_at and job.worker is not None
 
 
 def _is_slot_right(job: _Job) -> bool:
@@ -331,7 +332,7 @@ _STATE_RULES = (
     _Rule("state", lambda job: job.state in _STATES, "unknown state {row.state!r}"),
     _Rule("task", lambda job: 1 <= len(job.task) <= MAX_NAME, "task {row.task!r} is empty or too long"),
     _Rule("lane", lambda job: 1 <= len(job.lane) <= MAX_NAME, "lane {row.lane!r} is empty or too long"),
-    _Rule("booleans", lambda job: {job.spawn, job.held, job.stop_requested} <= {0, 1}, "a truth value is neither 0 nor 1"),
+    _Rule("booleans", lambda job: job.are_booleans_real, "a truth value is neither 0 nor 1"),
     _Rule("priority", lambda job: job.priority >= job.base_priority, "priority {row.priority} is below {row.base_priority}"),
     _Rule(
         "max_attempts",

@@ -9,14 +9,14 @@ from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from windlass.core.job import DEFAULT_RETRY, NO_DETAILS, NewJob
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from windlass.core.job import NewJob
     from windlass.core.outcome import Finish, Run
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
 
 MAX_ROWS = 500
@@ -31,6 +31,12 @@ def microseconds(value: datetime | timedelta) -> int:
     """Count microseconds: of a duration, or of an instant since the epoch."""
     delta = value - EPOCH if isinstance(value, datetime) else value
     return delta.days * _DAY + delta.seconds * 1_000_000 + delta.microseconds
+
+
+@lru_cache(maxsize=4096)
+def instant(since_epoch: int) -> datetime:
+    """Read microseconds since the epoch; the rows of one batch share most of theirs."""
+    return EPOCH + timedelta(microseconds=since_epoch)
 
 
 def array(items: Iterable[str]) -> str:
@@ -98,10 +104,18 @@ _JOB_VALUES = ("max_attempts", "parent_id", "target_count", "item_key", "metadat
 
 def new_job(job: NewJob) -> Entry:
     """Write a job to enqueue."""
-    parts = [f'{{"task":{_quoted_name(job.task)},"lane":{_quoted_name(job.lane)}']
+    shared = f'{{"task":{_quoted_name(job.task)},"lane":{_quoted_name(job.lane)}'
     if job.priority:
-        parts.append(f',"priority":{job.priority}')
-    parts.append(when(job.run_at, job.delay))
+        shared += f',"priority":{job.priority}'
+    if job.retry is not DEFAULT_RETRY:
+        shared += f',"retry":{quote(job.retry.encode())}'
+    if job.details != NO_DETAILS:
+        shared += _details(job)
+    return Entry(shared, job.payload)
+
+
+def _details(job: NewJob) -> str:
+    parts = [when(job.run_at, job.delay)]
     for field in _JOB_TEXTS:
         text = getattr(job, field)
         if text is not None:
@@ -116,10 +130,7 @@ def new_job(job: NewJob) -> Entry:
         parts.append(f',"timeout_us":{microseconds(job.timeout)}')
     if job.recurrence is not None:
         parts.append(f',"cadence":{quote(job.recurrence.encode())},"spawn":{"true" if job.spawn else "false"}')
-    retry = job.retry.encode()
-    if retry != "task":
-        parts.append(f',"retry":{quote(retry)}')
-    return Entry("".join(parts), job.payload)
+    return "".join(parts)
 
 
 def when(run_at: datetime | None, delay: timedelta | None) -> str:

@@ -30,6 +30,7 @@ from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound, LeaseLost, StoreConflict, StoreRefused
 from windlass.store import calls, documents
 from windlass.store.calls import Call
+from windlass.store.documents import Entry
 
 T = TypeVar("T")
 log = logging.getLogger("windlass.store")
@@ -39,6 +40,11 @@ _TRIES = 5
 
 class Database(Protocol):
     """What a store needs of its adapter."""
+
+    @property
+    def dialect(self) -> str:
+        """Which SQL it speaks."""
+        ...
 
     async def run(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
@@ -130,19 +136,21 @@ class SqlStore:
     async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
         """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
         accepted: dict[int, JobState] = {}
-        for cut in documents.batches([documents.finish(ending) for ending in endings]):
-            accepted |= await self._finish(endings[cut], now)
+        entries = [documents.finish(ending) for ending in endings]
+        for cut in documents.batches(entries):
+            accepted |= await self._finish(endings[cut], entries[cut], now)
         return accepted
 
-    async def _finish(self, endings: Sequence[Finish], now: datetime | None) -> dict[int, JobState]:
+    async def _finish(self, endings: Sequence[Finish], entries: Sequence[Entry], now: datetime | None) -> dict[int, JobState]:
         """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
         try:
-            return await self._again(lambda: calls.finish(endings, now=now))
+            return await self._again(lambda: calls.finish(endings, entries, now=now))
         except StoreRefused as error:
             if len(endings) == 1:
                 return await self._finish_bad(endings[0], str(error), now)
         middle = len(endings) // 2
-        return await self._finish(endings[:middle], now) | await self._finish(endings[middle:], now)
+        first = await self._finish(endings[:middle], entries[:middle], now)
+        return first | await self._finish(endings[middle:], entries[middle:], now)
 
     async def _finish_bad(self, ending: Finish, why: str, now: datetime | None) -> dict[int, JobState]:
         log.error("job %d: the database refused its finish record, keeping the decision without content: %s", ending.id, why)

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
-from windlass.store.documents import EPOCH, microseconds
+from windlass.store.documents import instant, microseconds
 from windlass.store.queries import Queries, queries
 from windlass.store.rows import SHAPES
 
 try:
     # A build from PyPI is free of the WAL-reset bug that most systems' SQLite still has.
-    from pysqlite3 import dbapi2 as driver
+    from pysqlite3 import dbapi2 as _library
 except ImportError:
-    import sqlite3 as driver
+    import sqlite3 as _library
+
+driver: Any = _library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +39,6 @@ log = logging.getLogger("windlass.store")
 OLDEST = (3, 38, 0)
 _BUSY_SECONDS = 30.0
 _MOST_MERGED = 64
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -309,7 +310,7 @@ def _typed(row: Row, instants: tuple[int, ...], booleans: tuple[int, ...]) -> Ro
     values = list(row)
     for place in instants:
         if values[place] is not None:
-            values[place] = EPOCH + values[place] * _MICROSECOND
+            values[place] = instant(values[place])
     for place in booleans:
         values[place] = bool(values[place])
     return tuple(values)

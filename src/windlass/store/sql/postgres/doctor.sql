@@ -1,6 +1,7 @@
 -- name: doctor_jobs
 -- Everything about a job in one statement, so that a job that moves meanwhile is not reported. Instants are only tested here:
--- one that is out of range could not be read. The ranges keep every page to its part of the indexes.
+-- one that is out of range could not be read. The ranges keep every page to its part of the indexes; so do counts in place of
+-- `exists`, which the planner would answer by hashing the whole table again for each page.
 with page as materialized (
     select id from windlass_jobs where id > :after::bigint order by id limit :limit::integer
 ), runs as materialized (
@@ -22,30 +23,32 @@ select j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority
     greatest(j.slot_at, j.claimed_at, j.started_at, j.finished_at, j.closed_at, j.paused_at, j.rerun_at, j.rerun_slot_at,
         j.last_error_at, j.last_progress_at, j.created_at, j.updated_at) <= timestamptz '9999-12-31 00:00:00+00',
     coalesce(j.lease_expires_at >= j.claimed_at, true), coalesce(j.finished_at >= j.started_at, true),
+    true,
     (select count(*) from windlass_bodies b where b.job_id = j.id),
     coalesce(r.kept, 0), coalesce(r.numbers, 0), coalesce(r.tokens, 0), coalesce(r.oldest, 0), coalesce(r.newest, 0),
     case when j.token is null then 0
         else (select count(*) from windlass_executions x where x.job_id = j.id and x.token = j.token) end,
-    exists (select 1 from windlass_executions x
-        where x.job_id = j.id and x.number = j.executions and x.started_at = j.started_at),
+    (select count(*) from windlass_executions x
+        where x.job_id = j.id and x.number = j.executions and x.started_at = j.started_at) > 0,
     coalesce(l.standing, 0), coalesce(l.open, 0)
 from windlass_jobs j left join runs r on r.job_id = j.id left join letters l on l.job_id = j.id
 where j.id > :after::bigint and j.id <= (select max(id) from page) order by j.id
 
 -- name: doctor_bodies
-select b.job_id, b.payload::text, b.metadata::text, b.item_key::text, exists (select 1 from windlass_jobs j where j.id = b.job_id)
+select b.job_id, b.payload::text, b.metadata::text, b.item_key::text, (select count(*) from windlass_jobs j where j.id = b.job_id) > 0
 from windlass_bodies b where b.job_id > :after::bigint order by b.job_id limit :limit::integer
 
 -- name: doctor_executions
 select x.job_id, x.number, x.attempt, x.wait_ms, x.status, x.reason, x.finished_at >= x.started_at,
     true,
-    exists (select 1 from windlass_jobs j where j.id = x.job_id)
-from windlass_executions x where (x.job_id, x.number) > (:after::bigint, :after_number::integer) order by x.job_id, x.number limit :limit::integer
+    (select count(*) from windlass_jobs j where j.id = x.job_id) > 0
+from windlass_executions x where (x.job_id, x.number) > (:after::bigint, :after_number::integer)
+order by x.job_id, x.number limit :limit::integer
 
 -- name: doctor_letters
 select d.id, d.job_id, d.deaths, d.acknowledged_at is not null, d.acknowledged_by is not null, d.closed_at is not null,
     d.closed_reason, d.died_at >= d.first_died_at, true,
-    exists (select 1 from windlass_jobs j where j.id = d.job_id)
+    (select count(*) from windlass_jobs j where j.id = d.job_id) > 0
 from windlass_dead_letters d where d.id > :after::bigint order by d.id limit :limit::integer
 
 -- name: doctor_slots

@@ -23,6 +23,7 @@ select j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority
         coalesce(j.closed_at, 0), coalesce(j.paused_at, 0), coalesce(j.rerun_at, 0), coalesce(j.rerun_slot_at, 0),
         coalesce(j.last_error_at, 0), coalesce(j.last_progress_at, 0), j.created_at, j.updated_at) <= 253402214400000000,
     coalesce(j.lease_expires_at >= j.claimed_at, true), coalesce(j.finished_at >= j.started_at, true),
+    j.spawn in (0, 1) and j.held in (0, 1) and j.stop_requested in (0, 1),
     (select count(*) from windlass_bodies b where b.job_id = j.id),
     coalesce(r.kept, 0), coalesce(r.numbers, 0), coalesce(r.tokens, 0), coalesce(r.oldest, 0), coalesce(r.newest, 0),
     case when j.token is null then 0

@@ -1,0 +1,222 @@
+"""Told not to prepare, the store leaves nothing behind on a connection, so a transaction pooler may stand between."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import psycopg
+import pytest
+
+from tests.crash import drainer
+from tests.crash.processes import Fleet, until
+from tests.crash.worker import Running, new_lease
+from tests.support.postgres_server import USER, Account, PostgresServer, private_folder, url_of
+from tests.support.raw import execute
+from tests.support.stores import fresh_url
+from windlass.core.cadence import Every, Recurrence
+from windlass.core.job import Edit, JobState, NewJob
+from windlass.core.outcome import Returned, Run, decide
+from windlass.store import SqlStore, open_store
+from windlass.store.doctor import check
+from windlass.store.postgres import Postgres
+
+# What outlives a transaction, and so would be met by another client of the pooler, or missed by ours.
+SESSION_STATE = re.compile(
+    r"\bset (?!local\b)|\blisten\b|\bpg_(try_)?advisory_(?!xact)|\btemp(orary)? table\b|\bwith hold\b|\bprepare\b|\bload\b"
+)
+SENT = re.compile(r"LOG:  (?:execute (?P<name>\S+)|statement): (?P<text>.*)")
+JOBS = 500
+
+
+class Verbs:
+    """Calls a store's verbs by name and remembers which."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self.store = store
+        self.used: set[str] = set()
+
+    async def __call__(self, verb: str, *args: Any, **named: Any) -> Any:
+        self.used.add(verb)
+        return await getattr(self.store, verb)(*args, **named)
+
+    @property
+    def unused(self) -> set[str]:
+        every = {name for name, value in vars(SqlStore).items() if inspect.iscoroutinefunction(value)}
+        return {name for name in every if not name.startswith("_")} - {"aclose"} - self.used
+
+
+async def test_no_verb_leaves_anything_on_its_connection(own_server: PostgresServer, tmp_path: Path) -> None:
+    with fresh_url("postgres", tmp_path, own_server) as url:
+        name = log_everything(url)
+        store = open_store(f"{url}&prepare=off", rng=Random(1))
+        verbs = Verbs(store)
+        # Twice: a driver prepares what it sees again.
+        for turn in range(2):
+            await use_every_verb(verbs, url, turn)
+        assert verbs.unused == set(), "a new verb needs its line in use_every_verb"
+        kept = await kept_by(store)
+        await store.aclose()
+        sent = [match for line in log_of(own_server, name) if (match := SENT.search(line))]
+    assert len(sent) > 2 * len(verbs.used), "the server's log does not hold what was sent"
+    assert {match["name"] for match in sent} <= {None, "<unnamed>"}
+    assert [match["text"] for match in sent if SESSION_STATE.search(match["text"].lower())] == []
+    assert kept, "no connection was looked at"
+    assert set(kept) == {(0, 0, 0, 0)}
+
+
+async def test_every_verb_and_two_processes_work_through_pgbouncer(
+    own_server: PostgresServer, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    program = find_pgbouncer(request)
+    fleet = Fleet(tmp_path)
+    try:
+        with fresh_url("postgres", tmp_path, own_server) as direct, running_pgbouncer(program, direct) as pooled:
+            store = open_store(f"{pooled}&prepare=off", rng=Random(1))
+            for turn in range(2):
+                await use_every_verb(Verbs(store), pooled, turn)
+            await store.enqueue([NewJob(task="drain", lane="drain")] * JOBS)
+            drainers = [
+                fleet.start(label, drainer, drainer.Options(f"{pooled}&prepare=off", label, 50)) for label in ("one", "two")
+            ]
+            await fleet.go(*drainers)
+            ran = [job_id for process in drainers for job_id in (await process.hear("ran"))[0]]
+            assert len(ran) == len(set(ran)) >= JOBS
+            assert [await process.end() for process in drainers] == [0, 0]
+            done = [count.jobs for count in await store.count_jobs() if count.lane == "drain"]
+            assert done == [JOBS]
+            assert await check(store) == []
+            await store.aclose()
+    finally:
+        fleet.close()
+
+
+async def use_every_verb(use: Verbs, url: str, turn: int) -> None:
+    """Call each verb at least once, with an effect where that is easy."""
+    recurring = Recurrence(cadence=Every(timedelta(hours=1)))
+    jobs = [
+        NewJob(task="work", lane="verbs", unique_key=f"key {turn}"),
+        NewJob(task="work", lane="verbs", unique_key=f"key {turn}"),
+        NewJob(task="work", lane="verbs", recurrence=recurring),
+        NewJob(task="tick", lane="verbs", recurrence=recurring, spawn=True),
+        NewJob(task="later", lane="verbs", delay=timedelta(hours=1)),
+    ]
+    one, same, repeated, _, later = [enqueued.id for enqueued in await use("enqueue", jobs)]
+    assert one == same
+    async with await psycopg.AsyncConnection.connect(url, prepare_threshold=None) as connection:
+        await use("enqueue_on", connection, [NewJob(task="work", lane="verbs")])
+    await use("spawn")
+    await use("promote")
+    claimed = [Running(job) for job in await use("claim", await use("slices"), 100, new_lease("w", 60), started=True)]
+    assert {one, repeated} <= {running.job.id for running in claimed}
+    now = await use("clock")
+    await use("renew", [running.lease for running in claimed], timedelta(seconds=60))
+    await use("progress", one, claimed[0].job.token, count=1)
+    await use("stop_run", [repeated])
+    [held] = [running.job for running in claimed if running.job.id == one]
+    await use("cancel", [one])
+    await use("stop", [(one, held.token, Run(now))])
+    endings = [decide(running.job, Returned(), Run(now, now), now=now, rng=Random(1)) for running in claimed]
+    assert len(await use("finish", endings)) == len(claimed) - 1
+    for verb in ("disable", "enable", "pause", "resume", "run_now", "retry"):
+        await use(verb, [later])
+    await use("edit", later, Edit(priority=7))
+    assert (await use("get", later)).priority == 7
+    await use("lapsed")
+    await use("reclaim")
+    assert await use("list_jobs", state=JobState.CANCELLED)
+    await use("list_executions", one)
+    await use("list_dead_letters", one)
+    await use("count_jobs")
+    await use("fold_counts")
+    # Leaves nothing claimable behind for the processes that come after.
+    await use("cancel", [later])
+
+
+async def kept_by(store: SqlStore) -> list[tuple[int, ...]]:
+    """Count what each connection of the store's pool has kept: prepared statements, settings, locks and tables of its own."""
+    assert isinstance(store.database, Postgres)
+    pool = store.database._pool
+    connections = list(pool._pool)
+    found: list[tuple[int, ...]] = []
+    for connection in connections:
+        cursor = await connection.execute(
+            """select (select count(*) from pg_prepared_statements),
+            (select count(*) from pg_settings where source = 'session'),
+            (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()),
+            (select count(*) from pg_class where relpersistence = 't' and pg_table_is_visible(oid))"""
+        )
+        found += await cursor.fetchall()
+    return found
+
+
+def log_everything(url: str) -> str:
+    """Let the server write down every statement sent to this database; returns the database's name."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"alter database {name} set log_statement = 'all'")
+        connection.execute("alter system set log_line_prefix = '%d '")
+        connection.execute("select pg_reload_conf()")
+    return name
+
+
+def log_of(server: PostgresServer, name: str) -> list[str]:
+    folder = Path(unquote(parse_qs(urlsplit(server.dsn).query)["host"][0]))
+    return [line for line in (folder / "log").read_text().splitlines() if line.startswith(f"{name} ")]
+
+
+def find_pgbouncer(request: pytest.FixtureRequest) -> str:
+    """Find the program, or say for all to see that nothing was tested."""
+    found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if found is None:
+        message = "NOT TESTED through a real transaction pooler: pgbouncer is not installed (apt-get install pgbouncer)"
+        if terminal := request.config.pluginmanager.getplugin("terminalreporter"):
+            terminal.write_line(f"\n{message}", red=True, bold=True)
+        pytest.skip(message)
+    return found
+
+
+@contextmanager
+def running_pgbouncer(program: str, url: str) -> Iterator[str]:
+    """Run pgbouncer in transaction mode before a database, with fewer connections than there are clients."""
+    parts = urlsplit(url)
+    host, database = unquote(parse_qs(parts.query)["host"][0]), parts.path.removeprefix("/")
+    account = Account.choose()
+    with private_folder(account) as folder:
+        (folder / "users.txt").write_text(f'"{USER}" ""\n')
+        (folder / "pgbouncer.ini").write_text(
+            f"[databases]\n{database} = host={host} dbname={database} user={USER}\n[pgbouncer]\npool_mode = transaction\n"
+            f"default_pool_size = 2\nmax_prepared_statements = 0\nlisten_addr =\nunix_socket_dir = {folder}\nlisten_port = 6432\n"
+            f"auth_type = trust\nauth_file = {folder / 'users.txt'}\nlogfile = {folder / 'log.txt'}\n"
+        )
+        account.own(folder)
+        dropped: dict[str, Any] = {"user": account.uid, "group": account.gid, "extra_groups": []} if account.is_other else {}
+        process = subprocess.Popen(
+            [program, "-q", str(folder / "pgbouncer.ini")], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **dropped
+        )
+        try:
+            yield url_of({"host": str(folder), "port": 6432, "user": USER, "dbname": database})
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+async def _accepts(url: str) -> bool:
+    try:
+        async with await psycopg.AsyncConnection.connect(url):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+__all__ = ["execute", "until"]
