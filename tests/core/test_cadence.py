@@ -318,7 +318,7 @@ def test_only_the_newest_missed_slots_run_when_all_is_limited(most: int, expecte
 
 
 def test_a_limit_of_missed_slots_beyond_reason_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="^misfire_max: "):
+    with pytest.raises(InvalidInput, match=r"^misfire_max: "):
         fixed(misfire=Misfire.ALL, misfire_max=2**31 - 1)
 
 

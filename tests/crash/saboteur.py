@@ -41,6 +41,11 @@ class Saboteur:
         self._act = act
         self._left = 1
 
+    @property
+    def dialect(self) -> str:
+        """Which SQL the database speaks."""
+        return self._inner.dialect
+
     async def run(self, call: Call[T]) -> T:
         """Run a call, or act in it."""
         touched: list[bool] = []

@@ -355,7 +355,8 @@ def _bounded(failure: Failure) -> Failure:
 
 # Addresses, UUIDs, digests and numbers.
 _VARIABLE = re.compile(
-    r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:[.,]\d+)*", re.IGNORECASE
+    r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\b[0-9a-f]{16,}\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+(?:[.,]\d+)*",
+    re.IGNORECASE,
 )
 
 
