@@ -6,8 +6,14 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from tests.support.postgres_server import PostgresServer, running_postgres
+
+
+# How long an example takes says nothing on a machine that others use too.
+settings.register_profile("windlass", deadline=None)
+settings.load_profile("windlass")
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,7 @@ RECURRENCES = st.builds(
     misfire_max=st.integers(min_value=1, max_value=1000),
     on_exhausted=st.sampled_from(OnExhausted),
     end_at=st.none() | INSTANTS,
-    max_runs=st.none() | st.integers(min_value=1, max_value=2**31),
+    max_runs=st.none() | st.integers(min_value=1, max_value=2**31 - 1),
 )
 
 
