@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.store.builders import LEASE, a_job, claim, claim_one, due, end, enqueue_one, failure, running
+from tests.store.builders import LEASE, a_job, claim, claim_one, due, end, enqueue_one, failure, recurring, running
+from tests.support.raw import execute
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Run
 from windlass.errors import LeaseLost
@@ -163,3 +164,18 @@ async def test_a_silent_worker_is_reclaimed_after_contact(store: SqlStore, clock
         taken += await reclaimer.round(clock.now())
         clock.advance(seconds=10)
     assert taken == [held.id]
+
+
+@pytest.mark.parametrize(("column", "text"), [("cadence", "garbage"), ("retry", "unknown")])
+async def test_a_row_nobody_can_read_fails_for_good_and_holds_up_nobody(
+    store: SqlStore, clock: FakeClock, column: str, text: str
+) -> None:
+    bad = await running(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
+    good = await running(store, clock)
+    await execute(store, f"update windlass_jobs set {column} = '{text}' where id = {bad.id}")
+    clock.advance(seconds=31)
+    assert await store.reclaim(now=clock.now()) == [bad.id, good.id]
+    [letter] = await store.list_dead_letters(bad.id)
+    assert "cannot be read" in letter.error
+    assert (await store.get(good.id)).state is JobState.SCHEDULED
+    await execute(store, f"update windlass_jobs set cadence = null, slot_at = null, retry = 'task' where id = {bad.id}")

@@ -380,3 +380,26 @@ async def test_a_retry_that_comes_back_takes_its_pending_key_again(store: SqlSto
     await end(store, clock, held, failure())
     [again] = await store.enqueue([a_job(unique_key="k", unique_scope="pending")], clock.now())
     assert again == (held.id, True)
+
+
+async def test_a_start_reported_after_the_cancel_still_leaves_one_execution(store: SqlStore, clock: FakeClock) -> None:
+    held = await running(store, clock, started=False)
+    started_at = clock.advance(seconds=1)
+    await store.cancel([held.id], now=clock.now())
+    await store.renew([(held.id, held.token, started_at)], timedelta(seconds=30), clock.now())
+    assert (await store.get(held.id)).started_at is None
+    await store.stop([(held.id, held.token, Run(started_at))], clock.now())
+    [row] = await store.list_executions(held.id)
+    assert (row.number, row.started_at) == (1, started_at)
+
+
+async def test_a_second_run_stopped_late_ends_after_it_began(store: SqlStore, clock: FakeClock) -> None:
+    await end(store, clock, await running(store, clock), failure())
+    clock.advance(minutes=1)
+    await due(store, clock)
+    held = await claim_one(store, clock, started=False)
+    started_at = clock.advance(seconds=1)
+    await store.cancel([held.id], now=clock.now())
+    await store.stop([(held.id, held.token, Run(started_at))], clock.now())
+    job = await store.get(held.id)
+    assert (job.started_at, job.finished_at) == (started_at, clock.now())

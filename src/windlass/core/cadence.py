@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -178,13 +179,10 @@ class Recurrence:
     @lru_cache(maxsize=4096)
     def decode(text: str) -> Recurrence:
         """Read what `encode` wrote."""
-        stored = json.loads(text)
-        if "end_at" in stored:
-            stored["end_at"] = EPOCH + stored["end_at"] * MICROSECOND
-        for field, kind in _KINDS.items():
-            if field in stored:
-                stored[field] = kind(stored[field])
-        return Recurrence(**stored | {"cadence": parse_cadence(stored["cadence"])})
+        try:
+            return Recurrence(**_restored(json.loads(text)))
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise InvalidInput("cadence", text, f"cannot be read: {error}") from None
 
     def first(self, now: datetime) -> datetime:
         """Say when a job created or resumed at `now` runs first."""
@@ -229,6 +227,15 @@ class Recurrence:
                 return latest if now - latest <= MISSED_AFTER else latest + period
             case Misfire.ALL:
                 return max(following, latest - period * (self.misfire_max - 1))
+
+
+def _restored(stored: dict[str, Any]) -> dict[str, Any]:
+    if "end_at" in stored:
+        stored["end_at"] = EPOCH + stored["end_at"] * MICROSECOND
+    for field, kind in _KINDS.items():
+        if field in stored:
+            stored[field] = kind(stored[field])
+    return stored | {"cadence": parse_cadence(stored["cadence"])}
 
 
 _KINDS: dict[str, type] = {"fixed_rate": bool, "misfire": Misfire, "on_exhausted": OnExhausted}

@@ -12,6 +12,7 @@ from windlass.core.durations import MAX
 from windlass.core.job import Claimed, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.payload import sanitise_text
 from windlass.core.retry import PROFILES, Profile, RetryPolicy, RetrySpec
+from windlass.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +141,7 @@ class Finish(NamedTuple):
         failure = Failure(f"the database refused the finish record: {ascii_only(why)}"[:500])
         return self._replace(
             state=JobState.FAILED,
-            attempt=max(self.attempt, 0),
+            attempt=max(self.attempt, 0) + (self.status is None),
             # The execution it writes stands under the claimed number, which an unstarted run had given back.
             executions=self.executions + (self.status is None),
             completed_runs=max(self.completed_runs - (self.status is RunStatus.COMPLETED), 0),
@@ -163,7 +164,7 @@ def ascii_only(text: str) -> str:
     return text.encode("ascii", "replace").replace(b"\0", b"?").decode()[:ERROR_LIMIT]
 
 
-def decide(  # noqa: C901, PLR0911 - one case for each outcome, and each case is one call
+def decide(
     job: Claimed,
     outcome: Outcome,
     run: Run = NO_RUN,
@@ -172,12 +173,25 @@ def decide(  # noqa: C901, PLR0911 - one case for each outcome, and each case is
     rng: Random,
     profiles: Mapping[str, Profile] = PROFILES,
 ) -> Finish:
-    """Say what becomes of a job that ran; `now` is database time."""
+    """Say what becomes of a job that ran; `now` is database time.
+
+    Never raises: a row whose stored rules cannot be read fails for good and says so, and holds up nobody else.
+    """
+    try:
+        return _decide(job, outcome, run, _Case(now, rng, profiles))
+    except InvalidInput as error:
+        failure = _bounded(Failure(f"the job's stored rules cannot be read: {error}", "InvalidInput"))
+        ended = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=RunReason.ERROR)
+        return ended._replace(failure=failure, fingerprint=fingerprint(job.task, failure))
+
+
+def _decide(job: Claimed, outcome: Outcome, run: Run, case: _Case) -> Finish:  # noqa: C901, PLR0911 - a case for each outcome
+    now = case.now
     match outcome:
         case Returned():
             return _returned(job, outcome, run, now)
         case Raised(failure, after, is_final):
-            return _failed(job, failure, run, _Failing(now, rng, profiles, after=after, is_final=is_final))
+            return _failed(job, failure, run, case._replace(after=after, is_final=is_final))
         case Snoozed(delay):
             return _waiting(job, WaitReason.SNOOZE, run, RunReason.SNOOZED)._replace(delay=_kept(delay))
         case Released(has_started=True):
@@ -192,13 +206,13 @@ def decide(  # noqa: C901, PLR0911 - one case for each outcome, and each case is
             return _stopped(job, run, now, has_started=has_started)._replace(crashes=job.crashes + 1)
         case LeaseExpired(has_started=True):
             failure = Failure(f"worker {job.worker} stopped renewing its lease", "LeaseExpired", reason=RunReason.LEASE_EXPIRED)
-            return _failed(job, failure, run, _Failing(now, rng, profiles))
+            return _failed(job, failure, run, case)
         case LeaseExpired():
             return _unstarted(job, WaitReason.LOST)._replace(crashes=job.crashes + 1)
 
 
-class _Failing(NamedTuple):
-    """What deciding a failed run needs besides the job."""
+class _Case(NamedTuple):
+    """What deciding needs besides the job and its outcome."""
 
     now: datetime
     rng: Random
@@ -265,7 +279,7 @@ def _chosen(moment: datetime, now: datetime) -> datetime:
     return min(max(aware, now), now + MAX)
 
 
-def _failed(job: Claimed, failure: Failure, run: Run, case: _Failing) -> Finish:
+def _failed(job: Claimed, failure: Failure, run: Run, case: _Case) -> Finish:
     failure = _bounded(failure)
     is_lost = failure.reason is RunReason.LEASE_EXPIRED
     failed = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=failure.reason)._replace(
@@ -293,14 +307,14 @@ def _failed(job: Claimed, failure: Failure, run: Run, case: _Failing) -> Finish:
     return goes_on._replace(run_at=max(goes_on.run_at, earliest))
 
 
-def _retried(failed: Finish, policy: RetryPolicy, case: _Failing, *, is_lost: bool) -> Finish:
+def _retried(failed: Finish, policy: RetryPolicy, case: _Case, *, is_lost: bool) -> Finish:
     if is_lost:
         return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.LOST, run_at=case.now)
     delay = policy.delay(failed.attempt, case.rng) if case.after is None else _kept(case.after)
     return failed._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.RETRY, delay=delay)
 
 
-def _backed_off(failed: Finish, policy: RetryPolicy, case: _Failing) -> Finish:
+def _backed_off(failed: Finish, policy: RetryPolicy, case: _Case) -> Finish:
     """Never die: a job whose handler picks the next time counts its failures and waits longer each time."""
     delay = policy.delay(failed.consecutive_failures, case.rng) if case.after is None else _kept(case.after)
     next_at = case.now + delay

@@ -131,13 +131,15 @@ where j.ctid = any(array(
 returning {claimed_columns}
 
 -- name: renew
+-- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
 -- Skips what another statement holds at this moment; the answer comes from the snapshot, so a skipped lease is not called lost.
 with s as materialized (
     select * from json_to_recordset(:leases::json) as s (id bigint, token bigint, started_us bigint)
 ), renewed as (
     update windlass_jobs j set
         lease_expires_at = greatest(j.lease_expires_at, {now} + :lease::interval),
-        started_at = coalesce(j.started_at, {epoch} + l.started_us * {us})
+        started_at = case when j.state = 'running' then coalesce(j.started_at, {epoch} + l.started_us * {us})
+            else j.started_at end
     from (
         select k.id, s.token, s.started_us from s join windlass_jobs k on k.id = s.id
         where k.token = s.token order by k.id for update of k skip locked
@@ -286,7 +288,9 @@ with f as materialized (
         token = null, worker = null, lease_expires_at = null,
         executions = case when f.started_at is null and f.reported_at is not null then f.executions + 1 else j.executions end,
         attempt = case when f.started_at is null and f.reported_at is not null then f.attempt + 1 else j.attempt end,
-        started_at = coalesce(f.started_at, f.reported_at), finished_at = coalesce(j.finished_at, {now}),
+        started_at = coalesce(f.started_at, f.reported_at),
+        finished_at = case when f.started_at is null and f.reported_at is not null then greatest(f.closed_at, f.reported_at)
+            else j.finished_at end,
         unique_slot = case when f.unique_scope = 'forever' then j.unique_slot end, updated_at = {now}
     from f where j.id = f.id
     returning j.id

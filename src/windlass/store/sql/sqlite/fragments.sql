@@ -48,6 +48,32 @@ f cross join json_each(f.rows) as r cross join windlass_jobs as j
 -- name: started
 coalesce(r.value ->> 'started_us', j.started_at, j.claimed_at)
 
+-- name: decided
+-- A job whose key was free to others while it ran may find it taken; the first of its batch to come back gets it.
+(
+    select w.*, case
+        when w.gives_key and w.wanted in ('scheduled', 'paused') and (
+            exists (select 1 from windlass_jobs o where o.task = w.task and o.unique_slot = w.unique_key)
+            or row_number() over (
+                partition by w.task, w.unique_key, w.gives_key and w.wanted in ('scheduled', 'paused') order by w.id
+            ) > 1
+        ) then 'superseded' else w.wanted
+    end as final
+    from (
+        select j.id, j.task, j.unique_key, j.unique_scope is 'pending' and j.unique_slot is null as gives_key,
+            f.state, f.status, f.reason, f.wait_reason, f.run_at, f.slot_at, f.attempt, f.executions, f.crashes,
+            f.consecutive_failures, f.completed_runs, f.error, f.error_type, f.stack_trace, f.fingerprint, f.done_reason,
+            {started} as started_at, coalesce(r.value ->> 'finished_us', {now}) as ended_at,
+            case
+                when f.state in ('failed', 'cancelled') then f.state
+                when j.held and (f.state = 'scheduled' or j.rerun_at is not null) then 'paused'
+                when j.rerun_at is not null then 'scheduled'
+                else f.state
+            end as wanted
+        from {guarded}
+    ) as w
+)
+
 -- name: retriable
 select c.id from (
     select id, task, unique_key, row_number() over (partition by task, unique_key order by id) as place

@@ -131,8 +131,10 @@ where id in (
 returning {claimed_columns}
 
 -- name: renew
+-- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
 update windlass_jobs as j set
-    lease_expires_at = max(j.lease_expires_at, {now} + :lease), started_at = coalesce(j.started_at, s.value ->> 'started_us')
+    lease_expires_at = max(j.lease_expires_at, {now} + :lease),
+    started_at = case when j.state = 'running' then coalesce(j.started_at, s.value ->> 'started_us') else j.started_at end
 from json_each(:leases) as s where j.id = s.value ->> 'id' and j.token = s.value ->> 'token'
 returning id, token, stop_requested or state = 'cancelled', state = 'cancelled', lease_expires_at
 
@@ -160,14 +162,12 @@ select j.id, j.executions, j.attempt, j.token, j.slot_at, j.worker, {started},
 from {guarded} where f.status is not null;
 {groups}
 insert into windlass_dead_letters (job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at)
-select j.id, j.task, j.lane, {original_job}, coalesce(f.error, 'no message'),
-    json_object('type', f.error_type, 'reason', f.reason, 'stack_trace', f.stack_trace,
+select j.id, j.task, j.lane, {original_job}, coalesce(g.error, 'no message'),
+    json_object('type', g.error_type, 'reason', g.reason, 'stack_trace', g.stack_trace,
         'attempt', j.attempt, 'execution', j.executions, 'worker', j.worker),
-    f.fingerprint, {now}, {now}
-from {guarded} join windlass_bodies b on b.job_id = j.id
-where :any_death and f.fingerprint is not null
-  and not (j.unique_scope is 'pending' and j.unique_slot is null and f.state = 'scheduled' and exists (
-      select 1 from windlass_jobs o where o.task = j.task and o.unique_slot = j.unique_key))
+    g.fingerprint, {now}, {now}
+from {decided} as g cross join windlass_jobs j on j.id = g.id join windlass_bodies b on b.job_id = g.id
+where :any_death and g.fingerprint is not null and g.final <> 'superseded'
 on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
     original_job = excluded.original_job, error = excluded.error, details = excluded.details,
     fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1;
@@ -206,30 +206,7 @@ update windlass_jobs as j set
     result_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.result_count end,
     done_reason = case g.final when 'superseded' then 'superseded' else g.done_reason end,
     updated_at = {now}
-from (
-    -- A job whose key was free to others while it ran may find it taken; the first of its batch to come back gets it.
-    select w.*, case
-        when w.gives_key and w.wanted in ('scheduled', 'paused') and (
-            exists (select 1 from windlass_jobs o where o.task = w.task and o.unique_slot = w.unique_key)
-            or row_number() over (
-                partition by w.task, w.unique_key, w.gives_key and w.wanted in ('scheduled', 'paused') order by w.id
-            ) > 1
-        ) then 'superseded' else w.wanted
-    end as final
-    from (
-        select j.id, j.task, j.unique_key, j.unique_scope is 'pending' and j.unique_slot is null as gives_key,
-            f.state, f.status, f.wait_reason, f.run_at, f.slot_at, f.attempt, f.executions, f.crashes, f.consecutive_failures,
-            f.completed_runs, f.error, f.done_reason, {started} as started_at,
-            coalesce(r.value ->> 'finished_us', {now}) as ended_at,
-            case
-                when f.state in ('failed', 'cancelled') then f.state
-                when j.held and (f.state = 'scheduled' or j.rerun_at is not null) then 'paused'
-                when j.rerun_at is not null then 'scheduled'
-                else f.state
-            end as wanted
-        from {guarded}
-    ) as w
-) as g
+from {decided} as g
 where j.id = g.id
 returning id, state
 
@@ -265,7 +242,9 @@ update windlass_jobs as j set
     token = null, worker = null, lease_expires_at = null,
     executions = j.executions + (j.started_at is null and f.value ->> 'started_us' is not null),
     attempt = j.attempt + (j.started_at is null and f.value ->> 'started_us' is not null),
-    started_at = coalesce(j.started_at, f.value ->> 'started_us'), finished_at = coalesce(j.finished_at, {now}),
+    started_at = coalesce(j.started_at, f.value ->> 'started_us'),
+    finished_at = case when j.started_at is null and f.value ->> 'started_us' is not null
+        then max(j.closed_at, f.value ->> 'started_us') else j.finished_at end,
     unique_slot = case when j.unique_scope = 'forever' then j.unique_slot end, updated_at = {now}
 from json_each(:batch) as f
 where j.id = f.value ->> 'id' and j.token = f.value ->> 'token' and j.state = 'cancelled'
