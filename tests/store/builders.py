@@ -60,7 +60,7 @@ async def running(store: SqlStore, clock: FakeClock, job: NewJob | None = None, 
     return await claim_one(store, clock, started=started)
 
 
-async def end(store: SqlStore, clock: FakeClock, job: Claimed, outcome: Outcome | None = None, run: Run | None = None) -> bool:
+async def end(store: SqlStore, clock: FakeClock, job: Claimed, outcome: Outcome | None = None, *, run: Run | None = None) -> bool:
     """Finish a job as its worker would; says whether it was accepted."""
     return job.id in await store.finish([ending(job, clock.now(), outcome, run)], clock.now())
 

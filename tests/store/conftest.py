@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -31,16 +30,14 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def store(
-    backend: str, request: pytest.FixtureRequest, tmp_path: Path, rng: Random, clock: FakeClock
-) -> AsyncIterator[SqlStore]:
+async def store(backend: str, request: pytest.FixtureRequest, rng: Random, clock: FakeClock) -> AsyncIterator[SqlStore]:
     """Give an empty store, and hold it to every rule when the test is done."""
     with ExitStack() as stack:
         if backend == "sqlite-memory":
             opened = memory_store(rng)
         else:
             server = request.getfixturevalue("postgres_server") if backend == "postgres" else None
-            opened = open_store(stack.enter_context(fresh_url(backend, tmp_path, server)), rng=rng)
+            opened = open_store(stack.enter_context(fresh_url(backend, request.getfixturevalue("tmp_path"), server)), rng=rng)
         try:
             yield opened
             assert await check(opened, now=clock.now()) == []

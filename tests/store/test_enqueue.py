@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -220,7 +221,7 @@ async def test_a_payload_of_depth_1000_is_refused(store: SqlStore, clock: FakeCl
         ("correlation_id", {"correlation_id": "\ud800"}),
     ],
 )
-async def test_bad_options_name_the_field(store: SqlStore, clock: FakeClock, field: str, options: dict[str, object]) -> None:
+async def test_bad_options_name_the_field(store: SqlStore, clock: FakeClock, field: str, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         await enqueue_one(store, clock, a_job(**options))
     assert await store.list_jobs() == []
@@ -229,5 +230,5 @@ async def test_bad_options_name_the_field(store: SqlStore, clock: FakeClock, fie
 @pytest.mark.parametrize("limit", [0, -1, 1001, True])
 async def test_a_claim_limit_out_of_range_is_refused(store: SqlStore, clock: FakeClock, limit: int) -> None:
     await enqueue_one(store, clock)
-    with pytest.raises(InvalidInput, match="^limit: "):
+    with pytest.raises(InvalidInput, match=r"^limit: "):
         await claim(store, clock, limit)

@@ -31,7 +31,7 @@ async def test_a_completed_run_leaves_job_and_execution(store: SqlStore, clock: 
     started_at = held.claimed_at
     clock.advance(seconds=2)
     run = Run(started_at, clock.now(), "line", 12, 34, 5, 4, '{"m":1}')
-    await end(store, clock, held, Returned('{"ok":true}'), run)
+    await end(store, clock, held, Returned('{"ok":true}'), run=run)
     job = await store.get(held.id)
     [row] = await store.list_executions(held.id)
     assert (job.state, job.closed_at, job.wait_reason) == (JobState.COMPLETED, clock.now(), None)

@@ -125,9 +125,9 @@ async def test_the_killer_dies_and_its_neighbours_complete_with_one_attempt(stor
             for job in batch:
                 assert await end(store, clock, job)
     assert deaths == 3
-    for job in jobs:
-        ended = await store.get(job.id)
-        expected = (JobState.FAILED, 3) if job.id == killer else (JobState.COMPLETED, 1)
+    for enqueued in jobs:
+        ended = await store.get(enqueued.id)
+        expected = (JobState.FAILED, 3) if enqueued.id == killer else (JobState.COMPLETED, 1)
         assert (ended.state, ended.attempt) == expected
 
 

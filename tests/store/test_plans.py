@@ -129,7 +129,7 @@ def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
     migrate_sqlite(path)
     connection = driver.connect(str(path))
     for statement in queries("sqlite").statements(name, ARMS):
-        params = {one: 1 for one in PARAMETER.findall(statement)} | {"ids": "[]", "batch": "[]", "leases": "[]"}
+        params = dict.fromkeys(PARAMETER.findall(statement), 1) | {"ids": "[]", "batch": "[]", "leases": "[]"}
         lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
         walks = [line for line in lines if re.match(r"SCAN (windlass_\w+|j|k|n|o|x)( |$)", line)]
         allowed = ("USING INDEX", "USING COVERING INDEX", "windlass_gates", "gates")
