@@ -76,7 +76,7 @@ class Postgres:
                         return await _drive_async(connection, call)
             except _AGAIN as error:
                 if last == _TRIES - 1:
-                    raise StoreUnavailable(f"gave up after {_TRIES} tries: {_text(error)}") from error
+                    raise translated(error) from error
             except _FROM_DRIVER as error:
                 raise translated(error) from error
         raise AssertionError
@@ -126,7 +126,7 @@ class SyncPostgres:
                         return _drive(connection, call)
             except _AGAIN as error:
                 if last == _TRIES - 1:
-                    raise StoreUnavailable(f"gave up after {_TRIES} tries: {_text(error)}") from error
+                    raise translated(error) from error
             except _FROM_DRIVER as error:
                 raise translated(error) from error
         raise AssertionError
@@ -159,8 +159,9 @@ class SyncPostgres:
 _BEGIN = "select 1"
 # The last: a text that the driver cannot hand to the database.
 _FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
-# Another transaction was in the way; the same call may well succeed.
-_AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
+# Another transaction was in the way; the same call may well succeed. A unique key taken between look and write is one of
+# them: at the next look the call sees the winner.
+_AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable, pg.UniqueViolation)
 
 
 def _options(*, prepare: bool) -> dict[str, Any]:
@@ -211,7 +212,12 @@ def translated(error: BaseException) -> StoreError:
         return StoreConflict(text)
     if isinstance(error, pg.UndefinedTable | pg.UndefinedColumn):
         return SchemaError(f"{text}; run `windlass migrate`")
-    if state[:2] in _UNAVAILABLE or isinstance(error, pg.ReadOnlySqlTransaction) or (not state and _is_contact(error)):
+    if (
+        state[:2] in _UNAVAILABLE
+        or isinstance(error, _AGAIN)
+        or isinstance(error, pg.ReadOnlySqlTransaction)
+        or (not state and _is_contact(error))
+    ):
         return StoreUnavailable(text)
     return StoreRefused(text)
 

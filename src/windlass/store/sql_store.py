@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Protocol, TypeVar
@@ -27,15 +27,13 @@ from windlass.core.job import (
 from windlass.core.outcome import Finish, Run
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import JobNotFound, LeaseLost, StoreConflict, StoreRefused
+from windlass.errors import JobNotFound, LeaseLost, StoreRefused
 from windlass.store import calls, documents
 from windlass.store.calls import Call
 from windlass.store.documents import Entry
 
 T = TypeVar("T")
 log = logging.getLogger("windlass.store")
-
-_TRIES = 5
 
 
 class Database(Protocol):
@@ -88,8 +86,7 @@ class SqlStore:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
         if not jobs:
             return []
-        call = calls.enqueue(jobs, now)
-        return await self._again(lambda: call)
+        return await self._db.run(calls.enqueue(jobs, now))
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
@@ -144,7 +141,7 @@ class SqlStore:
     async def _finish(self, endings: Sequence[Finish], entries: Sequence[Entry], now: datetime | None) -> dict[int, JobState]:
         """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
         try:
-            return await self._again(lambda: calls.finish(endings, entries, now=now))
+            return await self._db.run(calls.finish(endings, entries, now=now))
         except StoreRefused as error:
             if len(endings) == 1:
                 return await self._finish_bad(endings[0], str(error), now)
@@ -155,10 +152,10 @@ class SqlStore:
     async def _finish_bad(self, ending: Finish, why: str, now: datetime | None) -> dict[int, JobState]:
         log.error("job %d: the database refused its finish record, keeping the decision without content: %s", ending.id, why)
         try:
-            return await self._again(lambda: calls.finish([ending.stripped()], now=now))
+            return await self._db.run(calls.finish([ending.stripped()], now=now))
         except StoreRefused as error:
             log.error("job %d: even the bare decision was refused, failing the job: %s", ending.id, error)  # noqa: TRY400
-            return await self._again(lambda: calls.finish([ending.buried(why)], now=now))
+            return await self._db.run(calls.finish([ending.buried(why)], now=now))
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped."""
@@ -170,7 +167,7 @@ class SqlStore:
 
     async def reclaim(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[int]:
         """Take back what nobody renewed; who may call it, and when, is the reclaimer's rule."""
-        return await self._again(lambda: calls.reclaim(limit, self._rng, self._profiles, now))
+        return await self._db.run(calls.reclaim(limit, self._rng, self._profiles, now))
 
     async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
         """Make due jobs claimable and say when the next one is due."""
@@ -179,7 +176,7 @@ class SqlStore:
     async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
         """Let due templates enqueue their jobs."""
         due = await self._db.run(calls.due_templates(limit, now))
-        answers = [await self._again(lambda template=template: calls.spawn(template, now)) for template in due]  # type: ignore[misc]
+        answers = [await self._db.run(calls.spawn(template, now)) for template in due]
         return [child for child in answers if child is not None]
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
@@ -212,7 +209,7 @@ class SqlStore:
 
     async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
-        return await self._again(lambda: calls.retry(ids, now))
+        return await self._db.run(calls.retry(ids, now))
 
     async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
         """Change a job; only a new cadence moves its next run."""
@@ -246,12 +243,3 @@ class SqlStore:
     async def fold_counts(self, limit: int = 10_000) -> int:
         """Fold count deltas; returns how many were folded."""
         return await self._db.run(calls.fold_counts(limit))
-
-    async def _again(self, make: Callable[[], Call[T]]) -> T:
-        """Repeat a call that lost a race for a unique key: at the next look it sees the winner."""
-        for _ in range(_TRIES - 1):
-            try:
-                return await self._db.run(make())
-            except StoreConflict:
-                continue
-        return await self._db.run(make())
