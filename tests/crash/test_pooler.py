@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import re
@@ -32,7 +33,7 @@ from windlass.store.postgres import Postgres
 
 # What outlives a transaction, and so would be met by another client of the pooler, or missed by ours.
 SESSION_STATE = re.compile(
-    r"\bset (?!local\b)|\blisten\b|\bpg_(try_)?advisory_(?!xact)|\btemp(orary)? table\b|\bwith hold\b|\bprepare\b|\bload\b"
+    r"^set (?!local\b)|set_config|^listen\b|^prepare\b|^load\b|\bpg_(try_)?advisory_(?!xact)|\btemp(orary)? table\b|\bwith hold\b"
 )
 SENT = re.compile(r"LOG:  (?:execute (?P<name>\S+)|statement): (?P<text>.*(?:\n\t.*)*)")
 JOBS = 500
@@ -191,17 +192,14 @@ async def running_pgbouncer(program: str, url: str) -> AsyncIterator[str]:
         (folder / "users.txt").write_text(f'"{USER}" ""\n')
         (folder / "pgbouncer.ini").write_text(
             f"[databases]\n{database} = host={host} dbname={database} user={USER}\n[pgbouncer]\npool_mode = transaction\n"
-            f"default_pool_size = 2\nmax_prepared_statements = 0\nlisten_addr =\nunix_socket_dir = {folder}\nlisten_port = 6432\n"
+            f"default_pool_size = 2\nlisten_addr =\nunix_socket_dir = {folder}\nlisten_port = 6432\n"
             f"auth_type = trust\nauth_file = {folder / 'users.txt'}\nlogfile = {folder / 'log.txt'}\n"
         )
         account.own(folder)
         dropped: dict[str, Any] = {"user": account.uid, "group": account.gid, "extra_groups": []} if account.is_other else {}
-        process = subprocess.Popen(
-            [program, "-q", str(folder / "pgbouncer.ini")],
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **dropped,
+        command = [program, "-q", str(folder / "pgbouncer.ini")]
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **dropped
         )
         pooled = url_of({"host": str(folder), "port": 6432, "user": USER, "dbname": database})
         try:
@@ -209,7 +207,7 @@ async def running_pgbouncer(program: str, url: str) -> AsyncIterator[str]:
             yield pooled
         finally:
             process.terminate()
-            process.wait(10)
+            await asyncio.wait_for(process.wait(), 10)
 
 
 async def accepts(url: str) -> bool:

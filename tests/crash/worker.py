@@ -166,6 +166,8 @@ def doze() -> None:
     """Stop this process as a suspended machine would, until somebody continues it."""
     say("dozing")
     os.kill(os.getpid(), signal.SIGSTOP)
+    # The signal may reach another thread first.
+    time.sleep(0.05)
 
 
 async def main(options: Options) -> None:

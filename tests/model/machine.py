@@ -15,7 +15,7 @@ from tests.model import wishes
 from tests.model.bench import UNKNOWN, Bench, Refusal, Side, attempt, differences
 from tests.model.model import Ending, Model, Moves, Row, Told
 from tests.model.wishes import LEASE, Order
-from windlass.core.job import CLOSED, Claimed, JobState, Lease, Slices
+from windlass.core.job import CLOSED, Claimed, JobState, Lease, OnConflict, Slices
 from windlass.core.outcome import Finish, Run, decide
 from windlass.store.doctor import Problem, check
 from windlass.testing import FakeClock
@@ -193,6 +193,7 @@ class LockStep(RuleBasedStateMachine):
         """Time passes and upkeep does its round."""
         self._pass(by)
         self._spawn(ALL)
+        self._compare_rows()
         self._promote(ALL)
 
     @rule()
@@ -272,7 +273,7 @@ class LockStep(RuleBasedStateMachine):
 
     def _enqueue(self, orders: Sequence[Order]) -> None:
         now = self.clock.now()
-        jobs = [order.job(now) for order in orders]
+        jobs = [order.job(now) for order in _one_replacement_each(orders)]
         self.is_sound = False
         answer = self.bench.ask(lambda side: side.enqueue(jobs, now))
         numbers = [0] * len(jobs) if isinstance(answer, Refusal) else [job.id for job in answer]
@@ -375,13 +376,14 @@ class LockStep(RuleBasedStateMachine):
         return [row for row in self.model.jobs.values() if row.state is state]
 
     def _compare_rows(self) -> None:
-        found = self.bench.ask(lambda side: side.look())
-        assert not isinstance(found, Refusal), found
-        jobs, counts = found
-        assert [job.id for job in jobs] == sorted(self.model.jobs)
-        wrong = {job.id: diff for job in jobs if (diff := differences(self.model.jobs[job.id], job))}
-        assert wrong == {}, f"(model, stores) differ: {wrong}"
-        assert counts == self.model.counts()
+        views = self.bench.each(lambda side: side.look())
+        for side, view in zip(self.bench.sides, views, strict=True):
+            assert not isinstance(view, Refusal), view
+            assert [job.id for job in view.jobs] == sorted(self.model.jobs), side.name
+            wrong = {job.id: diff for job in view.jobs if (diff := differences(self.model.jobs[job.id], job))}
+            assert wrong == {}, f"{side.name} differs from the model: {wrong}"
+            assert view.counts == self.model.counts(), side.name
+        assert views == views[:1] * len(views), "the stores differ in what the model leaves open"
 
     def _compare_history(self, *, only_changed: bool) -> None:
         for number, row in self.model.jobs.items():
@@ -406,6 +408,19 @@ def _pick(items: Sequence[T], places: Iterable[int]) -> list[T]:
     """Take elements by place, each once."""
     chosen = {place % len(items) for place in places} if items else set()
     return [items[place] for place in sorted(chosen)]
+
+
+def _one_replacement_each(orders: Sequence[Order]) -> list[Order]:
+    """Of two replacements of one holder in a batch PostgreSQL keeps the first and SQLite the last: reported, not asked here."""
+    met: set[tuple[str | None, str | None, str | None]] = set()
+    kept = []
+    for order in orders:
+        holder = (order.task if order.name is None else None, order.key, order.name)
+        is_second = order.on_conflict is OnConflict.REPLACE and holder in met
+        kept.append(order._replace(on_conflict=OnConflict.IGNORE) if is_second else order)
+        if order.on_conflict is OnConflict.REPLACE:
+            met.add(holder)
+    return kept
 
 
 def _only(slices: Slices, lane: str | None) -> Slices:

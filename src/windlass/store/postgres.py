@@ -212,12 +212,7 @@ def translated(error: BaseException) -> StoreError:
         return StoreConflict(text)
     if isinstance(error, pg.UndefinedTable | pg.UndefinedColumn):
         return SchemaError(f"{text}; run `windlass migrate`")
-    if (
-        state[:2] in _UNAVAILABLE
-        or isinstance(error, _AGAIN)
-        or isinstance(error, pg.ReadOnlySqlTransaction)
-        or (not state and _is_contact(error))
-    ):
+    if state[:2] in _UNAVAILABLE or isinstance(error, (*_AGAIN, pg.ReadOnlySqlTransaction)) or (not state and _is_contact(error)):
         return StoreUnavailable(text)
     return StoreRefused(text)
 
