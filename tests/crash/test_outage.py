@@ -20,13 +20,14 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_url
 from windlass.core.job import JobState, NewJob, RunStatus
 from windlass.store import SqlStore, open_store
+from windlass.store.doctor import check
 
 LEASE_S = 1.0
 OUTAGE_S = 3 * LEASE_S + 0.3
 SLOTS = 6
 WORKERS = ("left", "right")
 # Some end before the outage does, some after it; those beyond the slots are claimed afterwards.
-SECONDS = [0.2, 0.5, 1, 3, 6, 6] * len(WORKERS) + [0, 0.1, 0.2, 0.5]
+SECONDS = [0.2, 0.5, 1, 2, 4.5, 4.5] * len(WORKERS) + [0, 0.1, 0.2, 0.5]
 TURNS = range(10 if is_long() else 1)
 
 
@@ -52,6 +53,7 @@ async def test_postgres_away_for_three_leases_loses_and_repeats_nothing(
         await asyncio.to_thread(own_server.start)
         async with opened(lent_url) as store:
             await check_once(store, ids, workers)
+            assert await check(store) == []
     finally:
         fleet.close()
 

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
+from psycopg import sql
 
-from tests.model.model import Letter, Moves, Row, Told
+from tests.model.model import Letter, Moves, Progress, Row, Told
 from tests.model.verdict import PastRun
 from windlass.core.job import (
     CLOSED,
@@ -26,6 +27,7 @@ from windlass.core.job import (
     JobState,
     Lease,
     NewJob,
+    Promoted,
     Slices,
     WaitReason,
 )
@@ -34,7 +36,6 @@ from windlass.core.transitions import Moved
 from windlass.errors import StoreUnavailable, WindlassError
 from windlass.store import SqlStore
 from windlass.store.calls import Call
-from windlass.store.rows import Promoted
 from windlass.store.sqlite import Sqlite
 
 T = TypeVar("T")
@@ -61,9 +62,15 @@ class View(NamedTuple):
 class Silence:
     """A database that cannot be reached."""
 
+    dialect = "none"
+
     async def run(self, call: Call[T]) -> T:
         """Fail before anything is sent."""
         raise StoreUnavailable(f"no answer to {call}")
+
+    async def run_within(self, _connection: object, call: Call[T]) -> T:
+        """Fail in the same way."""
+        return await self.run(call)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -117,8 +124,8 @@ class Side:
         held = await self.store.renew(sent, length, now)
         return sorted(lease._replace(id=self._ours[lease.id]) for lease in held)
 
-    async def progress(self, number: int, token: int, count: int, cursor: str | None, now: datetime) -> None:
-        await self.store.progress(self._theirs[number], token, count=count, cursor=cursor, now=now)
+    async def progress(self, step: Progress, now: datetime) -> None:
+        await self.store.progress(self._theirs[step.id], step.token, count=step.done, cursor=step.cursor, now=now)
 
     async def finish(self, endings: Sequence[Finish], now: datetime) -> dict[int, JobState]:
         accepted = await self.store.finish([ending._replace(id=self._theirs[ending.id]) for ending in endings], now)
@@ -261,10 +268,9 @@ def differences(row: Row, job: Job) -> dict[str, tuple[Any, Any]]:
 
 def empty_postgres(connection: psycopg.Connection[Any]) -> None:
     """Empty every table but the two that a migration filled."""
-
     found = connection.execute("select tablename from pg_tables where tablename like 'windlass\\_%'").fetchall()
-    tables = ", ".join(sorted(name for (name,) in found if name not in KEPT))
-    connection.execute(f"truncate {tables} restart identity")  # type: ignore[arg-type] - names from the catalogue
+    tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in found if name not in KEPT)
+    connection.execute(sql.SQL("truncate {} restart identity").format(tables))
     connection.execute("alter sequence windlass_job_ids restart")
 
 

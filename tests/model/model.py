@@ -34,6 +34,7 @@ S = JobState
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 MICROSECOND = timedelta(microseconds=1)
 MILLISECOND = timedelta(milliseconds=1)
+Slot = tuple[str, str | None]
 
 
 @dataclass
@@ -106,7 +107,7 @@ class Row:
         return None if self.cadence is None else Recurrence.decode(self.cadence)
 
     def claimed(self) -> Claimed:
-        """The job as its worker sees it."""
+        """Show the job as its worker sees it."""
         assert self.token is not None
         assert self.worker is not None
         assert self.claimed_at is not None
@@ -149,6 +150,15 @@ class Ending(NamedTuple):
     outcome: Outcome
     started_at: datetime | None
     decided_at: datetime
+
+
+class Progress(NamedTuple):
+    """What a worker says of how far it has come."""
+
+    id: int
+    token: int
+    done: int
+    cursor: str | None
 
 
 class Told(NamedTuple):
@@ -280,24 +290,25 @@ class Model:
             if row.token != token or row.lease_expires_at is None:
                 continue
             row.lease_expires_at = max(row.lease_expires_at, now + length)
-            row.run_started_at = row.run_started_at or started_at
             is_cancelled = row.state is S.CANCELLED
+            if not is_cancelled:
+                row.run_started_at = row.run_started_at or started_at
             held.append(Held(number, token, row.stop_requested or is_cancelled, is_cancelled, row.lease_expires_at))
         return held
 
-    def progress(self, number: int, token: int, count: int, cursor: str | None, now: datetime) -> None:
+    def progress(self, step: Progress, now: datetime) -> None:
         """Note how far a run has come; who reports has started."""
-        row = self.jobs[number]
-        if row.token != token or row.state is not S.RUNNING:
-            raise LeaseLost(number)
-        row.progress_count, row.last_progress_at = count, now
-        row.last_cursor = cursor or row.last_cursor
+        row = self.jobs[step.id]
+        if row.token != step.token or row.state is not S.RUNNING:
+            raise LeaseLost(step.id)
+        row.progress_count, row.last_progress_at = step.done, now
+        row.last_cursor = step.cursor or row.last_cursor
         row.run_started_at = row.run_started_at or now
 
     def finish(self, endings: Iterable[Ending], now: datetime) -> dict[int, JobState]:
         """End the runs that are still held; the rest is refused."""
         # Who held a key when the batch came keeps it to the end of the batch, even when its own run ends in it.
-        taken = {(row.task, row.unique_slot) for row in self.jobs.values() if row.unique_slot is not None}
+        taken: set[Slot] = {(row.task, row.unique_slot) for row in self.jobs.values() if row.unique_slot is not None}
         accepted: dict[int, JobState] = {}
         for ending in sorted(endings, key=lambda ending: ending.claim.id):
             row = self.jobs[ending.claim.id]
@@ -306,7 +317,7 @@ class Model:
                 accepted[row.id] = row.state
         return accepted
 
-    def _end(self, row: Row, ending: Ending, taken: set[tuple[str, str | None]], now: datetime) -> None:
+    def _end(self, row: Row, ending: Ending, taken: set[Slot], now: datetime) -> None:
         verdict = judge(ending.claim, ending.outcome, ending.decided_at, now)
         _record(row, ending, verdict, now)
         _charge(row, verdict, now)
@@ -546,7 +557,7 @@ def _charge(row: Row, verdict: Verdict, now: datetime) -> None:
         row.last_error, row.last_error_at = verdict.error, now
 
 
-def _settle(row: Row, verdict: Verdict, taken: set[tuple[str, str | None]], now: datetime) -> None:
+def _settle(row: Row, verdict: Verdict, taken: set[Slot], now: datetime) -> None:
     """Merge what operators did meanwhile: cancelled > failed > held > run again > retry > next slot."""
     final = verdict.state
     if final not in {S.FAILED, S.CANCELLED} and (row.rerun_at is not None or final is S.SCHEDULED):

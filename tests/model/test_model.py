@@ -18,7 +18,7 @@ from tests.model.bench import Bench, Side, empty_postgres, empty_sqlite
 from tests.model.machine import LockStep
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, fresh_url, memory_store
-from windlass.store import open_store
+from windlass.store import SqlStore, open_store
 
 IS_LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
 SHORT = settings(max_examples=120, stateful_step_count=50, derandomize=True)
@@ -44,8 +44,12 @@ def bench(postgres_server: PostgresServer, tmp_path: Path) -> Iterator[Bench]:
 
         sides = [Side(name, store) for name, store in stores.items()]
         for store in stores.values():
-            stack.callback(lambda store=store: runner.run(store.aclose()))
+            stack.callback(_close, runner, store)
         yield Bench(runner, sides, empty)
+
+
+def _close(runner: asyncio.Runner, store: SqlStore) -> None:
+    runner.run(store.aclose())
 
 
 def test_stores_and_model_never_part(bench: Bench) -> None:

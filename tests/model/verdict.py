@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timedelta
 
 from windlass.core.cadence import ByHandler, Cron, Every, Misfire, OnExhausted, Recurrence
@@ -67,7 +67,9 @@ class Verdict:
     is_death: bool = False
 
 
-def judge(job: Claimed, outcome: Outcome, decided_at: datetime, now: datetime) -> Verdict:
+def judge(  # noqa: C901, PLR0911 - a case for each outcome
+    job: Claimed, outcome: Outcome, decided_at: datetime, now: datetime
+) -> Verdict:
     """Say what one outcome means; slots count from when the worker decided, waits from when the store learns of it."""
     match outcome:
         case Returned(run_again_at=chosen, done_reason=why):
@@ -84,8 +86,10 @@ def judge(job: Claimed, outcome: Outcome, decided_at: datetime, now: datetime) -
             return Verdict(JobState.SCHEDULED, wait_reason=WaitReason.RELEASED, is_charged=False)
         case Cancelled(why):
             return Verdict(JobState.CANCELLED, status=RunStatus.CANCELLED, reason=RunReason.CANCELLED, done_reason=why)
-        case Stopped(has_started) | LeaseExpired(has_started, is_stopping=True):
+        case Stopped(has_started):
             return _stopped(job, decided_at, has_started=has_started)
+        case LeaseExpired(has_started, is_stopping=True):
+            return replace(_stopped(job, decided_at, has_started=has_started), is_crash=True)
         case LeaseExpired(has_started=True):
             error = f"worker {job.worker} stopped renewing its lease"
             verdict = Verdict(
@@ -134,30 +138,40 @@ def _failed(
     is_final: bool = False,
 ) -> Verdict:
     rule = None if job.cadence is None else Recurrence.decode(job.cadence)
-    failures = job.consecutive_failures + 1
-    if rule is not None and isinstance(rule.cadence, ByHandler):
-        verdict.state, verdict.wait_reason, verdict.is_fresh = JobState.SCHEDULED, WaitReason.RETRY, True
-        verdict.run_at = verdict.slot_at = decided_at + (_backoff(job.retry, failures) if after is None else after)
-        return verdict
-    if job.attempt < _most_attempts(job) and not is_final:
+    is_lost = verdict.reason is RunReason.LEASE_EXPIRED
+    has_attempts = job.attempt < _most_attempts(job) and not is_final
+    if is_lost and has_attempts:
+        verdict.state, verdict.wait_reason, verdict.run_at = JobState.SCHEDULED, WaitReason.LOST, now
+    elif rule is not None and isinstance(rule.cadence, ByHandler):
+        _back_off(job, rule, verdict, decided_at=decided_at, after=after)
+    elif has_attempts:
         verdict.state, verdict.wait_reason = JobState.SCHEDULED, WaitReason.RETRY
         verdict.run_at = now + (_backoff(job.retry, job.attempt) if after is None else after)
-        if verdict.reason is RunReason.LEASE_EXPIRED:
-            verdict.wait_reason, verdict.run_at = WaitReason.LOST, now
-        return verdict
-    verdict.is_death = True
-    return verdict if rule is None else _survived(job, rule, verdict, decided_at)
+    else:
+        verdict.is_death = True
+        if rule is not None:
+            _survive(job, rule, verdict, decided_at)
+    return verdict
 
 
-def _survived(job: Claimed, rule: Recurrence, verdict: Verdict, decided_at: datetime) -> Verdict:
-    """A schedule goes on after a death, unless it was told not to or has no slot left."""
+def _back_off(job: Claimed, rule: Recurrence, verdict: Verdict, *, decided_at: datetime, after: timedelta | None) -> None:
+    """Wait longer each time: a job whose handler picks the time never dies of failures, only of its end."""
+    next_at = decided_at + (_backoff(job.retry, job.consecutive_failures + 1) if after is None else after)
+    if rule.has_ended(next_at, job.completed_runs):
+        verdict.is_death = True
+        return
+    verdict.state, verdict.wait_reason, verdict.is_fresh = JobState.SCHEDULED, WaitReason.RETRY, True
+    verdict.run_at = verdict.slot_at = next_at
+
+
+def _survive(job: Claimed, rule: Recurrence, verdict: Verdict, decided_at: datetime) -> None:
+    """Let a schedule go on after a death, unless it was told not to or has no slot left."""
     next_at = next_slot(rule, job.slot_at, decided_at)
     if rule.on_exhausted is OnExhausted.FAIL or rule.has_ended(next_at, job.completed_runs):
-        return verdict
+        return
     verdict.state, verdict.wait_reason, verdict.is_fresh = JobState.SCHEDULED, WaitReason.RECURRENCE, True
     verdict.slot_at = next_at
     verdict.run_at = max(next_at, decided_at + _backoff(job.retry, job.consecutive_failures + 1))
-    return verdict
 
 
 def _most_attempts(job: Claimed) -> int:
@@ -199,7 +213,7 @@ def next_slot(rule: Recurrence, slot_at: datetime | None, now: datetime, *, is_f
 
 
 def _next_hour(now: datetime) -> datetime:
-    """The only cron rule of the model test is @hourly; the others are the cadence's own tests'."""
+    """Find the next @hourly slot, the only cron rule here; the others are the cadence's own tests'."""
     return now.replace(minute=0, second=0, microsecond=0) + HOUR
 
 
@@ -214,6 +228,7 @@ def _next_fixed(rule: Recurrence, slot_at: datetime, period: timedelta, now: dat
         case Misfire.ONCE:
             return slot_at + passed * period
         case Misfire.SKIP:
-            return slot_at + (passed + 1) * period
+            latest = slot_at + passed * period
+            return latest if now - latest <= MISSED_AFTER else latest + period
         case Misfire.ALL:
             return slot_at + max(1, passed - rule.misfire_max + 1) * period
