@@ -111,7 +111,7 @@ class Bench:
                     '[{"state":"completed","attempt":1,"executions":1,"crashes":0,"consecutive_failures":0,'
                     f'"completed_runs":1,"status":"completed","rows":[{group}]}}]'
                 )
-                params = {"batch": document, "only_expired": False, "any_death": False, "any_recurring": False, "now": None}
+                params = {"batch": document, "expired_before": None, "any_death": False, "any_recurring": False, "now": None}
                 done += len(await run("finish", params, 0))
 
         async with self._raw(1 if self.is_sqlite else 2) as runs:

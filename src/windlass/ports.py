@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from windlass.core.contact import Contact
 from windlass.core.job import (
     Claimed,
     Count,
@@ -86,8 +87,8 @@ class Store(Protocol):
         """Read leases past their end."""
         ...
 
-    async def reclaim(self, limit: int = 500, now: datetime | None = None) -> list[int]:
-        """Take back what nobody renewed; who may call it, and when, is the reclaimer's rule."""
+    async def reclaim(self, contact: Contact | None = None, *, limit: int = 500, now: datetime | None = None) -> list[int]:
+        """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
         ...
 
     async def promote(self, limit: int = 500, now: datetime | None = None) -> Promoted:

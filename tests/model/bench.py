@@ -16,6 +16,7 @@ from psycopg import sql
 
 from tests.model.model import Letter, Moves, Progress, Row, Told
 from tests.model.verdict import PastRun
+from windlass.core.contact import Contact
 from windlass.core.job import (
     CLOSED,
     Claimed,
@@ -135,8 +136,8 @@ class Side:
         sent = [(self._theirs[number], token, Run(started_at=started_at)) for number, token, started_at in told]
         return sorted(self._ours[job_id] for job_id in await self.store.stop(sent, now))
 
-    async def reclaim(self, limit: int, now: datetime) -> list[int]:
-        return sorted(self._ours[job_id] for job_id in await self.store.reclaim(limit, now))
+    async def reclaim(self, limit: int, now: datetime, contact: Contact | None = None) -> list[int]:
+        return sorted(self._ours[job_id] for job_id in await self.store.reclaim(contact, limit=limit, now=now))
 
     async def promote(self, limit: int, now: datetime) -> Promoted:
         return await self.store.promote(limit, now)

@@ -15,6 +15,7 @@ from tests.model import wishes
 from tests.model.bench import UNKNOWN, Bench, History, Refusal, Side, attempt, differences
 from tests.model.model import Ending, Model, Moves, Progress, Row, Slot, Told
 from tests.model.wishes import LEASE, Order
+from windlass.core.contact import Contact
 from windlass.core.job import CLOSED, Claimed, JobState, Lease, OnConflict, Slices, UniqueScope
 from windlass.core.outcome import Finish, Run, decide
 from windlass.store.doctor import Problem, check
@@ -242,11 +243,14 @@ class LockStep(RuleBasedStateMachine):
         ]
         if finishes:
             lost.append(lambda side: side.finish(finishes, self.clock.now()))
+        contacts = {side.name: _steady_contact(self.clock.now()) for side in self.bench.sides}
         with self.bench.outage():
             for ask in lost[1:] if not self.old_slices.open else lost:
                 answer = self.bench.ask(ask)
                 assert answer in (Refusal("StoreUnavailable"), []), answer
             self._pass(LEASE * 3)
+        # Its contact was steady before and is broken now: a process must not take what others could not renew either.
+        self._agree(lambda side: side.reclaim(ALL, self.clock.now(), contacts[side.name]), list)
         live = [holding for holding in self.holdings if self._is_live(holding)]
         self._renew(live, is_told=True)
         self._finish(endings)
@@ -471,6 +475,14 @@ def _pick(items: Sequence[T], places: Iterable[int]) -> list[T]:
     """Take elements by place, each once."""
     chosen = {place % len(items) for place in places} if items else set()
     return [items[place] for place in sorted(chosen)]
+
+
+def _steady_contact(now: datetime) -> Contact:
+    contact = Contact(LEASE)
+    for lease in (2, 1.5, 1, 0.5, 0):
+        contact.touch(now - LEASE * lease)
+    assert contact.is_steady
+    return contact
 
 
 def _unambiguous(orders: Sequence[Order]) -> list[Order]:

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.model.bench import Bench, Side, empty_postgres, empty_sqlite
@@ -21,8 +21,16 @@ from tests.support.stores import fresh_postgres, fresh_url, memory_store
 from windlass.store import SqlStore, open_store
 
 IS_LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
-SHORT = settings(max_examples=120, stateful_step_count=50, derandomize=True)
-LONG = settings(max_examples=1200, stateful_step_count=80)
+# A seed of the environment repeats a long run that failed; the short form takes the same paths each time.
+SEED = int(os.environ.get("WINDLASS_TEST_SEED") or (SystemRandom().randrange(2**32) if IS_LONG else 20260115))
+FORM = settings(
+    max_examples=400 if IS_LONG else 130,
+    stateful_step_count=80 if IS_LONG else 50,
+    database=None,
+    deadline=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @pytest.fixture
@@ -53,8 +61,6 @@ def _close(runner: asyncio.Runner, store: SqlStore) -> None:
 
 
 def test_stores_and_model_never_part(bench: Bench) -> None:
-    machine = type("Machine", (LockStep,), {"bench": bench})
-    form = settings(
-        LONG if IS_LONG else SHORT, database=None, deadline=None, suppress_health_check=list(HealthCheck), print_blob=IS_LONG
-    )
-    run_state_machine_as_test(machine, settings=form)
+    print(f"WINDLASS_TEST_SEED={SEED}")
+    machine = seed(SEED)(type("Machine", (LockStep,), {"bench": bench}))
+    run_state_machine_as_test(machine, settings=FORM)

@@ -33,7 +33,7 @@ SAMPLES: dict[str, Any] = {
     "payload": "{}",
     "metadata": "{}",
     "started": True,
-    "only_expired": False,
+    "expired_before": None,
     "any_death": True,
     "any_recurring": True,
     "state": "pending",

@@ -48,7 +48,7 @@ PARAMS: dict[str, Any] = {
     "lease": timedelta(seconds=20),
     "started": False,
     "now": None,
-    "only_expired": False,
+    "expired_before": None,
     "any_death": False,
     "any_recurring": False,
     "after": 0,

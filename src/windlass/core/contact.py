@@ -18,11 +18,12 @@ class Contact:
         self._since: datetime | None = None
         self._last: datetime | None = None
 
-    def touch(self, at: datetime) -> None:
-        """Note that the database answered and gave this time."""
+    def touch(self, at: datetime) -> bool:
+        """Note that the database answered and gave this time; says whether contact is steady now."""
         if self._since is None or self._last is None or not timedelta() <= at - self._last <= self._lease / 2:
             self._since = at
         self._last = at
+        return self.is_steady
 
     def lose(self) -> None:
         """Note that the database did not answer."""

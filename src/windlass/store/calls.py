@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from windlass.core.checks import check_range
+from windlass.core.contact import Contact
 from windlass.core.job import (
     Claimed,
     Count,
@@ -208,27 +209,32 @@ def progress(
 
 
 def finish(
-    endings: Sequence[Finish],
-    entries: Sequence[Entry] | None = None,
-    *,
-    only_expired: bool = False,
-    now: datetime | None = None,
+    endings: Sequence[Finish], entries: Sequence[Entry] | None = None, now: datetime | None = None
 ) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
-    params = {
+    return _single("finish", _finish_params(endings, entries, None, now), rows.finished, is_urgent=True)
+
+
+def _finish_params(
+    endings: Sequence[Finish], entries: Sequence[Entry] | None, expired_before: datetime | None, now: datetime | None
+) -> dict[str, Any]:
+    return {
         "batch": documents.grouped(map(documents.finish, endings) if entries is None else entries),
-        "only_expired": only_expired,
+        "expired_before": expired_before,
         "any_death": any(ending.fingerprint is not None for ending in endings),
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),
         "now": now,
     }
-    return _single("finish", params, rows.finished, is_urgent=True)
 
 
-def stop(runs: Sequence[tuple[int, int, Run]], *, only_expired: bool = False, now: datetime | None = None) -> Call[list[int]]:
+def stop(runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> Call[list[int]]:
     """Say of cancelled (id, token, run) that they have stopped."""
+    return _single("stop", _stop_params(runs, None, now), rows.ids, is_urgent=True)
+
+
+def _stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime | None, now: datetime | None) -> dict[str, Any]:
     batch = documents.array(documents.stopped(*run) for run in runs)
-    return _single("stop", {"batch": batch, "only_expired": only_expired, "now": now}, rows.ids, is_urgent=True)
+    return {"batch": batch, "expired_before": expired_before, "now": now}
 
 
 def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
@@ -236,21 +242,27 @@ def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
     return _single("lapsed", {"limit": limit, "now": now}, rows.lapsed, is_read=True)
 
 
-def reclaim(limit: int, rng: Random, profiles: Mapping[str, Profile], now: datetime | None = None) -> Call[list[int]]:
-    """Take back what nobody renewed; only leases that are still past their end when written are touched."""
+def reclaim(
+    limit: int, rng: Random, profiles: Mapping[str, Profile], contact: Contact | None = None, *, now: datetime | None = None
+) -> Call[list[int]]:
+    """Take back what nobody renewed, if contact is steady.
+
+    Contact is noted inside the transaction, and only leases that had ended by then are written: however long this process is
+    held up in between, it cannot take a job whose worker renewed meanwhile, or could not.
+    """
 
     def steps() -> Steps[list[int]]:
-        ended = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": now})))
-        if not ended:
+        [[moment]] = yield Step("contact", {"now": now})
+        if contact is not None and not contact.touch(moment):
             return []
-        [[moment]] = yield Step("clock", {"now": now})
+        ended = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": moment})))
         endings = [_reclaimed(lease, rng, profiles, moment) for lease in ended if not lease.is_cancelled]
         stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in ended if lease.is_cancelled]
         taken: list[int] = []
         if endings:
-            taken += yield from finish(endings, only_expired=True, now=now).steps()
+            taken += rows.finished((yield Step("reclaim", _finish_params(endings, None, moment, now))))
         if stops:
-            taken += yield from stop(stops, only_expired=True, now=now).steps()
+            taken += rows.ids((yield Step("stop", _stop_params(stops, moment, now))))
         return sorted(taken)
 
     return Call(steps)

@@ -42,6 +42,7 @@ _JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27
 
 SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
+    "contact": Shape((0,)),
     "claim": Shape(_CLAIMED_INSTANTS),
     "lapsed": Shape((*_CLAIMED_INSTANTS, _CLAIMED_WIDTH), (_CLAIMED_WIDTH + 1, _CLAIMED_WIDTH + 2)),
     "slices": Shape((4,)),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Protocol, TypeVar
 
+from windlass.core.contact import Contact
 from windlass.core.job import (
     Claimed,
     Count,
@@ -141,7 +142,7 @@ class SqlStore:
     async def _finish(self, endings: Sequence[Finish], entries: Sequence[Entry], now: datetime | None) -> dict[int, JobState]:
         """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
         try:
-            return await self._db.run(calls.finish(endings, entries, now=now))
+            return await self._db.run(calls.finish(endings, entries, now))
         except StoreRefused as error:
             if len(endings) == 1:
                 return await self._finish_bad(endings[0], str(error), now)
@@ -159,15 +160,17 @@ class SqlStore:
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped."""
-        return await self._db.run(calls.stop(runs, now=now))
+        return await self._db.run(calls.stop(runs, now))
 
     async def lapsed(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Lapsed]:
         """Read leases past their end."""
         return await self._db.run(calls.lapsed(limit, now))
 
-    async def reclaim(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[int]:
-        """Take back what nobody renewed; who may call it, and when, is the reclaimer's rule."""
-        return await self._db.run(calls.reclaim(limit, self._rng, self._profiles, now))
+    async def reclaim(
+        self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS, now: datetime | None = None
+    ) -> list[int]:
+        """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
+        return await self._db.run(calls.reclaim(limit, self._rng, self._profiles, contact, now=now))
 
     async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
         """Make due jobs claimable and say when the next one is due."""

@@ -20,8 +20,7 @@ class Reclaimer:
     async def round(self, now: datetime | None = None) -> list[int]:
         """Reclaim what is due; call it several times a lease. Returns the jobs taken back."""
         try:
-            self._contact.touch(await self._store.clock(now))
-            return await self._store.reclaim(now=now) if self._contact.is_steady else []
+            return await self._store.reclaim(self._contact, now=now)
         except StoreError:
             self._contact.lose()
             raise

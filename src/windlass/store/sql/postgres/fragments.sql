@@ -32,3 +32,109 @@ timestamptz 'epoch'
 
 -- name: us
 interval '1 microsecond'
+
+-- name: finish_rows
+    select r.id, r.token, r.result, s.state, s.status, s.reason, s.wait_reason, s.slot_us, s.attempt, s.executions, s.crashes,
+        s.consecutive_failures, s.completed_runs, s.error, s.error_type, s.stack_trace, s.log_excerpt, s.cpu_time_ms,
+        s.memory_peak_mb, s.items_crawled, s.items_indexed, s.metadata, s.fingerprint, s.done_reason, j.task, j.lane, j.cadence,
+        j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt, j.executions as job_executions,
+        j.held, j.rerun_at, j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot,
+        coalesce({epoch} + r.started_us * {us}, j.started_at, j.claimed_at) as started_at,
+        {epoch} + r.finished_us * {us} as ended_at,
+        coalesce(j.rerun_at, {epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, j.run_at) as next_at,
+        case
+            when s.state in ('failed', 'cancelled') then s.state
+            when j.held and (s.state = 'scheduled' or j.rerun_at is not null) then 'paused'
+            when j.rerun_at is not null then 'scheduled'
+            else s.state
+        end as wanted
+    from json_to_recordset(:batch::json) as s (
+        rows json, state text, wait_reason text, run_us bigint, delay_us bigint, slot_us bigint, attempt integer,
+        executions integer, crashes integer, consecutive_failures integer, completed_runs integer, status text, reason text,
+        error text, error_type text, stack_trace text, log_excerpt text, cpu_time_ms bigint, memory_peak_mb integer,
+        items_crawled bigint, items_indexed bigint, metadata json, fingerprint text, done_reason text
+    )
+    cross join lateral json_to_recordset(s.rows) as r (id bigint, token bigint, started_us bigint, finished_us bigint, result json)
+    join windlass_jobs j on j.id = r.id
+    where j.token = r.token and j.state = 'running' and (:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz)
+
+-- name: finish_rest
+), g as materialized (
+    -- A job whose key was free to others while it ran may find it taken; the first of its batch to come back gets it.
+    select f.*, case
+        when f.unique_scope = 'pending' and f.unique_slot is null and f.wanted in ('scheduled', 'paused') and (
+            row_number() over (
+                partition by f.task, f.unique_key, f.unique_scope = 'pending' and f.wanted in ('scheduled', 'paused')
+                order by f.id
+            ) > 1
+            or exists (select 1 from windlass_jobs o where o.task = f.task and o.unique_slot = f.unique_key)
+        ) then 'superseded' else f.wanted
+    end as final
+    from f
+), finished as (
+    update windlass_jobs j set
+        state = case g.final when 'superseded' then 'cancelled' else g.final end,
+        wait_reason = case when g.final in ('scheduled', 'paused') then
+            case when g.rerun_at is null then g.wait_reason when g.rerun_slot_at is null then 'operator' else 'recurrence' end
+        end,
+        priority = case when g.final in ('scheduled', 'paused') then j.base_priority else j.priority end,
+        run_at = case when g.final in ('scheduled', 'paused') then g.next_at else j.run_at end,
+        slot_at = case when g.final in ('scheduled', 'paused')
+            then coalesce(g.rerun_slot_at, {epoch} + g.slot_us * {us}, j.slot_at) else j.slot_at end,
+        attempt = case when g.state = 'completed' and g.final in ('scheduled', 'paused') then 0 else g.attempt end,
+        executions = g.executions, crashes = g.crashes, consecutive_failures = g.consecutive_failures,
+        completed_runs = g.completed_runs, token = null, worker = null, lease_expires_at = null,
+        started_at = case when g.status is not null then g.started_at end,
+        finished_at = case when g.status is not null then greatest(coalesce(g.ended_at, {now}), g.started_at)
+            else j.finished_at end,
+        closed_at = case when g.final not in ('scheduled', 'paused') then {now} end,
+        paused_at = case when g.final = 'paused' then {now} end,
+        held = false, stop_requested = false, rerun_at = null, rerun_slot_at = null,
+        unique_slot = case
+            when g.final in ('scheduled', 'paused') then j.unique_key
+            when j.unique_scope = 'forever' then j.unique_slot
+        end,
+        last_error = case when g.error is not null then g.error when g.status = 'completed' then null else j.last_error end,
+        last_error_at = case when g.error is not null then {now} when g.status = 'completed' then null
+            else j.last_error_at end,
+        last_cursor = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null else j.last_cursor end,
+        progress_message = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null
+            else j.progress_message end,
+        progress_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0
+            else j.progress_count end,
+        result_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.result_count end,
+        done_reason = case g.final when 'superseded' then 'superseded' else g.done_reason end,
+        updated_at = {now}
+    from g where j.id = g.id
+    returning j.id, j.state
+), history as (
+    insert into windlass_executions (
+        job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, error, error_type,
+        stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result
+    )
+    select id, job_executions, job_attempt, token, job_slot_at, worker, started_at,
+        greatest(coalesce(ended_at, {now}), started_at),
+        greatest(0, floor(extract(epoch from started_at - due_at) * 1000))::bigint, status, reason, error, error_type,
+        stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result
+    from g where status is not null
+), letters as (
+    insert into windlass_dead_letters (
+        job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at
+    )
+    select g.id, g.task, g.lane,
+        (select {original_job} from windlass_jobs j join windlass_bodies b on b.job_id = j.id where j.id = g.id),
+        coalesce(g.error, 'no message'),
+        json_build_object('type', g.error_type, 'reason', g.reason, 'stack_trace', g.stack_trace, 'attempt', g.job_attempt,
+            'execution', g.job_executions, 'worker', g.worker),
+        g.fingerprint, {now}, {now}
+    from g where :any_death::boolean and g.fingerprint is not null and g.final <> 'superseded' order by g.id
+    on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
+        original_job = excluded.original_job, error = excluded.error, details = excluded.details,
+        fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = windlass_dead_letters.deaths + 1
+), closed as (
+    update windlass_dead_letters d set closed_at = {now}, closed_reason = 'succeeded'
+    where :any_recurring::boolean and d.closed_at is null and d.job_id in (
+        select id from g where status = 'completed' and cadence is not null
+    )
+)
+select id, state from finished

@@ -1,6 +1,10 @@
 -- name: clock
 select {now}
 
+-- name: contact
+-- Run by the writer: contact is being able to write jobs, not only to read.
+select {now}
+
 -- name: insert_jobs
 -- A batch is groups of jobs that share their options and differ in their payload: taking one value out of JSON costs as much
 -- as storing it. Ids are counted on from the sequence, so that the body can carry the same one; nobody else writes in this
@@ -150,65 +154,11 @@ returning id
 -- Four statements of one transaction over one document; the update comes last, because it takes away what the others are
 -- guarded by. Constant conditions (:any_…) are tested before the scan. A batch is groups of endings that are alike but for
 -- their job, times and result: taking one value out of JSON costs as much as storing it.
-{groups}
-insert into windlass_executions (
-    job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, error, error_type,
-    stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result
-)
-select j.id, j.executions, j.attempt, j.token, j.slot_at, j.worker, {started},
-    max(coalesce(r.value ->> 'finished_us', {now}), {started}), max(0, ({started} - j.run_at) / 1000),
-    f.status, f.reason, f.error, f.error_type, f.stack_trace, f.log_excerpt, f.cpu_time_ms, f.memory_peak_mb, f.items_crawled,
-    f.items_indexed, f.metadata, r.value -> 'result'
-from {guarded} where f.status is not null;
-{groups}
-insert into windlass_dead_letters (job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at)
-select j.id, j.task, j.lane, {original_job}, coalesce(g.error, 'no message'),
-    json_object('type', g.error_type, 'reason', g.reason, 'stack_trace', g.stack_trace,
-        'attempt', j.attempt, 'execution', j.executions, 'worker', j.worker),
-    g.fingerprint, {now}, {now}
-from {decided} as g cross join windlass_jobs j on j.id = g.id join windlass_bodies b on b.job_id = g.id
-where :any_death and g.fingerprint is not null and g.final <> 'superseded'
-on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
-    original_job = excluded.original_job, error = excluded.error, details = excluded.details,
-    fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1;
-{groups}
-update windlass_dead_letters set closed_at = {now}, closed_reason = 'succeeded'
-where :any_recurring and closed_at is null and job_id in (
-    select j.id from {guarded} where f.status = 'completed' and j.cadence is not null
-);
-{groups}
-update windlass_jobs as j set
-    state = case g.final when 'superseded' then 'cancelled' else g.final end,
-    wait_reason = case when g.final in ('scheduled', 'paused') then
-        case when j.rerun_at is null then g.wait_reason when j.rerun_slot_at is null then 'operator' else 'recurrence' end
-    end,
-    priority = case when g.final in ('scheduled', 'paused') then j.base_priority else j.priority end,
-    run_at = case when g.final in ('scheduled', 'paused') then coalesce(j.rerun_at, g.run_at, j.run_at) else j.run_at end,
-    slot_at = case when g.final in ('scheduled', 'paused') then coalesce(j.rerun_slot_at, g.slot_at, j.slot_at) else j.slot_at end,
-    attempt = case when g.state = 'completed' and g.final in ('scheduled', 'paused') then 0 else g.attempt end,
-    executions = g.executions, crashes = g.crashes, consecutive_failures = g.consecutive_failures,
-    completed_runs = g.completed_runs, token = null, worker = null, lease_expires_at = null,
-    started_at = case when g.status is not null then g.started_at end,
-    finished_at = case when g.status is not null then max(g.ended_at, g.started_at) else j.finished_at end,
-    closed_at = case when g.final not in ('scheduled', 'paused') then {now} end,
-    paused_at = case when g.final = 'paused' then {now} end,
-    held = 0, stop_requested = 0, rerun_at = null, rerun_slot_at = null,
-    unique_slot = case
-        when g.final in ('scheduled', 'paused') then j.unique_key
-        when j.unique_scope = 'forever' then j.unique_slot
-    end,
-    last_error = case when g.error is not null then g.error when g.status = 'completed' then null else j.last_error end,
-    last_error_at = case when g.error is not null then {now} when g.status = 'completed' then null else j.last_error_at end,
-    last_cursor = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null else j.last_cursor end,
-    progress_message = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then null
-        else j.progress_message end,
-    progress_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.progress_count end,
-    result_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.result_count end,
-    done_reason = case g.final when 'superseded' then 'superseded' else g.done_reason end,
-    updated_at = {now}
-from {decided} as g
-where j.id = g.id
-returning id, state
+{finish}
+
+-- name: reclaim
+-- The same for leases that nobody renewed.
+{finish}
 
 -- name: lapsed
 select {claimed_columns}, started_at, stop_requested, state = 'cancelled'
@@ -226,7 +176,7 @@ select j.id, j.executions + 1, j.attempt + 1, j.token, j.slot_at, j.worker, f.va
     max(j.closed_at, f.value ->> 'started_us'), max(0, ((f.value ->> 'started_us') - j.run_at) / 1000), 'cancelled',
     'cancelled', f.value ->> 'log_excerpt', f.value ->> 'cpu_time_ms', f.value ->> 'memory_peak_mb', {now}
 from json_each(:batch) as f cross join windlass_jobs j on j.id = f.value ->> 'id' and j.token = f.value ->> 'token'
-where j.state = 'cancelled' and (not :only_expired or j.lease_expires_at <= {now})
+where j.state = 'cancelled' and (:expired_before is null or j.lease_expires_at <= :expired_before)
   and j.started_at is null and f.value ->> 'started_us' is not null;
 update windlass_executions as x set
     log_excerpt = coalesce(s.log_excerpt, x.log_excerpt), cpu_time_ms = coalesce(s.cpu_time_ms, x.cpu_time_ms),
@@ -235,7 +185,7 @@ from (
     select j.id, j.executions, j.token, f.value ->> 'log_excerpt' as log_excerpt, f.value ->> 'cpu_time_ms' as cpu_time_ms,
         f.value ->> 'memory_peak_mb' as memory_peak_mb
     from json_each(:batch) as f cross join windlass_jobs j on j.id = f.value ->> 'id' and j.token = f.value ->> 'token'
-    where j.state = 'cancelled' and j.started_at is not null and (not :only_expired or j.lease_expires_at <= {now})
+    where j.state = 'cancelled' and j.started_at is not null and (:expired_before is null or j.lease_expires_at <= :expired_before)
 ) as s
 where x.job_id = s.id and x.number = s.executions and x.token = s.token;
 update windlass_jobs as j set
@@ -248,7 +198,7 @@ update windlass_jobs as j set
     unique_slot = case when j.unique_scope = 'forever' then j.unique_slot end, updated_at = {now}
 from json_each(:batch) as f
 where j.id = f.value ->> 'id' and j.token = f.value ->> 'token' and j.state = 'cancelled'
-  and (not :only_expired or j.lease_expires_at <= {now})
+  and (:expired_before is null or j.lease_expires_at <= :expired_before)
 returning id
 
 -- name: promote
