@@ -150,14 +150,25 @@ class LockStep(RuleBasedStateMachine):
         self._finish((endings[::-1] if is_reversed else endings) + endings[: 1 if is_doubled else 0])
 
     @precondition(lambda self: self.model.jobs)
-    @rule(kinds=wishes.kinds, limit=st.integers(1, 4))
-    def work(self, kinds: list[int], limit: int) -> None:
-        """Take what is due and be done with it at once."""
-        self._promote(ALL)
-        before = len(self.holdings)
-        self._claim(limit, self._look(), started=True)
-        taken = self.holdings[before:]
-        self._finish([holding.end(kind, self.clock.now()) for holding, kind in zip(taken, kinds, strict=False)])
+    @rule(kinds=wishes.kinds, limit=st.integers(1, 4), rounds=st.integers(1, 4))
+    def work(self, kinds: list[int], limit: int, rounds: int) -> None:
+        """Take what is due and be done with it at once, a few times over."""
+        for first in range(rounds):
+            taken = self._go_to_work(limit, started=True)
+            endings = kinds[first:] + kinds[:first]
+            self._finish([holding.end(kind, self.clock.now()) for holding, kind in zip(taken, endings, strict=False)])
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(limit=st.integers(1, 3), has_begun=st.booleans(), is_renewed=st.booleans(), is_told=st.booleans())
+    def cancel_what_was_fetched_ahead(self, limit: int, *, has_begun: bool, is_renewed: bool, is_told: bool) -> None:
+        """Cancel between two heartbeats: the store learns only from the stopped report whether anything ran."""
+        taken = self._go_to_work(limit, started=False)
+        for holding in taken if has_begun else []:
+            holding.started_at = holding.started_at or self.clock.now()
+        self._operate("cancel", [holding.claim.id for holding in taken])
+        if is_renewed:
+            self._renew(taken, is_told=is_told)
+        self._stop([Told(job.claim.id, job.claim.token, job.started_at if is_told else None) for job in taken])
 
     @precondition(lambda self: self.model.jobs)
     @rule(places=wishes.several_places, is_told=st.booleans())
@@ -423,15 +434,18 @@ class LockStep(RuleBasedStateMachine):
     def _held(self, places: Iterable[int]) -> list[Holding]:
         """Take holdings by place, good ones first; when there are none, go to work."""
         if not any(self._is_live(holding) for holding in self.holdings):
-            self._go_to_work()
+            self._go_to_work(3, started=self.last_token % 3 != 0)
         return _pick(self._live_first(), places)
 
-    def _go_to_work(self) -> None:
+    def _go_to_work(self, limit: int, *, started: bool) -> list[Holding]:
+        """Claim what is due, or what is due next."""
         due = [row.run_at for row in self.model.jobs.values() if row.state is JobState.SCHEDULED and not row.spawn]
         if not self.model.slices() and due:
             self._pass(max(min(due) - self.clock.now(), timedelta(0)))
         self._promote(ALL)
-        self._claim(3, self._look(), started=self.last_token % 3 != 0)
+        before = len(self.holdings)
+        self._claim(limit, self._look(), started=started)
+        return self.holdings[before:]
 
     def _rows_open_first(self) -> list[Row]:
         return sorted(self.model.jobs.values(), key=lambda row: row.state in CLOSED)

@@ -33,21 +33,13 @@ timestamptz 'epoch'
 -- name: us
 interval '1 microsecond'
 
--- name: finish_rows
-    select r.id, r.token, r.result, s.state, s.status, s.reason, s.wait_reason, s.slot_us, s.attempt, s.executions, s.crashes,
-        s.consecutive_failures, s.completed_runs, s.error, s.error_type, s.stack_trace, s.log_excerpt, s.cpu_time_ms,
-        s.memory_peak_mb, s.items_crawled, s.items_indexed, s.metadata, s.fingerprint, s.done_reason, j.task, j.lane, j.cadence,
-        j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt, j.executions as job_executions,
-        j.held, j.rerun_at, j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot,
-        coalesce({epoch} + r.started_us * {us}, j.started_at, j.claimed_at) as started_at,
-        {epoch} + r.finished_us * {us} as ended_at,
-        coalesce(j.rerun_at, {epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, j.run_at) as next_at,
-        case
-            when s.state in ('failed', 'cancelled') then s.state
-            when j.held and (s.state = 'scheduled' or j.rerun_at is not null) then 'paused'
-            when j.rerun_at is not null then 'scheduled'
-            else s.state
-        end as wanted
+-- name: finish_doc
+-- Flattened before the lock: FOR UPDATE carries a copy of every row it reads, and the groups hold the whole document. The
+-- limit tells the planner how few they are.
+select r.id, r.token, r.result, r.started_us, r.finished_us, s.state, s.status, s.reason, s.wait_reason, s.run_us, s.delay_us,
+        s.slot_us, s.attempt, s.executions, s.crashes, s.consecutive_failures, s.completed_runs, s.error, s.error_type,
+        s.stack_trace, s.log_excerpt, s.cpu_time_ms, s.memory_peak_mb, s.items_crawled, s.items_indexed, s.metadata,
+        s.fingerprint, s.done_reason
     from json_to_recordset(:batch::json) as s (
         rows json, state text, wait_reason text, run_us bigint, delay_us bigint, slot_us bigint, attempt integer,
         executions integer, crashes integer, consecutive_failures integer, completed_runs integer, status text, reason text,
@@ -55,8 +47,23 @@ interval '1 microsecond'
         items_crawled bigint, items_indexed bigint, metadata json, fingerprint text, done_reason text
     )
     cross join lateral json_to_recordset(s.rows) as r (id bigint, token bigint, started_us bigint, finished_us bigint, result json)
-    join windlass_jobs j on j.id = r.id
-    where j.token = r.token and j.state = 'running' and (:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz)
+    limit 1000
+
+-- name: finish_rows
+    select s.*, j.task, j.lane, j.cadence, j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt,
+        j.executions as job_executions, j.held, j.rerun_at, j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot,
+        coalesce({epoch} + s.started_us * {us}, j.started_at, j.claimed_at) as started_at,
+        {epoch} + s.finished_us * {us} as ended_at,
+        coalesce(j.rerun_at, {epoch} + s.run_us * {us}, {now} + s.delay_us * {us}, j.run_at) as next_at,
+        case
+            when s.state in ('failed', 'cancelled') then s.state
+            when j.held and (s.state = 'scheduled' or j.rerun_at is not null) then 'paused'
+            when j.rerun_at is not null then 'scheduled'
+            else s.state
+        end as wanted
+    from s join windlass_jobs j on j.id = s.id
+    where j.token = s.token and j.state = 'running'
+      and (:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz)
 
 -- name: finish_rest
 ), g as materialized (

@@ -172,14 +172,18 @@ returning j.id
 -- Fenced and locked in id order, so that two batches cannot deadlock; matched by id and not by ctid, because a renewal that
 -- commits meanwhile would make the row vanish from this statement. The document's columns are carried along: joining two
 -- CTEs of one batch is quadratic.
-with f as materialized (
+with s as materialized (
+    {finish_doc}
+), f as materialized (
 {finish_rows}
     order by j.id for update of j
 {finish_rest}
 
 -- name: reclaim
 -- The same for leases that nobody renewed. It waits for nobody: a row that is locked now is being changed by somebody alive.
-with f as materialized (
+with s as materialized (
+    {finish_doc}
+), f as materialized (
 {finish_rows}
     order by j.id for update of j skip locked
 {finish_rest}
