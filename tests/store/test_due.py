@@ -6,10 +6,13 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from tests.store.builders import a_job, claim, due, end, enqueue_one, failure, recurring, running
 from tests.support.raw import execute
-from windlass.core.cadence import Cron, Recurrence
+from windlass.core.cadence import ByHandler, Cron, Every, Recurrence
 from windlass.core.job import JobState, NewJob, WaitReason
+from windlass.errors import InvalidInput
 from windlass.store import SqlStore, calls
 from windlass.testing import FakeClock
 
@@ -77,8 +80,8 @@ async def test_two_processes_that_saw_the_same_slot_spawn_once(store: SqlStore, 
     await enqueue_one(store, clock, a_template(clock))
     clock.advance(hours=1)
     [seen] = await store.database.run(calls.due_templates(10, clock.now()))
-    assert await store.database.run(calls.spawn(seen, clock.now())) is not None
-    assert await store.database.run(calls.spawn(seen, clock.now())) is None
+    assert await store.database.run(calls.spawn(seen.id, seen.run_at, clock.now())) is not None
+    assert await store.database.run(calls.spawn(seen.id, seen.run_at, clock.now())) is None
 
 
 async def test_run_now_of_a_template_spawns_at_once(store: SqlStore, clock: FakeClock) -> None:
@@ -87,6 +90,31 @@ async def test_run_now_of_a_template_spawns_at_once(store: SqlStore, clock: Fake
     (await store.run_now([template], clock.now())).one()
     assert len(await store.spawn(now=clock.now())) == 1
     assert (await store.get(template)).state is JobState.PAUSED
+
+
+async def test_a_template_nobody_can_read_holds_up_nobody(store: SqlStore, clock: FakeClock) -> None:
+    bad = await enqueue_one(store, clock, a_template(clock))
+    await execute(store, f"update windlass_jobs set cadence = '{{}}', name = null where id = {bad}")
+    await enqueue_one(store, clock, a_template(clock))
+    clock.advance(hours=1)
+    assert len(await store.spawn(now=clock.now())) == 1
+    await execute(store, f"delete from windlass_jobs where id = {bad}")
+    await execute(store, f"delete from windlass_bodies where job_id = {bad}")
+
+
+async def test_a_recurring_job_without_a_time_waits_for_its_first_slot(store: SqlStore, clock: FakeClock) -> None:
+    for cadence, first in ((Cron("0 3 * * *"), 16.5 * 60), (Every(timedelta(minutes=30)), 30), (ByHandler(), 0)):
+        job = await store.get(await enqueue_one(store, clock, a_job(recurrence=Recurrence(cadence=cadence))))
+        assert job.run_at == job.slot_at == clock.now() + timedelta(minutes=first)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+async def test_limits_below_one_are_refused(store: SqlStore, clock: FakeClock, limit: int) -> None:
+    for verb in (store.promote(limit, clock.now()), store.reclaim(limit=limit), store.lapsed(limit), store.fold_counts(limit)):
+        with pytest.raises(InvalidInput, match=r"^limit: "):
+            await verb
+    with pytest.raises(InvalidInput, match=r"^limit: "):
+        await store.spawn(limit, clock.now())
 
 
 async def test_counts_are_what_is_there(store: SqlStore, clock: FakeClock) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.store.builders import a_job, claim, claim_one, end, enqueue_one, recurring, running
-from windlass.core.job import JobState, OnConflict, UniqueScope, WaitReason
+from tests.store.builders import a_job, claim, claim_one, end, ending, enqueue_one, recurring, running
+from windlass.core.job import Enqueued, JobState, OnConflict, UniqueScope, WaitReason
 from windlass.core.payload import encode_object
 from windlass.errors import DuplicateJob, InvalidInput, InvalidPayload
-from windlass.store import SqlStore
+from windlass.store import SqlStore, calls
 from windlass.testing import FakeClock
 
 
@@ -232,3 +232,50 @@ async def test_a_claim_limit_out_of_range_is_refused(store: SqlStore, clock: Fak
     await enqueue_one(store, clock)
     with pytest.raises(InvalidInput, match=r"^limit: "):
         await claim(store, clock, limit)
+
+
+async def test_the_last_of_several_replacements_counts(store: SqlStore, clock: FakeClock) -> None:
+    holder = await enqueue_one(store, clock, a_job(unique_key="k"))
+    jobs = [a_job(unique_key="k", payload=f'{{"n":{n}}}', on_conflict=OnConflict.REPLACE) for n in range(5)]
+    await store.enqueue(jobs, clock.now())
+    assert (await store.get(holder)).payload == '{"n":4}'
+
+
+async def test_a_rerun_whose_holder_has_just_ended_is_a_new_job(store: SqlStore, clock: FakeClock) -> None:
+    held = await running(store, clock, a_job(unique_key="k"))
+    call = calls.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)], clock.now())
+    ended: list[object] = []
+
+    def steps() -> calls.Steps[list[Enqueued]]:
+        """Pretend that the holder ends between the look and the mark, which only PostgreSQL allows."""
+        inner = call.steps()
+        step = next(inner)
+        while True:
+            answer = yield step
+            if step.query == "find_holders" and not ended:
+                ended.append((yield from calls.finish([ending(held, clock.now())], now=clock.now()).steps()))
+            try:
+                step = inner.send(answer)
+            except StopIteration as done:
+                answers: list[Enqueued] = done.value
+                return answers
+
+    [answer] = await store.database.run(calls.Call(steps))
+    assert ended
+    assert answer.id != held.id
+    assert not answer.is_duplicate
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("payload", {"payload": '{},{"x":1}'}),
+        ("payload", {"payload": "[]"}),
+        ("metadata", {"metadata": "not json"}),
+        ("item_key", {"item_key": "{}"}),
+        ("unique_scope", {"unique_key": "k", "unique_scope": UniqueScope.PENDING, "recurrence": recurring()}),
+    ],
+)
+def test_text_that_is_not_one_json_value_is_refused(field: str, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=f"^{field}: "):
+        a_job(**options)

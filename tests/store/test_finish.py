@@ -250,16 +250,3 @@ async def test_a_lost_lease_whose_key_was_taken_ends_superseded(store: SqlStore,
     assert (job.state, job.done_reason) == (JobState.CANCELLED, "superseded")
     [row] = await store.list_executions(held.id)
     assert row.reason is RunReason.LEASE_EXPIRED
-
-
-async def test_a_superseded_death_leaves_no_letter(store: SqlStore, clock: FakeClock) -> None:
-    rule = recurring()
-    twins = [
-        await running(
-            store, clock, a_job(unique_key="k", unique_scope="pending", max_attempts=1, recurrence=rule, run_at=clock.now())
-        )
-        for _ in range(2)
-    ]
-    await store.finish([ending(job, clock.now(), failure()) for job in twins], clock.now())
-    assert [len(await store.list_dead_letters(job.id)) for job in twins] == [1, 0]
-    assert (await store.get(twins[1].id)).done_reason == "superseded"

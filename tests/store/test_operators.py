@@ -403,3 +403,32 @@ async def test_a_second_run_stopped_late_ends_after_it_began(store: SqlStore, cl
     await store.stop([(held.id, held.token, Run(started_at))], clock.now())
     job = await store.get(held.id)
     assert (job.started_at, job.finished_at) == (started_at, clock.now())
+
+
+async def test_a_new_cadence_does_not_swallow_a_run_now(store: SqlStore, clock: FakeClock) -> None:
+    rule = recurring(timedelta(hours=5))
+    for order in (0, 1):
+        held = await running(store, clock, a_job(f"order-{order}", recurrence=recurring(), run_at=clock.now()))
+        asked = clock.now()
+        edit = Edit(recurrence=rule, next_at=rule.first(clock.now()))
+        if order:
+            await store.run_now([held.id], clock.now())
+        await store.edit(held.id, edit, clock.now())
+        if not order:
+            await store.run_now([held.id], clock.now())
+        await end(store, clock, held)
+        job = await store.get(held.id)
+        assert (job.run_at, job.slot_at) == (asked, rule.first(asked))
+
+
+async def test_texts_of_operators_and_workers_are_mended(store: SqlStore, clock: FakeClock) -> None:
+    held = await running(store, clock)
+    await store.progress(held.id, held.token, cursor="a\0b", message="\ud800", now=clock.now())
+    await store.cancel([held.id], "why\0", clock.now())
+    job = await store.get(held.id)
+    [row] = await store.list_executions(held.id)
+    assert (job.last_cursor, job.progress_message, row.error) == ("a\ufffdb", "\ufffd", "why\ufffd")
+
+
+async def test_numbers_no_job_can_have_are_missing(store: SqlStore, clock: FakeClock) -> None:
+    assert (await store.cancel([2**70, -1, 0], now=clock.now())).missing == (2**70, -1, 0)

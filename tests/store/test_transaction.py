@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from tests.store.builders import a_job
 from tests.support.postgres_server import PostgresServer
@@ -63,11 +64,36 @@ async def test_an_asynchronous_psycopg_connection(dsn: str, ending: str, expecte
 async def test_a_sqlite_connection(path: Path, isolation_level: str | None, ending: str, expected: int) -> None:
     store = open_store(f"sqlite:///{path}", rng=Random(1))
     connection = driver.connect(str(path), isolation_level=isolation_level)
+    connection.row_factory = driver.Row
+    if isolation_level is None:
+        connection.execute("begin")
     await store.enqueue_on(connection, JOBS)
     connection.execute(ending)
     connection.close()
     assert len(await store.list_jobs()) == expected
     await store.aclose()
+
+
+def test_an_autocommit_connection_commits_at_once(dsn: str, path: Path) -> None:
+    rivals = (
+        (dsn, psycopg.connect(dsn, autocommit=True)),
+        (f"sqlite:///{path}", driver.connect(str(path), isolation_level=None)),
+    )
+    for url, connection in rivals:
+        store = open_sync_store(url, rng=Random(1))
+        store.enqueue_on(connection, [a_job()])
+        assert jobs_in(store) == 1
+        store.enqueue([a_job()])
+        connection.close()
+        store.close()
+
+
+def test_a_connection_with_rows_of_its_own_kind(dsn: str) -> None:
+    store = open_sync_store(dsn, rng=Random(1))
+    with psycopg.connect(dsn, row_factory=dict_row) as connection:
+        store.enqueue_on(connection, JOBS)
+    assert jobs_in(store) == 2
+    store.close()
 
 
 def test_the_callers_own_rows_and_the_jobs_share_one_fate(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from windlass.core.cadence import Recurrence
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
+from windlass.core.payload import JsonText, check_stored
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput
 
@@ -89,6 +90,7 @@ class OnConflict(StrEnum):
 
 
 DEFAULT_RETRY = RetrySpec()
+NO_PAYLOAD = JsonText("{}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class NewJob:
     """A job to enqueue; `payload` is JSON text made by `payload.encode_object`."""
 
     task: str
-    payload: str = "{}"
+    payload: str = NO_PAYLOAD
     lane: str = "default"
     priority: int = 0
     run_at: datetime | None = None
@@ -126,6 +128,8 @@ class NewJob:
         """Refuse what no database column would take, naming the field."""
         _check_name("task", self.task)
         _check_name("lane", self.lane)
+        if not isinstance(self.payload, JsonText):
+            check_stored(self.payload, field="payload")
         if self.priority or isinstance(self.priority, bool):
             check_range("priority", self.priority, -_INT32 - 1, _INT32)
         # Most jobs of a large bulk have none of these; one comparison is cheaper than looking at each.
@@ -177,6 +181,14 @@ class NewJob:
             check_wait("delay", self.delay, least=timedelta())
         if self.timeout is not None:
             check_wait("timeout", self.timeout, least=SHORTEST_TIMEOUT)
+        if self.metadata is not None:
+            check_stored(self.metadata, field="metadata")
+        if self.item_key is not None:
+            check_stored(self.item_key, field="item_key", kind=list)
+        if self.recurrence is not None and self.unique_key is not None and self.unique_scope == UniqueScope.PENDING:
+            raise InvalidInput(
+                "unique_scope", self.unique_scope, "a recurring job would lose its key during its runs; use active"
+            )
         if self.recurrence is None and (self.name is not None or self.spawn):
             raise InvalidInput("name" if self.name else "spawn", self.name or self.spawn, "only a recurring job has it")
 
@@ -468,5 +480,9 @@ class Edit:
             check_text("description", self.description, MAX_TEXT)
         if self.next_at is not None:
             check_instant("next_at", self.next_at)
+        for field in ("payload", "metadata"):
+            text = getattr(self, field)
+            if text is not None:
+                check_stored(text, field=field)
         if (self.recurrence is None) != (self.next_at is None):
             raise InvalidInput("next_at", self.next_at, "goes with a new cadence")

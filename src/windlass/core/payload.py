@@ -31,7 +31,13 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
-def encode(value: object, *, field: str = "payload", limit: int = MAX_BYTES) -> str:
+class JsonText(str):
+    """Text that this codec wrote or has read: it need not be looked at again."""
+
+    __slots__ = ()
+
+
+def encode(value: object, *, field: str = "payload", limit: int = MAX_BYTES) -> JsonText:
     """Write a value as compact JSON text of at most `limit` UTF-8 bytes, or raise InvalidPayload."""
     if not _is_flat(value):
         _check_value(value, field, limit)
@@ -42,14 +48,22 @@ def encode(value: object, *, field: str = "payload", limit: int = MAX_BYTES) -> 
     # Tested here and not only in the callee: most text passes, and a call costs more than all three tests.
     if not text.isascii() or "\\u0000" in text or len(text) > limit:
         _check_text(text, field, limit)
-    return text
+    return JsonText(text)
 
 
-def encode_object(value: object, *, field: str = "payload", limit: int = MAX_BYTES) -> str:
+def encode_object(value: object, *, field: str = "payload", limit: int = MAX_BYTES) -> JsonText:
     """Write a value as `encode` does, and refuse anything but a JSON object."""
     if not isinstance(value, dict):
         raise _refusal(field, value, "must be a JSON object")
     return encode(value, field=field, limit=limit)
+
+
+def check_stored(text: object, *, field: str, kind: type = dict) -> None:
+    """Refuse text that is not one strict JSON value of this kind; what `encode` wrote passes unread."""
+    if isinstance(text, JsonText):
+        return
+    if not isinstance(text, str) or not isinstance(decode_request(text, field=field), kind):
+        raise _refusal(field, text, "must be the text of a JSON object" if kind is dict else "must be the text of a JSON array")
 
 
 def decode(text: str, *, field: str = "payload") -> Any:

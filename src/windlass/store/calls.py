@@ -8,9 +8,13 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from windlass.core.checks import check_range
+from windlass.core.cadence import Recurrence
+from windlass.core.checks import check_range, check_text
 from windlass.core.contact import Contact
+from windlass.core.ids import MAX_JOB
 from windlass.core.job import (
+    MAX_NAME,
+    MAX_TEXT,
     Claimed,
     Count,
     DeadLetter,
@@ -29,6 +33,7 @@ from windlass.core.job import (
     Slices,
 )
 from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
+from windlass.core.payload import sanitise_text
 from windlass.core.retry import Profile, RetrySpec
 from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, SlotTaken, StoreConflict
@@ -42,6 +47,7 @@ Steps = Generator["Step", Sequence[Row], T]
 MAX_ARMS = 64
 MAX_CLAIM = 1000
 MAX_LIST = 500
+MAX_CURSOR = 65_536
 ENQUEUE_ROWS = 1000
 _LOOKS = 10
 
@@ -78,12 +84,31 @@ def clock(now: datetime | None = None) -> Call[datetime]:
     return _single("clock", {"now": now}, lambda found: found[0][0], is_read=True)
 
 
+def identity() -> Call[str]:
+    """Ask which set of tables this is."""
+    return _single("identity", {}, lambda found: found[0][0], is_read=True)
+
+
 def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[Enqueued]]:
     """Insert jobs; the answer has one entry for each, in order."""
+    if any(job.recurrence is not None and job.run_at is None and job.delay is None for job in jobs):
+        return Call(lambda: _enqueue_recurring(jobs, now))
     entries = [documents.new_job(job) for job in jobs]
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
     is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
     return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single)
+
+
+def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None) -> Steps[list[Enqueued]]:
+    """Give recurring jobs without a time their first slot, counted from the database's clock."""
+    [[moment]] = yield Step("clock", {"now": now})
+    timed = [
+        replace(job, run_at=job.recurrence.first(moment))
+        if job.recurrence is not None and job.run_at is None and job.delay is None
+        else job
+        for job in jobs
+    ]
+    return (yield from _enqueue(timed, [documents.new_job(job) for job in timed], now))
 
 
 def _enqueue(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Enqueued]]:
@@ -116,8 +141,8 @@ def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime |
     """Do what each job asked for in case its key is taken."""
     keys = documents.array(_key_document(order, jobs[place]) for order, place in enumerate(places))
     holders = {places[order]: (job_id, JobState(state)) for order, job_id, state in (yield Step("find_holders", {"keys": keys}))}
-    replaced: list[str] = []
-    rerun: list[int] = []
+    replaced: dict[int, str] = {}
+    rerun: dict[int, list[int]] = {}
     for place, (holder, state) in holders.items():
         job = jobs[place]
         match job.on_conflict:
@@ -125,14 +150,19 @@ def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime |
                 raise DuplicateJob(job.task, job.unique_key or job.name or "", holder)
             case OnConflict.REPLACE:
                 due = documents.when(job.run_at, job.delay)
-                replaced.append(f'{{"id":{holder},"payload":{job.payload},"priority":{job.priority}{due}}}')
+                replaced[holder] = f'{{"id":{holder},"payload":{job.payload},"priority":{job.priority}{due}}}'
             case OnConflict.RERUN if state is JobState.RUNNING:
-                rerun.append(holder)
+                rerun.setdefault(holder, []).append(place)
+    met = {place: Enqueued(holder, is_duplicate=True) for place, (holder, _) in holders.items()}
     if replaced:
-        yield Step("replace_waiting", {"jobs": documents.array(replaced), "now": now})
+        yield Step("replace_waiting", {"jobs": documents.array(replaced.values()), "now": now})
     if rerun:
-        yield Step("rerun_holders", {"ids": documents.numbers(rerun), "now": now})
-    return {place: Enqueued(holder, is_duplicate=True) for place, (holder, _) in holders.items()}
+        marked = rows.ids((yield Step("rerun_holders", {"ids": documents.numbers(rerun), "now": now})))
+        # A holder that ended between the look and the mark will not run again: those that asked for it try anew.
+        for holder in rerun.keys() - set(marked):
+            for place in rerun[holder]:
+                del met[place]
+    return met
 
 
 def _key_document(order: int, job: NewJob) -> str:
@@ -154,6 +184,7 @@ def claim(
 ) -> Call[list[Claimed]]:
     """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
     check_range("limit", limit, 1, MAX_CLAIM)
+    check_text("worker", lease.worker, MAX_NAME)
     open_slices = found.open[:most_arms]
     params: dict[str, Any] = {
         "version": found.version,
@@ -204,7 +235,16 @@ def progress(
     now: datetime | None = None,
 ) -> Call[bool]:
     """Note how far a run has come; False when the lease is no longer ours."""
-    params = {"id": job_id, "token": token, "count": count, "cursor": cursor, "message": message, "now": now}
+    if count is not None:
+        check_range("count", count, 0, 2**63 - 1)
+    params = {
+        "id": job_id,
+        "token": token,
+        "count": count,
+        "cursor": None if cursor is None else sanitise_text(cursor, MAX_CURSOR),
+        "message": None if message is None else sanitise_text(message, MAX_TEXT),
+        "now": now,
+    }
     return _single("progress", params, bool)
 
 
@@ -218,6 +258,7 @@ def finish(
 def _finish_params(
     endings: Sequence[Finish], entries: Sequence[Entry] | None, expired_before: datetime | None, now: datetime | None
 ) -> dict[str, Any]:
+    check_range("endings", len(endings), 1, documents.MAX_ROWS)
     return {
         "batch": documents.grouped(map(documents.finish, endings) if entries is None else entries),
         "expired_before": expired_before,
@@ -239,23 +280,32 @@ def _stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime 
 
 def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
     """Read leases past their end."""
+    check_range("limit", limit, 1, documents.MAX_ROWS)
     return _single("lapsed", {"limit": limit, "now": now}, rows.lapsed, is_read=True)
 
 
 def reclaim(
-    limit: int, rng: Random, profiles: Mapping[str, Profile], contact: Contact | None = None, *, now: datetime | None = None
+    limit: int,
+    rng: Random,
+    profiles: Mapping[str, Profile],
+    contact: Contact | None = None,
+    *,
+    only: int | None = None,
+    now: datetime | None = None,
 ) -> Call[list[int]]:
     """Take back what nobody renewed, if contact is steady.
 
     Contact is noted inside the transaction, and only leases that had ended by then are written: however long this process is
     held up in between, it cannot take a job whose worker renewed meanwhile, or could not.
     """
+    check_range("limit", limit, 1, documents.MAX_ROWS)
 
     def steps() -> Steps[list[int]]:
         [[moment]] = yield Step("contact", {"now": now})
         if contact is not None and not contact.touch(moment):
             return []
-        ended = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": moment})))
+        found = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": moment})))
+        ended = [lease for lease in found if only in {None, lease.job.id}]
         endings = [_reclaimed(lease, rng, profiles, moment) for lease in ended if not lease.is_cancelled]
         stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in ended if lease.is_cancelled]
         taken: list[int] = []
@@ -275,32 +325,39 @@ def _reclaimed(lease: Lapsed, rng: Random, profiles: Mapping[str, Profile], now:
 
 def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
     """Make due jobs claimable."""
+    check_range("limit", limit, 1, 10_000)
     return _single("promote", {"limit": limit, "now": now}, rows.promoted)
 
 
 def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
     """Read the templates that are due."""
+    check_range("limit", limit, 1, documents.MAX_ROWS)
     return _single("due_templates", {"limit": limit, "now": now}, rows.jobs, is_read=True)
 
 
-def spawn(template: Job, now: datetime | None = None) -> Call[Enqueued | None]:
+def spawn(template_id: int, seen_at: datetime, now: datetime | None = None) -> Call[Enqueued | None]:
     """Enqueue a template's job and move it to its next time; None when another process did."""
 
     def steps() -> Steps[Enqueued | None]:
+        ids = documents.numbers([template_id])
+        yield Step("lock_jobs", {"ids": ids})
         [[moment]] = yield Step("clock", {"now": now})
-        recurrence = template.recurrence
-        if recurrence is None:
-            raise InvalidInput("template", template.id, "has no cadence")
-        # Counted from the slot, not from the moment it is served: a late tick must not push every later one.
-        next_at = replace(recurrence, fixed_rate=True).next(template.slot_at, moment)
-        ended = recurrence.has_ended(next_at, template.completed_runs + 1)
-        params = {"id": template.id, "seen_at": template.run_at, "next_at": None if ended else next_at, "now": now}
-        if not (yield Step("advance_template", params)):
-            return None
-        [child] = yield from enqueue([_child(template)], now).steps()
-        return child
+        for template in rows.jobs((yield Step("get_jobs", {"ids": ids}))):
+            if template.run_at == seen_at and template.state is JobState.SCHEDULED and template.recurrence is not None:
+                next_at = _next_of(template, template.recurrence, moment)
+                params = {"id": template_id, "seen_at": seen_at, "next_at": next_at, "now": now}
+                if (yield Step("advance_template", params)):
+                    [child] = yield from enqueue([_child(template)], now).steps()
+                    return child
+        return None
 
     return Call(steps)
+
+
+def _next_of(template: Job, recurrence: Recurrence, now: datetime) -> datetime | None:
+    # Counted from the slot, not from the moment it is served: a late tick must not push every later one.
+    next_at = replace(recurrence, fixed_rate=True).next(template.slot_at, now)
+    return None if recurrence.has_ended(next_at, template.completed_runs + 1) else next_at
 
 
 def _child(template: Job) -> NewJob:
@@ -327,13 +384,18 @@ def _child(template: Job) -> NewJob:
 
 def _move(move: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Call[Moved]:
     """Make an operator move, answered with the rows its own statement left."""
-    listed = documents.numbers(ids)
+    listed = documents.numbers(_possible(ids))
 
     def steps() -> Steps[Moved]:
         changed = set(rows.ids((yield Step(query, {"ids": listed, **params}))))
         return _moved(move, ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
 
     return Call(steps)
+
+
+def _possible(ids: Sequence[int]) -> list[int]:
+    """Leave out numbers that no job can have; they come back as missing."""
+    return [job_id for job_id in ids if 0 < job_id <= MAX_JOB]
 
 
 def _moved(move: str, ids: Sequence[int], changed: set[int], left: Sequence[Job]) -> Moved:
@@ -348,7 +410,7 @@ def _moved(move: str, ids: Sequence[int], changed: set[int], left: Sequence[Job]
 
 def cancel(ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Call[Moved]:
     """Cancel jobs at once; running ones keep their lease until they have stopped."""
-    return _move("cancel", "cancel", ids, {"reason": reason, "now": now})
+    return _move("cancel", "cancel", ids, {"reason": None if reason is None else sanitise_text(reason, MAX_TEXT), "now": now})
 
 
 def stop_run(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
@@ -365,10 +427,12 @@ def resume(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
     """Let paused jobs go on; recurring ones count anew from now."""
 
     def steps() -> Steps[Moved]:
+        listed = documents.numbers(_possible(ids))
+        # Locked first: the next time is computed from a cadence that nobody may change meanwhile.
+        yield Step("lock_jobs", {"ids": listed})
         [[moment]] = yield Step("clock", {"now": now})
-        listed = documents.numbers(ids)
-        paused = rows.jobs((yield Step("get_jobs", {"ids": listed})))
-        batch = documents.array(_resumed(job, moment) for job in paused)
+        found = rows.jobs((yield Step("get_jobs", {"ids": listed})))
+        batch = documents.array(_resumed(job, moment) for job in found if job.state is JobState.PAUSED)
         changed = set(rows.ids((yield Step("resume", {"jobs": batch, "now": now}))))
         return _moved("resume", ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
 
@@ -376,8 +440,12 @@ def resume(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
 
 
 def _resumed(job: Job, now: datetime) -> str:
-    recurrence = job.recurrence
-    moved = "" if recurrence is None else f',"next_us":{documents.microseconds(recurrence.first(now))}'
+    try:
+        next_at = None if job.recurrence is None else job.recurrence.first(now)
+    except InvalidInput:
+        # A cadence nobody can read keeps its time; the run that follows says what is wrong.
+        next_at = None
+    moved = "" if next_at is None else f',"next_us":{documents.microseconds(next_at)}'
     return f'{{"id":{job.id}{moved}}}'
 
 
@@ -445,7 +513,7 @@ def _explain_refusal(job: Job, changes: Edit) -> None:
 
 def get_jobs(ids: Sequence[int]) -> Call[list[Job]]:
     """Read jobs by number; unknown ones are left out."""
-    return _single("get_jobs", {"ids": documents.numbers(ids)}, rows.jobs, is_read=True)
+    return _single("get_jobs", {"ids": documents.numbers(_possible(ids))}, rows.jobs, is_read=True)
 
 
 def list_jobs(
@@ -476,4 +544,5 @@ def count_jobs() -> Call[list[Count]]:
 
 def fold_counts(limit: int) -> Call[int]:
     """Add count deltas to the counts they belong to."""
+    check_range("limit", limit, 1, 1_000_000)
     return _single("fold_counts", {"limit": limit}, lambda found: found[0][0])

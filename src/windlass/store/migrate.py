@@ -61,7 +61,7 @@ def migrations(dialect: str) -> list[Migration]:
     """Read the migrations of a dialect, in order."""
     folder = files("windlass.store").joinpath("sql", dialect, "migrations")
     found = ((match, entry) for entry in folder.iterdir() if (match := _FILE.fullmatch(entry.name)))
-    return sorted(Migration(int(match[1]), match[2], entry.read_text()) for match, entry in found)
+    return sorted(Migration(int(match[1]), match[2], entry.read_text("utf-8")) for match, entry in found)
 
 
 def status(database: Scriptable) -> list[Applied]:

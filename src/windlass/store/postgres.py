@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooManyRequests
 
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.store import calls
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
@@ -21,7 +24,8 @@ T = TypeVar("T")
 
 OLDEST = 150000
 _TRIES = 5
-_UNAVAILABLE = ("08", "53", "57", "58")
+# Data exceptions, constraints, program limits.
+_ABOUT_CONTENT = ("22", "23", "54")
 
 
 class _Texts:
@@ -57,9 +61,12 @@ class Postgres:
             dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare)
         )
         self._is_open = False
+        self._identity: str | None = None
+        self._pid = os.getpid()
 
     async def open(self) -> None:
         """Open the pool; the server may still be down."""
+        _refuse_fork(self._pid)
         if not self._is_open:
             self._is_open = True
             await self._pool.open()
@@ -83,10 +90,12 @@ class Postgres:
 
     async def run_within(self, connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
-        _check_database(connection.info, self.dsn)
+        if self._identity is None:
+            self._identity = await self.run(calls.identity())
         try:
             await connection.execute(_BEGIN)
             async with connection.transaction():
+                _refuse_stranger(self._identity, await _drive_async(connection, calls.identity()))
                 return await _drive_async(connection, call)
         except _FROM_DRIVER as error:
             raise translated(error) from error
@@ -107,9 +116,12 @@ class SyncPostgres:
         self.queries = queries("postgres")
         self._pool = ConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
         self._is_open = False
+        self._identity: str | None = None
+        self._pid = os.getpid()
 
     def open(self) -> None:
         """Open the pool; the server may still be down."""
+        _refuse_fork(self._pid)
         if not self._is_open:
             self._is_open = True
             self._pool.open()
@@ -142,10 +154,12 @@ class SyncPostgres:
 
     def run_on(self, connection: psycopg.Connection[Any], call: Call[T]) -> T:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
-        _check_database(connection.info, self.dsn)
+        if self._identity is None:
+            self._identity = self.run_sync(calls.identity())
         try:
             connection.execute(_BEGIN)
             with connection.transaction():
+                _refuse_stranger(self._identity, _drive(connection, calls.identity()))
                 return _drive(connection, call)
         except _FROM_DRIVER as error:
             raise translated(error) from error
@@ -173,7 +187,7 @@ async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) 
     try:
         step = next(steps)
         while True:
-            cursor = connection.cursor(binary=True)
+            cursor = connection.cursor(binary=True, row_factory=tuple_row)
             await cursor.execute(_texts.of(step), step.params)
             step = steps.send(await cursor.fetchall())
     except StopIteration as done:
@@ -186,18 +200,22 @@ def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
     try:
         step = next(steps)
         while True:
-            step = steps.send(connection.cursor(binary=True).execute(_texts.of(step), step.params).fetchall())
+            step = steps.send(
+                connection.cursor(binary=True, row_factory=tuple_row).execute(_texts.of(step), step.params).fetchall()
+            )
     except StopIteration as done:
         value: T = done.value
         return value
 
 
-def _check_database(info: psycopg.ConnectionInfo, dsn: str) -> None:
-    ours = psycopg.conninfo.conninfo_to_dict(dsn)
-    theirs = info.get_parameters()
-    for key in ("host", "port", "dbname"):
-        if key in ours and str(ours[key]) != theirs.get(key, str(ours[key])):
-            raise ConfigError(f"the connection is to another database: {key} is {theirs.get(key)!r}, not {ours[key]!r}")
+def _refuse_fork(pid: int) -> None:
+    if os.getpid() != pid:
+        raise StoreUnavailable("the store was opened before this process was forked; open it again in the child")
+
+
+def _refuse_stranger(ours: str, theirs: str) -> None:
+    if ours != theirs:
+        raise ConfigError(f"the connection is to another database ({theirs!r}, not {ours!r})")
 
 
 def _text(error: BaseException) -> str:
@@ -212,11 +230,7 @@ def translated(error: BaseException) -> StoreError:
         return StoreConflict(text)
     if isinstance(error, pg.UndefinedTable | pg.UndefinedColumn):
         return SchemaError(f"{text}; run `windlass migrate`")
-    if state[:2] in _UNAVAILABLE or isinstance(error, (*_AGAIN, pg.ReadOnlySqlTransaction)) or (not state and _is_contact(error)):
-        return StoreUnavailable(text)
-    return StoreRefused(text)
-
-
-def _is_contact(error: BaseException) -> bool:
-    """Whether an error without a code is about reaching the server and not about what was sent."""
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | PoolTimeout | TooManyRequests)
+    # Only what is about the values sent is refused: a finish that is refused loses its content.
+    if state[:2] in _ABOUT_CONTENT or isinstance(error, UnicodeError) or (not state and isinstance(error, psycopg.DataError)):
+        return StoreRefused(text)
+    return StoreUnavailable(text)

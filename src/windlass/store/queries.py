@@ -25,8 +25,8 @@ class Queries:
         """Read every file once; a fragment is a query that others name in braces."""
         self._dialect = dialect
         folder = files("windlass.store").joinpath("sql", dialect)
-        self._fragments = dict(_blocks(folder.joinpath("fragments.sql").read_text()))
-        self._texts = {name: text for file in FILES for name, text in _blocks(folder.joinpath(f"{file}.sql").read_text())}
+        self._fragments = dict(_blocks(folder.joinpath("fragments.sql").read_text("utf-8")))
+        self._texts = {name: text for file in FILES for name, text in _blocks(folder.joinpath(f"{file}.sql").read_text("utf-8"))}
         self._arm = self._texts.pop("claim_arm")
         self._ready: dict[tuple[str, int], tuple[str, ...]] = {}
 

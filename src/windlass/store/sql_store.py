@@ -28,7 +28,7 @@ from windlass.core.job import (
 from windlass.core.outcome import Finish, Run
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import JobNotFound, LeaseLost, StoreRefused
+from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import calls, documents
 from windlass.store.calls import Call
 from windlass.store.documents import Entry
@@ -170,17 +170,35 @@ class SqlStore:
         self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS, now: datetime | None = None
     ) -> list[int]:
         """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
-        return await self._db.run(calls.reclaim(limit, self._rng, self._profiles, contact, now=now))
+        try:
+            return await self._db.run(calls.reclaim(limit, self._rng, self._profiles, contact, now=now))
+        except StoreRefused as error:
+            log.error("a lost lease could not be taken back with the others, trying one by one: %s", error)  # noqa: TRY400
+        return [job_id for lease in await self.lapsed(limit, now) for job_id in await self._reclaim_one(lease.job.id, now)]
+
+    async def _reclaim_one(self, job_id: int, now: datetime | None) -> list[int]:
+        call = calls.reclaim(documents.MAX_ROWS, self._rng, self._profiles, only=job_id, now=now)
+        try:
+            return await self._db.run(call)
+        except StoreRefused as error:
+            log.error("job %d cannot be taken back: %s", job_id, error)  # noqa: TRY400
+            return []
 
     async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
         """Make due jobs claimable and say when the next one is due."""
         return await self._db.run(calls.promote(limit, now))
 
     async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
-        """Let due templates enqueue their jobs."""
-        due = await self._db.run(calls.due_templates(limit, now))
-        answers = [await self._db.run(calls.spawn(template, now)) for template in due]
-        return [child for child in answers if child is not None]
+        """Let due templates enqueue their jobs; one whose rule cannot be read holds up nobody else."""
+        spawned: list[Enqueued] = []
+        for template in await self._db.run(calls.due_templates(limit, now)):
+            try:
+                child = await self._db.run(calls.spawn(template.id, template.run_at, now))
+            except InvalidInput as error:
+                log.error("template %d cannot spawn: %s", template.id, error)  # noqa: TRY400
+            else:
+                spawned += [] if child is None else [child]
+        return spawned
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""

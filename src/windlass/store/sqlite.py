@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = logging.getLogger("windlass.store")
+
+_Work = tuple["Callable[[Any], Any]", "Future[Any]"]
 
 OLDEST = (3, 38, 0)
 _BUSY_SECONDS = 30.0
@@ -78,19 +81,33 @@ class Sqlite:
         return self._writer.submit_work(work).result()
 
     def run_on(self, connection: Any, call: Call[T]) -> T:
-        """Run a call inside the caller's own transaction; it is visible iff that commits."""
+        """Run a call inside the caller's own transaction; it is visible iff that commits.
+
+        A connection in autocommit mode without an open transaction commits at once, as it does with everything else.
+        """
         self._check_connection(connection)
-        if not connection.in_transaction:
-            connection.execute("begin immediate")
+        is_autocommit = not connection.in_transaction and connection.isolation_level is None
+        try:
+            if not connection.in_transaction:
+                connection.execute("begin immediate")
+            return self._run_in_savepoint(connection, call)
+        except BaseException as error:
+            if is_autocommit:
+                _roll_back(connection)
+            raise _translated(error) from error
+        finally:
+            if is_autocommit and connection.in_transaction:
+                connection.execute("commit")
+
+    def _run_in_savepoint(self, connection: Any, call: Call[T]) -> T:
         connection.execute("savepoint windlass")
         try:
-            result = _drive(connection, self.queries, call)
+            return _drive(connection, self.queries, call)
         except BaseException:
             connection.execute("rollback to windlass")
             raise
         finally:
             connection.execute("release windlass")
-        return result
 
     async def run_within(self, connection: Any, call: Call[T]) -> T:
         """Do the same from asyncio; the connection is the caller's and blocks as it always does."""
@@ -102,7 +119,9 @@ class Sqlite:
                 f"a {driver.__name__} connection is needed, not {type(connection).__module__}.{type(connection).__name__}: "
                 "open it with the SQLite library Windlass uses (windlass.store.sqlite.driver)"
             )
-        main = next((row[2] for row in connection.execute("pragma database_list") if row[1] == "main"), "")
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        main = next((row[2] for row in cursor.execute("pragma database_list") if row[1] == "main"), "")
         if self.path == ":memory:" or not main or Path(main).resolve() != Path(self.path).resolve():
             raise ConfigError(f"the connection is to {main or 'a database in memory'}, not to {self.path}")
 
@@ -124,10 +143,11 @@ class _Thread:
         self._queries = database.queries
         self._is_writer = role == "writer"
         self._rng = rng
-        self._urgent: deque[tuple[Callable[[Any], Any], Future[Any]]] = deque()
-        self._normal: deque[tuple[Callable[[Any], Any], Future[Any]]] = deque()
+        self._urgent: deque[_Work] = deque()
+        self._normal: deque[_Work] = deque()
         self._wake = threading.Condition()
         self._closing = False
+        self._pid = os.getpid()
         opened: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._live, args=(database.path, opened), name=f"windlass-sqlite-{role}", daemon=True
@@ -142,6 +162,8 @@ class _Thread:
         return self._put(work, is_urgent=False)
 
     def _put(self, work: Callable[[Any], T], *, is_urgent: bool) -> Future[T]:
+        if os.getpid() != self._pid:
+            raise StoreUnavailable("the store was opened before this process was forked; open it again in the child")
         future: Future[T] = Future()
         with self._wake:
             if self._closing:
@@ -158,51 +180,71 @@ class _Thread:
 
     def _live(self, path: str, opened: Future[None]) -> None:
         try:
-            connection = _connect(path, self._again)
+            connection = self._again(lambda: _connect(path))
         except BaseException as error:  # noqa: BLE001 - handed to the opener
             opened.set_exception(_translated(error))
             return
         opened.set_result(None)
-        while group := self._take():
-            self._serve(connection, group)
-        connection.close()
+        try:
+            while group := self._take():
+                self._serve(connection, group)
+        finally:
+            connection.close()
+            self._refuse_the_rest()
 
-    def _take(self) -> list[tuple[Callable[[Any], Any], Future[Any]]]:
+    def _refuse_the_rest(self) -> None:
+        """Leave nobody waiting for a thread that has ended."""
+        with self._wake:
+            self._closing = True
+            waiting = [future for line in (self._urgent, self._normal) for _, future in line]
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(StoreUnavailable("the store is closed"))
+
+    def _take(self) -> list[_Work]:
         """Wait for work and take what has gathered, the urgent first; nothing means the store is closing."""
         with self._wake:
-            while not (self._urgent or self._normal or self._closing):
+            while True:
+                group: list[_Work] = []
+                for line in (self._urgent, self._normal):
+                    while line and len(group) < _MOST_MERGED:
+                        work, future = line.popleft()
+                        # A caller that gave up while it waited is left out.
+                        if future.set_running_or_notify_cancel():
+                            group.append((work, future))
+                if group or self._closing:
+                    return group
                 self._wake.wait()
-            group: list[tuple[Callable[[Any], Any], Future[Any]]] = []
-            for line in (self._urgent, self._normal):
-                while line and len(group) < _MOST_MERGED:
-                    work, future = line.popleft()
-                    if future.set_running_or_notify_cancel():
-                        group.append((work, future))
-            if not group and (self._urgent or self._normal or not self._closing):
-                return [_NOTHING]
-            return group
 
-    def _serve(self, connection: Any, group: list[tuple[Callable[[Any], Any], Future[Any]]]) -> None:
+    def _serve(self, connection: Any, group: list[_Work]) -> None:
         """Run the group in one transaction, each in a savepoint of its own, and answer after the commit."""
         answers: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
-            self._again(lambda: connection.execute("begin immediate" if self._is_writer else "begin"))
+            self._again(lambda: self._begin(connection))
             for work, future in group:
                 answers.append((future, *_attempt(connection, work, alone=len(group) == 1)))
             if len(group) == 1 and answers[0][2] is not None:
-                connection.execute("rollback")
+                _roll_back(connection)
             else:
                 # With a rollback journal the commit itself is told to wait while another process reads.
                 self._again(lambda: connection.execute("commit"))
         except BaseException as error:  # noqa: BLE001 - every caller of the group is told
-            with suppress(driver.Error):
-                connection.execute("rollback")
+            _roll_back(connection)
             answers = [(future, None, error) for _, future in group]
         for future, result, problem in answers:
             if problem is None:
                 future.set_result(result)
             else:
                 future.set_exception(_translated(problem))
+
+    def _begin(self, connection: Any) -> None:
+        _roll_back(connection)
+        if self._is_writer:
+            connection.execute("begin immediate")
+        else:
+            # With a rollback journal it is the first read that finds the file locked; here it may be repeated.
+            connection.execute("begin")
+            connection.execute("select 1 from sqlite_master limit 1").fetchone()
 
     def _again(self, action: Callable[[], Any]) -> Any:
         """Repeat what finds the file locked. SQLite's own waiting starved single processes for seconds."""
@@ -216,32 +258,36 @@ class _Thread:
             time.sleep(self._rng.uniform(0.0005, 0.003))
 
 
-_NOTHING: tuple[Callable[[Any], Any], Future[Any]] = (lambda _: None, Future())
+def _roll_back(connection: Any) -> None:
+    # After some errors SQLite has done it already, and asking again would hide the first error behind another.
+    if connection.in_transaction:
+        with suppress(driver.Error):
+            connection.execute("rollback")
 
 
 def _attempt(connection: Any, work: Callable[[Any], Any], *, alone: bool) -> tuple[Any, BaseException | None]:
-    if alone:
-        try:
-            return work(connection), None
-        except Exception as error:  # noqa: BLE001 - handed to the caller
-            return None, error
-    connection.execute("savepoint one")
+    if not alone:
+        connection.execute("savepoint one")
     try:
         result, problem = work(connection), None
-    except Exception as error:  # noqa: BLE001 - handed to the caller; the others of the group go on
-        connection.execute("rollback to one")
+    except Exception as error:
+        if not connection.in_transaction:
+            raise
         result, problem = None, error
-    connection.execute("release one")
+    if not alone:
+        if problem is not None:
+            connection.execute("rollback to one")
+        connection.execute("release one")
     return result, problem
 
 
-def _connect(path: str, again: Callable[[Callable[[], Any]], Any]) -> Any:
+def _connect(path: str) -> Any:
     connection = driver.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=0)
     is_new = not connection.execute("pragma schema_version").fetchone()[0]
     if path != ":memory:":
-        again(lambda: _set_journal(connection, path, is_new=is_new))
+        _set_journal(connection, path, is_new=is_new)
     connection.execute("pragma synchronous = full")
-    connection.execute("pragma cache_size = -65536")
+    connection.execute("pragma cache_size = -16384")
     connection.execute("pragma temp_store = memory")
     return connection
 
@@ -289,16 +335,20 @@ def _run_step(connection: Any, texts: Queries, step: Step) -> Sequence[Row]:
         # Inside the transaction, on the machine that holds the file: this is the database's clock.
         params["now"] = time.time_ns() // 1000  # noqa: TID251
     if step.query == "insert_jobs":
-        params["last_id"] = _last_id(connection)
+        params["last_id"] = _last_id(connection.cursor())
     rows: list[Row] = []
+    cursor = connection.cursor()
+    # The connection may be a caller's, with rows of its own kind.
+    cursor.row_factory = None
     for statement in statements:
-        rows = connection.execute(statement, params).fetchall()
+        rows = cursor.execute(statement, params).fetchall()
     shape = SHAPES.get(step.query)
     return rows if shape is None else [_typed(row, *shape) for row in rows]
 
 
-def _last_id(connection: Any) -> int:
-    found = connection.execute("select seq from sqlite_sequence where name = 'windlass_jobs'").fetchone()
+def _last_id(cursor: Any) -> int:
+    cursor.row_factory = None
+    found = cursor.execute("select seq from sqlite_sequence where name = 'windlass_jobs'").fetchone()
     return found[0] if found else 0
 
 
@@ -334,9 +384,15 @@ def _translated(error: BaseException) -> BaseException:
         translated = StoreConflict(text)
     elif "no such table: windlass" in text:
         translated = SchemaError(f"{text}; run `windlass migrate`")
-    elif _is_busy(error) or any(word in text for word in ("disk I/O", "unable to open", "disk is full", "readonly")):
+    elif _is_busy(error):
         translated = StoreUnavailable(text)
-    else:
+    elif not isinstance(error, driver.OperationalError) or any(word in text for word in _ABOUT_CONTENT):
         translated = StoreRefused(text)
+    else:
+        translated = StoreUnavailable(text)
     translated.__cause__ = error
     return translated
+
+
+# What SQLite says of a value it will not take; its other operational errors are about the file.
+_ABOUT_CONTENT = ("JSON", "too big", "overflow")

@@ -1,4 +1,10 @@
+-- name: lock_jobs
+-- Before a read that a decision hangs on; in id order, as everywhere.
+select j.id from windlass_jobs j where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+order by j.id for update
+
 -- name: cancel
+-- Computed from the locked rows alone: the snapshot's row may be older, and mixing the two breaks the checks.
 -- Wins at once. A running job keeps its lease and its unique slot until its worker says it has stopped, or the lease ends.
 with c as materialized (
     select j.id, j.state, j.started_at, j.executions, j.attempt, j.token, j.worker, j.slot_at, j.run_at
@@ -19,8 +25,8 @@ with c as materialized (
         rerun_at = null, rerun_slot_at = null, done_reason = 'cancelled',
         finished_at = case when c.state = 'running' and c.started_at is not null then greatest({now}, c.started_at)
             else j.finished_at end,
-        executions = case when c.state = 'running' and c.started_at is null then j.executions - 1 else j.executions end,
-        attempt = case when c.state = 'running' and c.started_at is null then j.attempt - 1 else j.attempt end,
+        executions = case when c.state = 'running' and c.started_at is null then c.executions - 1 else c.executions end,
+        attempt = case when c.state = 'running' and c.started_at is null then c.attempt - 1 else c.attempt end,
         unique_slot = case when j.unique_scope = 'forever' or c.state = 'running' then j.unique_slot end, updated_at = {now}
     from c where j.id = c.id
     returning j.id
@@ -28,13 +34,15 @@ with c as materialized (
 select id from changed
 
 -- name: stop_run
+{chosen}
 update windlass_jobs j set stop_requested = true, updated_at = {now}
-where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and j.state = 'running' and j.cadence is not null
+from c where j.id = c.id and j.state = 'running' and j.cadence is not null
 returning j.id
 
 -- name: pause
+{chosen}
 update windlass_jobs j set state = 'paused', paused_at = {now}, held = false, updated_at = {now}
-where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+from c where j.id = c.id
   and (j.state = 'scheduled' or j.state = 'pending' and j.cadence is not null)
 returning j.id
 
@@ -50,23 +58,26 @@ where j.id = s.id and j.state = 'paused'
 returning j.id
 
 -- name: disable
+{chosen}
 update windlass_jobs j set
     state = case when j.state = 'running' then j.state else 'paused' end,
     paused_at = case when j.state = 'running' then null else coalesce(j.paused_at, {now}) end,
     held = j.state = 'running', updated_at = {now}
-where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+from c where j.id = c.id
   and (j.state in ('scheduled', 'paused', 'running') or j.state = 'pending' and j.cadence is not null)
 returning j.id
 
 -- name: enable
+{chosen}
 update windlass_jobs j set
     state = case when j.state = 'paused' then 'scheduled' else j.state end, paused_at = null, held = false, updated_at = {now}
-where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+from c where j.id = c.id
   and j.state in ('scheduled', 'pending', 'paused', 'running')
 returning j.id
 
 -- name: run_now
 -- A paused job runs once and is paused again; a running one runs once more after its run.
+{chosen}
 update windlass_jobs j set
     state = case when j.state = 'paused' or j.spawn then 'scheduled' when j.state = 'running' then j.state else 'pending' end,
     wait_reason = case when j.state <> 'running' then 'operator' end,
@@ -74,7 +85,7 @@ update windlass_jobs j set
     rerun_at = case when j.state = 'running' then {now} end,
     rerun_slot_at = case when j.state = 'running' then j.rerun_slot_at end,
     held = j.held or j.state = 'paused', paused_at = null, updated_at = {now}
-where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+from c where j.id = c.id
   and j.state in ('scheduled', 'pending', 'paused', 'running')
 returning j.id
 
@@ -121,7 +132,7 @@ with changed as (
         state = case when :next_at::timestamptz is not null and j.state = 'pending' then 'scheduled' else j.state end,
         wait_reason = case when :next_at::timestamptz is not null and j.wait_reason is not null then 'recurrence' else j.wait_reason end,
         attempt = case when :next_at::timestamptz is not null and j.wait_reason is not null then 0 else j.attempt end,
-        rerun_at = case when j.state = 'running' then coalesce(:next_at::timestamptz, j.rerun_at) end,
+        rerun_at = case when j.state = 'running' then least(j.rerun_at, :next_at::timestamptz) end,
         rerun_slot_at = case when j.state = 'running' then coalesce(:next_at::timestamptz, j.rerun_slot_at) end,
         updated_at = {now}
     where j.id = :id and j.state not in ('completed', 'cancelled')

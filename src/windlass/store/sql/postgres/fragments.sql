@@ -2,10 +2,19 @@
 coalesce(:now::timestamptz, statement_timestamp())
 
 -- name: claimed_columns
-j.id, j.task, j.lane, (select b.payload::text from windlass_bodies b where b.job_id = j.id), j.priority, j.run_at, j.slot_at,
+j.id, j.task, j.lane, (select b.payload::text from windlass_bodies b where b.job_id = j.id), {claimed_rest}
+
+-- name: claimed_rest
+j.priority, j.run_at, j.slot_at,
     j.attempt, j.max_attempts, j.executions, j.crashes, j.consecutive_failures, j.completed_runs, j.retry, j.cadence,
     j.timeout_us, j.token, j.worker, j.claimed_at, j.lease_expires_at, j.subject, j.correlation_id, j.parent_id, j.last_cursor,
     j.progress_count, j.result_count, j.target_count
+
+-- name: chosen
+with c as materialized (
+    select j.id from windlass_jobs j where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+    order by j.id for update
+)
 
 -- name: job_columns
 j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority, j.run_at, j.slot_at, j.attempt, j.max_attempts,
@@ -22,7 +31,8 @@ json_build_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'p
     'slot_at', to_char(j.slot_at at time zone 'UTC', {iso}), 'attempts', j.attempt, 'max_attempts', j.max_attempts,
     'retry', j.retry, 'cadence', j.cadence, 'timeout_us', j.timeout_us, 'name', j.name, 'unique_key', j.unique_key,
     'unique_scope', j.unique_scope, 'subject', j.subject, 'correlation_id', j.correlation_id, 'parent_id', j.parent_id,
-    'created_by', b.created_by, 'created_at', to_char(j.created_at at time zone 'UTC', {iso}))
+    'target_count', j.target_count, 'child_key', j.child_key, 'spawn', j.spawn, 'item_key', b.item_key,
+    'collection', b.collection, 'description', b.description, 'created_by', b.created_by, 'created_at', to_char(j.created_at at time zone 'UTC', {iso}))
 
 -- name: iso
 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
@@ -33,24 +43,36 @@ timestamptz 'epoch'
 -- name: us
 interval '1 microsecond'
 
+-- name: unknown
+1 as one, 1 as another
+
+-- name: few
+-- Always true. The planner knows nothing of these columns and takes an equality for one row in two hundred, so it expects a
+-- single row and reads jobs by index. Otherwise it may plan for a small table, hashing all of it, and a prepared statement
+-- keeps that plan while the table grows.
+s.one = 1 and s.another = 1
+
 -- name: finish_doc
--- Flattened before the lock: FOR UPDATE carries a copy of every row it reads, and the groups hold the whole document. The
--- limit tells the planner how few they are.
+-- Flattened and sorted before the lock: FOR UPDATE carries a copy of what it reads beside the row, and the groups hold the
+-- whole document. The limit is what no batch exceeds.
 select r.id, r.token, r.result, r.started_us, r.finished_us, s.state, s.status, s.reason, s.wait_reason, s.run_us, s.delay_us,
         s.slot_us, s.attempt, s.executions, s.crashes, s.consecutive_failures, s.completed_runs, s.error, s.error_type,
         s.stack_trace, s.log_excerpt, s.cpu_time_ms, s.memory_peak_mb, s.items_crawled, s.items_indexed, s.metadata,
-        s.fingerprint, s.done_reason
+        s.fingerprint, s.done_reason, {unknown}
     from json_to_recordset(:batch::json) as s (
         rows json, state text, wait_reason text, run_us bigint, delay_us bigint, slot_us bigint, attempt integer,
         executions integer, crashes integer, consecutive_failures integer, completed_runs integer, status text, reason text,
         error text, error_type text, stack_trace text, log_excerpt text, cpu_time_ms bigint, memory_peak_mb integer,
         items_crawled bigint, items_indexed bigint, metadata json, fingerprint text, done_reason text
     )
-    cross join lateral json_to_recordset(s.rows) as r (id bigint, token bigint, started_us bigint, finished_us bigint, result json)
-    limit 1000
+    cross join lateral json_to_recordset(s.rows) as r (
+        id bigint, token bigint, started_us bigint, finished_us bigint, result json
+    )
+    order by r.id limit 500
 
--- name: finish_rows
-    select s.*, j.task, j.lane, j.cadence, j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt,
+-- name: finish_columns
+-- The lock in a lateral: one index look-up for each row of the batch, in its order, whatever the planner thinks of the table.
+select s.*, j.task, j.lane, j.cadence, j.worker, j.run_at as due_at, j.slot_at as job_slot_at, j.attempt as job_attempt,
         j.executions as job_executions, j.held, j.rerun_at, j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot,
         coalesce({epoch} + s.started_us * {us}, j.started_at, j.claimed_at) as started_at,
         {epoch} + s.finished_us * {us} as ended_at,
@@ -61,9 +83,13 @@ select r.id, r.token, r.result, r.started_us, r.finished_us, s.state, s.status, 
             when j.rerun_at is not null then 'scheduled'
             else s.state
         end as wanted
-    from s join windlass_jobs j on j.id = s.id
-    where j.token = s.token and j.state = 'running'
-      and (:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz)
+
+-- name: finish_locked
+select k.task, k.lane, k.cadence, k.worker, k.run_at, k.slot_at, k.attempt, k.executions, k.held, k.rerun_at,
+            k.rerun_slot_at, k.unique_key, k.unique_scope, k.unique_slot, k.started_at, k.claimed_at
+        from windlass_jobs k
+        where k.id = s.id and k.token = s.token and k.state = 'running'
+          and (:expired_before::timestamptz is null or k.lease_expires_at <= :expired_before::timestamptz)
 
 -- name: finish_rest
 ), g as materialized (
@@ -90,7 +116,7 @@ select r.id, r.token, r.result, r.started_us, r.finished_us, s.state, s.status, 
             then coalesce(g.rerun_slot_at, {epoch} + g.slot_us * {us}, j.slot_at) else j.slot_at end,
         attempt = case when g.state = 'completed' and g.final in ('scheduled', 'paused') then 0 else g.attempt end,
         executions = g.executions, crashes = g.crashes, consecutive_failures = g.consecutive_failures,
-        completed_runs = g.completed_runs, token = null, worker = null, lease_expires_at = null,
+        completed_runs = g.completed_runs, token = null, worker = null, pull_id = null, lease_expires_at = null,
         started_at = case when g.status is not null then g.started_at end,
         finished_at = case when g.status is not null then greatest(coalesce(g.ended_at, {now}), g.started_at)
             else j.finished_at end,

@@ -35,7 +35,7 @@ with doc as materialized (
         coalesce(priority, 0), coalesce(priority, 0), run_at, case when cadence is not null then run_at end, max_attempts,
         coalesce(retry, 'task'), cadence, coalesce(spawn, false), timeout_us, name, unique_key, unique_scope, unique_key,
         child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
-    from doc order by task, unique_key, name
+    from doc order by task, unique_key, name, id
     on conflict do nothing
     returning id
 ), bodies as (
@@ -82,8 +82,9 @@ with s as materialized (
 select id from changed
 
 -- name: rerun_holders
-update windlass_jobs j set rerun_at = coalesce(j.rerun_at, {now}), updated_at = {now}
-from json_array_elements_text(:ids::json) as s (id) where j.id = s.id::bigint and j.state = 'running'
+{chosen}
+update windlass_jobs j set rerun_at = least(j.rerun_at, {now}), updated_at = {now}
+from c where j.id = c.id and j.state = 'running'
 returning j.id
 
 -- name: slices
@@ -141,15 +142,17 @@ returning {claimed_columns}
 -- Skips what another statement holds at this moment; the answer comes from the snapshot, so a skipped lease is not
 -- called lost; its expiry is the old one.
 with s as materialized (
-    select * from json_to_recordset(:leases::json) as s (id bigint, token bigint, started_us bigint)
+    select s.id, s.token, s.started_us, {unknown}
+    from json_to_recordset(:leases::json) as s (id bigint, token bigint, started_us bigint) order by s.id
 ), renewed as (
     update windlass_jobs j set
         lease_expires_at = greatest(j.lease_expires_at, {now} + :lease::interval),
         started_at = case when j.state = 'running' then coalesce(j.started_at, {epoch} + l.started_us * {us})
             else j.started_at end
     from (
-        select k.id, s.token, s.started_us from s join windlass_jobs k on k.id = s.id
-        where k.token = s.token order by k.id for update of k skip locked
+        select k.id, s.token, s.started_us from s cross join lateral (
+            select w.id from windlass_jobs w where w.id = s.id and w.token = s.token for update skip locked
+        ) as k where {few}
     ) as l
     where j.id = l.id and j.token = l.token
     returning j.id
@@ -157,7 +160,7 @@ with s as materialized (
 select j.id, j.token, j.stop_requested or j.state = 'cancelled', j.state = 'cancelled',
     case when j.id in (select id from renewed) then greatest(j.lease_expires_at, {now} + :lease::interval)
         else j.lease_expires_at end
-from s join windlass_jobs j on j.id = s.id where j.token = s.token
+from s join windlass_jobs j on j.id = s.id and j.token = s.token where {few}
 
 -- name: progress
 update windlass_jobs j set
@@ -175,8 +178,11 @@ returning j.id
 with s as materialized (
     {finish_doc}
 ), f as materialized (
-{finish_rows}
-    order by j.id for update of j
+    {finish_columns}
+    from s cross join lateral (
+        {finish_locked}
+        for update
+    ) as j where {few}
 {finish_rest}
 
 -- name: reclaim
@@ -184,12 +190,16 @@ with s as materialized (
 with s as materialized (
     {finish_doc}
 ), f as materialized (
-{finish_rows}
-    order by j.id for update of j skip locked
+    {finish_columns}
+    from s cross join lateral (
+        {finish_locked}
+        for update skip locked
+    ) as j where {few}
 {finish_rest}
 
 -- name: lapsed
-select {claimed_columns}, j.started_at, j.stop_requested, j.state = 'cancelled'
+-- Without the payload, which may be large and decides nothing.
+select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.stop_requested, j.state = 'cancelled'
 from windlass_jobs j where j.token is not null and j.lease_expires_at <= {now}
 order by j.id limit :limit
 
@@ -205,7 +215,7 @@ with f as materialized (
     order by j.id for update of j
 ), stopped as (
     update windlass_jobs j set
-        token = null, worker = null, lease_expires_at = null,
+        token = null, worker = null, pull_id = null, lease_expires_at = null,
         executions = case when f.started_at is null and f.reported_at is not null then f.executions + 1 else j.executions end,
         attempt = case when f.started_at is null and f.reported_at is not null then f.attempt + 1 else j.attempt end,
         started_at = coalesce(f.started_at, f.reported_at),
@@ -233,11 +243,14 @@ with f as materialized (
 select id from stopped
 
 -- name: promote
-with due as materialized (
-    select id from windlass_jobs where state = 'scheduled' and not spawn and run_at <= {now}
-    order by run_at, id limit :limit for update skip locked
-), promoted as (
-    update windlass_jobs j set state = 'pending', updated_at = {now} from due where j.id = due.id returning j.id
+-- By ctid: a row that moved meanwhile waits for the next round.
+with promoted as (
+    update windlass_jobs j set state = 'pending', updated_at = {now}
+    where j.ctid = any(array(
+        select k.ctid from windlass_jobs k where k.state = 'scheduled' and not k.spawn and k.run_at <= {now}
+        order by k.run_at, k.id limit :limit for update skip locked
+    ))
+    returning j.id
 )
 select (select count(*) from promoted), least(
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}),

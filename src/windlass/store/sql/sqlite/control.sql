@@ -1,3 +1,7 @@
+-- name: lock_jobs
+-- The transaction has the file to itself.
+select id from windlass_jobs where id in (select value from json_each(:ids)) order by id
+
 -- name: cancel
 -- Wins at once. A running job keeps its lease and its unique slot until its worker says it has stopped, or the lease ends.
 insert into windlass_executions (
@@ -103,7 +107,7 @@ update windlass_jobs as j set
     state = case when :next_at is not null and j.state = 'pending' then 'scheduled' else j.state end,
     wait_reason = case when :next_at is not null and j.wait_reason is not null then 'recurrence' else j.wait_reason end,
     attempt = case when :next_at is not null and j.wait_reason is not null then 0 else j.attempt end,
-    rerun_at = case when j.state = 'running' then coalesce(:next_at, j.rerun_at) end,
+    rerun_at = case when j.state = 'running' then coalesce(min(j.rerun_at, :next_at), j.rerun_at, :next_at) end,
     rerun_slot_at = case when j.state = 'running' then coalesce(:next_at, j.rerun_slot_at) end,
     updated_at = {now}
 where j.id = :id and j.state not in ('completed', 'cancelled')

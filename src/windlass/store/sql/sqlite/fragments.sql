@@ -2,7 +2,10 @@
 :now
 
 -- name: claimed_columns
-id, task, lane, (select b.payload from windlass_bodies b where b.job_id = windlass_jobs.id), priority, run_at, slot_at,
+id, task, lane, (select b.payload from windlass_bodies b where b.job_id = windlass_jobs.id), {claimed_rest}
+
+-- name: claimed_rest
+priority, run_at, slot_at,
     attempt, max_attempts, executions, crashes, consecutive_failures, completed_runs, retry, cadence, timeout_us, token, worker,
     claimed_at, lease_expires_at, subject, correlation_id, parent_id, last_cursor, progress_count, result_count, target_count
 
@@ -22,7 +25,9 @@ json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload
     'slot_at', strftime('%Y-%m-%dT%H:%M:%S', j.slot_at / 1000000, 'unixepoch') || printf('.%06dZ', j.slot_at % 1000000),
     'attempts', j.attempt, 'max_attempts', j.max_attempts, 'retry', j.retry, 'cadence', j.cadence, 'timeout_us', j.timeout_us,
     'name', j.name, 'unique_key', j.unique_key, 'unique_scope', j.unique_scope, 'subject', j.subject,
-    'correlation_id', j.correlation_id, 'parent_id', j.parent_id, 'created_by', b.created_by,
+    'correlation_id', j.correlation_id, 'parent_id', j.parent_id, 'target_count', j.target_count, 'child_key', j.child_key,
+    'spawn', json(iif(j.spawn, 'true', 'false')), 'item_key', json(b.item_key), 'collection', b.collection,
+    'description', b.description, 'created_by', b.created_by,
     'created_at', strftime('%Y-%m-%dT%H:%M:%S', j.created_at / 1000000, 'unixepoch') || printf('.%06dZ', j.created_at % 1000000))
 
 -- name: groups
@@ -123,7 +128,7 @@ update windlass_jobs as j set
     slot_at = case when g.final in ('scheduled', 'paused') then coalesce(j.rerun_slot_at, g.slot_at, j.slot_at) else j.slot_at end,
     attempt = case when g.state = 'completed' and g.final in ('scheduled', 'paused') then 0 else g.attempt end,
     executions = g.executions, crashes = g.crashes, consecutive_failures = g.consecutive_failures,
-    completed_runs = g.completed_runs, token = null, worker = null, lease_expires_at = null,
+    completed_runs = g.completed_runs, token = null, worker = null, pull_id = null, lease_expires_at = null,
     started_at = case when g.status is not null then g.started_at end,
     finished_at = case when g.status is not null then max(g.ended_at, g.started_at) else j.finished_at end,
     closed_at = case when g.final not in ('scheduled', 'paused') then {now} end,

@@ -1,3 +1,6 @@
+-- name: identity
+select database_id from windlass_gates
+
 -- name: get_jobs
 select {job_columns} from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.id in (select value from json_each(:ids))

@@ -74,7 +74,7 @@ where j.id = s.id and j.state in ('scheduled', 'pending', 'paused')
 returning id
 
 -- name: rerun_holders
-update windlass_jobs as j set rerun_at = coalesce(j.rerun_at, {now}), updated_at = {now}
+update windlass_jobs as j set rerun_at = coalesce(min(j.rerun_at, {now}), {now}), updated_at = {now}
 where j.id in (select value from json_each(:ids)) and j.state = 'running'
 returning id
 
@@ -161,7 +161,8 @@ returning id
 {finish}
 
 -- name: lapsed
-select {claimed_columns}, started_at, stop_requested, state = 'cancelled'
+-- Without the payload, which may be large and decides nothing.
+select id, task, lane, '{}', {claimed_rest}, started_at, stop_requested, state = 'cancelled'
 from windlass_jobs where token is not null and lease_expires_at <= {now}
 order by id limit :limit
 
@@ -189,7 +190,7 @@ from (
 ) as s
 where x.job_id = s.id and x.number = s.executions and x.token = s.token;
 update windlass_jobs as j set
-    token = null, worker = null, lease_expires_at = null,
+    token = null, worker = null, pull_id = null, lease_expires_at = null,
     executions = j.executions + (j.started_at is null and f.value ->> 'started_us' is not null),
     attempt = j.attempt + (j.started_at is null and f.value ->> 'started_us' is not null),
     started_at = coalesce(j.started_at, f.value ->> 'started_us'),

@@ -24,6 +24,7 @@ create table windlass_jobs (
     timeout_us integer,
     token integer,
     worker text,
+    pull_id text,
     claimed_at integer,
     lease_expires_at integer,
     started_at integer,
@@ -65,7 +66,7 @@ create table windlass_jobs (
     constraint windlass_jobs_paused check ((paused_at is not null) = (state = 'paused')),
     -- A cancelled job keeps its lease until the worker says it has stopped, or until the lease ends.
     constraint windlass_jobs_lease check (case
-        when token is null then state <> 'running' and lease_expires_at is null and worker is null
+        when token is null then state <> 'running' and lease_expires_at is null and worker is null and pull_id is null
         else state in ('running', 'cancelled') and lease_expires_at is not null and worker is not null and claimed_at is not null
     end),
     constraint windlass_jobs_booleans check (spawn in (0, 1) and held in (0, 1) and stop_requested in (0, 1)),
@@ -96,6 +97,8 @@ create index windlass_jobs_scheduled on windlass_jobs (run_at, id) where state =
 create index windlass_jobs_templates on windlass_jobs (run_at, id) where state = 'scheduled' and spawn;
 -- Without the expiry: indexed, it would make every renewal rewrite the index.
 create index windlass_jobs_leased on windlass_jobs (id) where token is not null;
+-- A pull that is asked again after its answer was lost finds the lease it already has.
+create unique index windlass_jobs_pulls on windlass_jobs (worker, pull_id) where pull_id is not null;
 create index windlass_jobs_closed_at on windlass_jobs (state, closed_at, id) where closed_at is not null;
 create unique index windlass_jobs_slots on windlass_jobs (task, unique_slot) where unique_slot is not null;
 create unique index windlass_jobs_names on windlass_jobs (name) where name is not null;
@@ -259,7 +262,9 @@ create table windlass_tasks (
 -- One number that every pause, resume or breaker change moves on: a claim made from an older view of the gates takes nothing.
 create table windlass_gates (
     only_row integer primary key default 1 check (only_row = 1),
-    version integer not null
+    version integer not null,
+    -- Names this set of tables, so that a caller's connection to another one is noticed.
+    database_id text not null default (lower(hex(randomblob(16))))
 ) strict;
 insert into windlass_gates (version) values (1);
 
@@ -363,7 +368,7 @@ create table windlass_count_deltas (
     jobs integer not null
 ) strict;
 
--- Runs by task, status and reason since the beginning; survives pruning. Same two halves as the counts.
+-- Runs by task, status and reason since the beginning; survives pruning. Two halves, as the counts have.
 create table windlass_totals (
     task text not null,
     status text not null,
@@ -371,6 +376,14 @@ create table windlass_totals (
     runs integer not null,
     duration_ms integer not null,
     primary key (task, status, reason)
+) strict;
+create table windlass_total_deltas (
+    id integer primary key autoincrement,
+    task text not null,
+    status text not null,
+    reason text not null default '',
+    runs integer not null,
+    duration_ms integer not null
 ) strict;
 create table windlass_minutes (
     minute integer not null,
