@@ -143,7 +143,8 @@ def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime |
     holders = {places[order]: (job_id, JobState(state)) for order, job_id, state in (yield Step("find_holders", {"keys": keys}))}
     replaced: dict[int, str] = {}
     rerun: dict[int, list[int]] = {}
-    for place, (holder, state) in holders.items():
+    # In the order of the request: of several replacements the last one counts.
+    for place, (holder, state) in sorted(holders.items()):
         job = jobs[place]
         match job.on_conflict:
             case OnConflict.REJECT:
