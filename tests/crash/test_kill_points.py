@@ -113,7 +113,7 @@ async def test_worker_killed_at_any_point_leaves_every_job_to_end_once(
 async def enqueue(store: SqlStore, point: Point) -> list[int]:
     # A stopped run ends only a recurring job's run; one completed run ends the job.
     recurrence = Recurrence(cadence=Every(timedelta(seconds=1)), max_runs=1) if point.script == "stop" else None
-    made = [NewJob(task="work", lane=point.lane, recurrence=recurrence, max_attempts=100)] * doomed_worker.JOBS
+    made = [NewJob(task="work", lane=point.lane, recurrence=recurrence, delay=timedelta(), max_attempts=100)] * doomed_worker.JOBS
     return [enqueued.id for enqueued in await store.enqueue(made)]
 
 

@@ -109,8 +109,8 @@ async def use_every_verb(use: Verbs, url: str, turn: int) -> None:
     jobs = [
         NewJob(task="work", lane="verbs", unique_key=f"key {turn}"),
         NewJob(task="work", lane="verbs", unique_key=f"key {turn}"),
-        NewJob(task="work", lane="verbs", recurrence=recurring),
-        NewJob(task="tick", lane="verbs", recurrence=recurring, spawn=True),
+        NewJob(task="work", lane="verbs", recurrence=recurring, delay=timedelta()),
+        NewJob(task="tick", lane="verbs", recurrence=recurring, spawn=True, delay=timedelta()),
         NewJob(task="later", lane="verbs", delay=timedelta(hours=1)),
     ]
     one, same, repeated, _, later = [enqueued.id for enqueued in await use("enqueue", jobs)]
