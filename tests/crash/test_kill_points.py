@@ -79,7 +79,7 @@ POINTS = (
     Point("stop request seen", "stop", "stop seen", Moment.BEFORE, 1, (STOPPED, DONE, DONE)),
     Point("stopped run not committed", "stop", "finish", Moment.EXECUTED, 1, (STOPPED, DONE, DONE)),
     Point("stopped run committed", "stop", "finish", Moment.COMMITTED, 1, (STOPPED, DONE, DONE)),
-    Point("reclaim not committed", "reclaim", "finish", Moment.EXECUTED, 1, (ANY, ANY, ANY)),
+    Point("reclaim not committed", "reclaim", "reclaim", Moment.EXECUTED, 1, (ANY, ANY, ANY)),
 )
 
 
