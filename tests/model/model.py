@@ -206,7 +206,7 @@ class Model:
         if job.on_conflict is OnConflict.REPLACE and holder.state in WAITING:
             self._replace(holder, job, now)
         if job.on_conflict is OnConflict.RERUN and holder.state is S.RUNNING:
-            holder.rerun_at = holder.rerun_at or now
+            holder.rerun_at = min(holder.rerun_at or now, now)
         return Enqueued(holder.id, is_duplicate=True)
 
     def _holder_of(self, job: NewJob) -> Row | None:
@@ -639,7 +639,7 @@ def _restart(row: Row, now: datetime) -> None:
 def _move_cadence(row: Row, rule: Recurrence, next_at: datetime) -> None:
     row.cadence = rule.encode()
     if row.state is S.RUNNING:
-        row.rerun_at = row.rerun_slot_at = next_at
+        row.rerun_at, row.rerun_slot_at = min(row.rerun_at or next_at, next_at), next_at
     elif row.state in WAITING:
         row.run_at = row.slot_at = next_at
         row.wait_reason, row.attempt = WaitReason.RECURRENCE, 0

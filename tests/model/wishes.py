@@ -116,7 +116,9 @@ def _orders(wish: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Order]
 plain_orders = _orders(_common)
 keyed_orders = _orders(_common | _keyed)
 recurring_orders = _orders(_common | _ruled)
-keyed_recurring_orders = _orders(_common | _ruled | _keyed)
+keyed_recurring_orders = _orders(
+    _common | _ruled | _keyed | {"scope": st.sampled_from((UniqueScope.ACTIVE, UniqueScope.FOREVER))}
+)
 named_orders = _orders(_common | _ruled | _named)
 any_orders = st.one_of(plain_orders, keyed_orders, recurring_orders, keyed_recurring_orders, named_orders)
 
