@@ -10,7 +10,6 @@ from hypothesis import settings
 
 from tests.support.postgres_server import PostgresServer, running_postgres
 
-
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("windlass", deadline=None)
 settings.load_profile("windlass")
