@@ -140,6 +140,15 @@ def test_a_connection_to_another_database_is_refused(
     store.close()
 
 
+def test_a_database_without_our_tables_is_refused(dsn: str, postgres_dsn: str) -> None:
+    store = open_sync_store(dsn, rng=Random(1))
+    with psycopg.connect(postgres_dsn) as connection:
+        with pytest.raises(ConfigError, match="another database"):
+            store.enqueue_on(connection, [a_job()])
+        assert connection.execute("select 1").fetchone() == (1,)
+    store.close()
+
+
 def test_a_connection_of_the_other_sqlite_library_is_refused(path: Path) -> None:
     import sqlite3  # noqa: PLC0415 - the library Windlass does not use here
 

@@ -18,6 +18,7 @@ _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 # Any fixed number: it names the lock that keeps two processes from migrating at once.
 _LOCK = 7_301_946_200_281
 _LOCK_TIMEOUT = "10s"
+_OLDEST_POSTGRES = 150_000
 _TABLE = """create table if not exists windlass_schema (
     version integer primary key, name text not null, checksum text not null, applied_at text not null
 )"""
@@ -94,6 +95,9 @@ def up(database: Scriptable, *, dry_run: bool = False) -> list[Migration]:
 def _lock(connection: Any, dialect: str) -> None:
     # SQLite's transaction is exclusive already. The lock of PostgreSQL ends with the transaction, so poolers may be between.
     if dialect == "postgres":
+        [version] = connection.execute("select current_setting('server_version_num')::integer").fetchone()
+        if version < _OLDEST_POSTGRES:
+            raise SchemaError(f"PostgreSQL {version // 10_000} is too old; {_OLDEST_POSTGRES // 10_000} is the oldest supported")
         connection.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'")
         connection.execute(f"select pg_advisory_xact_lock({_LOCK})")
 

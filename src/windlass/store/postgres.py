@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OLDEST = 150000
 _TRIES = 5
 # Data exceptions, constraints, program limits.
 _ABOUT_CONTENT = ("22", "23", "54")
@@ -55,8 +54,6 @@ class Postgres:
     def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True) -> None:
         """Describe the pool; it opens at first use. `prepare=False` is for transaction poolers."""
         self.dsn = dsn
-        self.prepare = prepare
-        self.queries = queries("postgres")
         self._pool = AsyncConnectionPool(
             dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare)
         )
@@ -97,6 +94,8 @@ class Postgres:
             async with connection.transaction():
                 _refuse_stranger(self._identity, await _drive_async(connection, calls.identity()))
                 return await _drive_async(connection, call)
+        except pg.UndefinedTable as error:
+            raise ConfigError(_NOT_OURS) from error
         except _FROM_DRIVER as error:
             raise translated(error) from error
 
@@ -113,7 +112,6 @@ class SyncPostgres:
     def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True) -> None:
         """Describe the pool; it opens at first use."""
         self.dsn = dsn
-        self.queries = queries("postgres")
         self._pool = ConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
         self._is_open = False
         self._identity: str | None = None
@@ -161,6 +159,8 @@ class SyncPostgres:
             with connection.transaction():
                 _refuse_stranger(self._identity, _drive(connection, calls.identity()))
                 return _drive(connection, call)
+        except pg.UndefinedTable as error:
+            raise ConfigError(_NOT_OURS) from error
         except _FROM_DRIVER as error:
             raise translated(error) from error
 
@@ -169,6 +169,7 @@ class SyncPostgres:
         self._pool.close()
 
 
+_NOT_OURS = "the connection is to another database than the store's"
 # Any statement begins the caller's transaction; without one, our block would begin it and commit it at its end.
 _BEGIN = "select 1"
 # The last: a text that the driver cannot hand to the database.
@@ -215,7 +216,7 @@ def _refuse_fork(pid: int) -> None:
 
 def _refuse_stranger(ours: str, theirs: str) -> None:
     if ours != theirs:
-        raise ConfigError(f"the connection is to another database ({theirs!r}, not {ours!r})")
+        raise ConfigError(f"{_NOT_OURS} ({theirs!r}, not {ours!r})")
 
 
 def _text(error: BaseException) -> str:

@@ -94,7 +94,9 @@ class Sqlite:
         except BaseException as error:
             if is_autocommit:
                 _roll_back(connection)
-            raise _translated(error) from error
+            if isinstance(error, _FROM_DRIVER):
+                raise _translated(error) from error
+            raise
         finally:
             if is_autocommit and connection.in_transaction:
                 connection.execute("commit")
