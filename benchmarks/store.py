@@ -25,11 +25,12 @@ from tests.support.postgres_server import running_postgres
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.job import Lease, NewJob, Slices
 from windlass.core.outcome import Returned, Run, decide
+from windlass.core.payload import JsonText
 from windlass.store import SqlStore, documents, open_store
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.sqlite import Sqlite, driver
 
-PAYLOAD = '{"to":"ann@example.org","template":"welcome","data":{"name":"Ann","plan":"gold","visits":12345}}'
+PAYLOAD = JsonText('{"to":"ann@example.org","template":"welcome","data":{"name":"Ann","plan":"gold","visits":12345}}')
 LEASE = timedelta(seconds=60)
 tokens = count(1)
 Drain = Callable[[int], Awaitable[int]]

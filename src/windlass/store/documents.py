@@ -9,7 +9,7 @@ from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from windlass.core.job import DEFAULT_RETRY, NO_DETAILS, NewJob
+from windlass.core.job import DEFAULT_RETRY, NewJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -109,7 +109,7 @@ def new_job(job: NewJob) -> Entry:
         shared += f',"priority":{job.priority}'
     if job.retry is not DEFAULT_RETRY:
         shared += f',"retry":{quote(job.retry.encode())}'
-    if job.details != NO_DETAILS:
+    if not job.is_plain:
         shared += _details(job)
     return Entry(shared, job.payload)
 
