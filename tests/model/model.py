@@ -481,8 +481,8 @@ class Model:
             return Moves([], [number], [])
         if changes.recurrence is not None and row.cadence is None:
             raise InvalidInput("cadence", number, "not recurring")
-        used = row.attempt + (row.state is not S.RUNNING)
-        if changes.max_attempts is not None and row.state is not S.FAILED and changes.max_attempts < used:
+        lowered = changes.max_attempts is not None and (row.max_attempts is None or changes.max_attempts < row.max_attempts)
+        if lowered and row.state is not S.FAILED and (changes.max_attempts or 0) <= row.attempt:
             raise InvalidInput("max_attempts", number, "already used")
         row.payload = changes.payload or row.payload
         row.max_attempts = changes.max_attempts or row.max_attempts

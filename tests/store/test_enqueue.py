@@ -279,3 +279,10 @@ async def test_a_rerun_whose_holder_has_just_ended_is_a_new_job(store: SqlStore,
 def test_text_that_is_not_one_json_value_is_refused(field: str, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         a_job(**options)
+
+
+async def test_of_two_tasks_under_one_name_the_first_of_the_batch_gets_it(store: SqlStore, clock: FakeClock) -> None:
+    jobs = [a_job(task, name="n", recurrence=recurring(), run_at=clock.now()) for task in ("mail", "crawl")]
+    answers = await store.enqueue(jobs, clock.now())
+    assert (await store.get(answers[0].id)).task == "mail"
+    assert answers[1] == (answers[0].id, True)

@@ -432,3 +432,27 @@ async def test_texts_of_operators_and_workers_are_mended(store: SqlStore, clock:
 
 async def test_numbers_no_job_can_have_are_missing(store: SqlStore, clock: FakeClock) -> None:
     assert (await store.cancel([2**70, -1, 0], now=clock.now())).missing == (2**70, -1, 0)
+
+
+async def test_bulk_retry_prefers_the_job_that_holds_its_key(store: SqlStore, clock: FakeClock) -> None:
+    dead = await fail_for_good(store, clock, a_job(unique_key="k", max_attempts=1))
+    held = await running(store, clock, a_job(unique_key="k", max_attempts=3))
+    await end(store, clock, held, failure())
+    moved = await store.retry([dead.id, held.id], clock.now())
+    assert [job.id for job in moved.changed] == [held.id]
+
+
+async def test_a_limit_lowered_during_a_run_leaves_room_for_what_follows(store: SqlStore, clock: FakeClock) -> None:
+    held = await running(store, clock, a_job(max_attempts=3))
+    with pytest.raises(InvalidInput, match="max_attempts"):
+        await store.edit(held.id, Edit(max_attempts=1), clock.now())
+    for limit in (3, 2):
+        assert (await store.edit(held.id, Edit(max_attempts=limit), clock.now())).one().max_attempts == limit
+
+
+async def test_a_job_that_goes_on_has_no_reason_for_being_done(store: SqlStore, clock: FakeClock) -> None:
+    held = await running(store, clock, a_job(recurrence=recurring(max_runs=1), run_at=clock.now()))
+    await store.run_now([held.id], clock.now())
+    await end(store, clock, held)
+    job = await store.get(held.id)
+    assert (job.state, job.done_reason) == (JobState.SCHEDULED, None)

@@ -362,7 +362,6 @@ def _next_of(template: Job, recurrence: Recurrence, now: datetime) -> datetime |
 
 
 def _child(template: Job) -> NewJob:
-    slot = template.slot_at or template.run_at
     return NewJob(
         task=template.task,
         lane=template.lane,
@@ -371,7 +370,8 @@ def _child(template: Job) -> NewJob:
         max_attempts=template.max_attempts,
         retry=RetrySpec.decode(template.retry),
         timeout=None if template.timeout_us is None else timedelta(microseconds=template.timeout_us),
-        unique_key=template.child_key or f"{template.id}@{documents.microseconds(slot)}",
+        # By the time it fires: a run by hand must not take the key of the slot that is still to come.
+        unique_key=template.child_key or f"{template.id}@{documents.microseconds(template.run_at)}",
         subject=template.subject,
         correlation_id=template.correlation_id,
         parent_id=template.id,

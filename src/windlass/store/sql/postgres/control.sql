@@ -98,7 +98,9 @@ with c as materialized (
     order by j.id for update of j
 ), free as materialized (
     select ranked.id from (
-        select c.id, c.task, c.unique_key, row_number() over (partition by c.task, c.unique_key order by c.id) as place from c
+        select c.id, c.task, c.unique_key, row_number() over (
+            partition by c.task, c.unique_key order by c.unique_slot is null, c.id
+        ) as place from c
     ) as ranked
     where ranked.unique_key is null or ranked.place = 1 and not exists (
         select 1 from windlass_jobs o where o.task = ranked.task and o.unique_slot = ranked.unique_key and o.id <> ranked.id
@@ -137,7 +139,7 @@ with changed as (
         updated_at = {now}
     where j.id = :id and j.state not in ('completed', 'cancelled')
       and (:cadence::text is null or j.cadence is not null)
-      and (:max_attempts::integer is null or j.state = 'failed' or :max_attempts::integer >= j.attempt + (j.state <> 'running')::integer)
+      and (:max_attempts::integer is null or j.state = 'failed' or {enough})
     returning j.id
 ), bodies as (
     update windlass_bodies b set

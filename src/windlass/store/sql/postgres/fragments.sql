@@ -136,7 +136,8 @@ select k.task, k.lane, k.cadence, k.worker, k.run_at, k.slot_at, k.attempt, k.ex
         progress_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0
             else j.progress_count end,
         result_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.result_count end,
-        done_reason = case g.final when 'superseded' then 'superseded' else g.done_reason end,
+        done_reason = case when g.final = 'superseded' then 'superseded'
+            when g.final not in ('scheduled', 'paused') then g.done_reason end,
         updated_at = {now}
     from g where j.id = g.id
     returning j.id, j.state
@@ -171,3 +172,7 @@ select k.task, k.lane, k.cadence, k.worker, k.run_at, k.slot_at, k.attempt, k.ex
     )
 )
 select id, state from finished
+
+-- name: enough
+-- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
+(:max_attempts::integer > j.attempt or :max_attempts::integer >= j.max_attempts)

@@ -35,7 +35,7 @@ with doc as materialized (
         coalesce(priority, 0), coalesce(priority, 0), run_at, case when cadence is not null then run_at end, max_attempts,
         coalesce(retry, 'task'), cadence, coalesce(spawn, false), timeout_us, name, unique_key, unique_scope, unique_key,
         child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
-    from doc order by task, unique_key, name, id
+    from doc order by name, case when name is null then task end, case when name is null then unique_key end, id
     on conflict do nothing
     returning id
 ), bodies as (

@@ -96,7 +96,7 @@ where (:payload is not null or :metadata is not null or :description is not null
     select j.id from windlass_jobs j
     where j.id = :id and j.state not in ('completed', 'cancelled')
       and (:cadence is null or j.cadence is not null)
-      and (:max_attempts is null or j.state = 'failed' or :max_attempts >= j.attempt + (j.state <> 'running'))
+      and (:max_attempts is null or j.state = 'failed' or {enough})
 );
 update windlass_jobs as j set
     priority = coalesce(:priority, j.priority), base_priority = coalesce(:priority, j.base_priority),
@@ -112,5 +112,5 @@ update windlass_jobs as j set
     updated_at = {now}
 where j.id = :id and j.state not in ('completed', 'cancelled')
   and (:cadence is null or j.cadence is not null)
-  and (:max_attempts is null or j.state = 'failed' or :max_attempts >= j.attempt + (j.state <> 'running'))
+  and (:max_attempts is null or j.state = 'failed' or {enough})
 returning id

@@ -81,7 +81,9 @@ coalesce(r.value ->> 'started_us', j.started_at, j.claimed_at)
 
 -- name: retriable
 select c.id from (
-    select id, task, unique_key, row_number() over (partition by task, unique_key order by id) as place
+    select id, task, unique_key, row_number() over (
+        partition by task, unique_key order by unique_slot is null, id
+    ) as place
     from windlass_jobs
     where id in (select value from json_each(:ids))
       and (state = 'failed' or state = 'scheduled' and wait_reason in ('retry', 'lost'))
@@ -145,8 +147,13 @@ update windlass_jobs as j set
         else j.progress_message end,
     progress_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.progress_count end,
     result_count = case when g.status = 'completed' and g.final in ('scheduled', 'paused') then 0 else j.result_count end,
-    done_reason = case g.final when 'superseded' then 'superseded' else g.done_reason end,
+    done_reason = case when g.final = 'superseded' then 'superseded'
+        when g.final not in ('scheduled', 'paused') then g.done_reason end,
     updated_at = {now}
 from {decided} as g
 where j.id = g.id
 returning id, state
+
+-- name: enough
+-- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
+(:max_attempts > j.attempt or :max_attempts >= j.max_attempts)
