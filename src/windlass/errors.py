@@ -40,7 +40,7 @@ class ConfigError(WindlassError):
     """A setting is missing, unknown or out of range."""
 
 
-class InvalidInput(WindlassError, ValueError):  # noqa: N818 - reads as a fact about the caller's value
+class InvalidInput(WindlassError, ValueError):
     """A caller's value is refused; nothing was written."""
 
     def __init__(self, field: str, value: object, reason: str) -> None:
@@ -54,7 +54,7 @@ class InvalidPayload(InvalidInput):
     """A document is not strict JSON, too large or too deep."""
 
 
-class JobNotFound(WindlassError):  # noqa: N818
+class JobNotFound(WindlassError):
     """No job has this number."""
 
     def __init__(self, job_id: object) -> None:
@@ -62,7 +62,7 @@ class JobNotFound(WindlassError):  # noqa: N818
         self.job_id = job_id
 
 
-class InvalidTransition(WindlassError):  # noqa: N818
+class InvalidTransition(WindlassError):
     """The state table has no such move."""
 
     def __init__(self, job_id: int, move: str, state: str, target: str) -> None:
@@ -73,7 +73,7 @@ class InvalidTransition(WindlassError):  # noqa: N818
         self.target = target
 
 
-class LeaseLost(WindlassError):  # noqa: N818
+class LeaseLost(WindlassError):
     """The caller no longer holds the job; nothing was changed."""
 
     def __init__(self, job_id: int) -> None:
@@ -81,7 +81,7 @@ class LeaseLost(WindlassError):  # noqa: N818
         self.job_id = job_id
 
 
-class DuplicateJob(WindlassError):  # noqa: N818
+class DuplicateJob(WindlassError):
     """The unique key is taken and the caller asked to be refused."""
 
     def __init__(self, task: str, key: str, holder: int) -> None:
@@ -91,7 +91,7 @@ class DuplicateJob(WindlassError):  # noqa: N818
         self.holder = holder
 
 
-class SlotTaken(WindlassError):  # noqa: N818
+class SlotTaken(WindlassError):
     """Another job holds the unique slot this one would come back to."""
 
     def __init__(self, job_id: int, holder: int) -> None:
@@ -104,11 +104,11 @@ class StoreError(WindlassError):
     """The database answered with an error."""
 
 
-class StoreUnavailable(StoreError):  # noqa: N818
+class StoreUnavailable(StoreError):
     """The database cannot be reached, is shutting down or stayed locked."""
 
 
-class StoreRefused(StoreError):  # noqa: N818
+class StoreRefused(StoreError):
     """The database refused this statement and would refuse it again."""
 
 
