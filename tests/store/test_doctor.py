@@ -91,7 +91,7 @@ def inside(run: Callable[[Call[Any]], Awaitable[Any]]) -> SqlStore:
     return SqlStore(database, rng=Random(0))
 
 
-class Undo(Exception):  # noqa: N818 - not an error
+class Undo(Exception):
     """Rolls a transaction back and carries out what was found in it."""
 
     def __init__(self, found: list[Problem]) -> None:

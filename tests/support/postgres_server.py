@@ -40,7 +40,7 @@ SETTINGS = {
 }
 
 
-class PostgresUnavailable(RuntimeError):  # noqa: N818 - reads as a fact about the machine
+class PostgresUnavailable(RuntimeError):
     """No PostgreSQL can be had; says what to do."""
 
     def __init__(self, reason: str) -> None:
