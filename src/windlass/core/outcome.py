@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 ERROR_LIMIT = 4_000
 TRACE_LIMIT = 32_768
-LOG_LIMIT = 65_536
 
 
 class Failure(NamedTuple):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from windlass.core.cadence import Recurrence
+from windlass.core.cadence import EPOCH, Recurrence
 from windlass.core.checks import check_range, check_text
 from windlass.core.contact import Contact
 from windlass.core.ids import MAX_JOB
@@ -208,7 +208,7 @@ def claim(
     return Call(steps, is_single=True)
 
 
-_NO_SLICE = Slice("", "", 0, documents.EPOCH)
+_NO_SLICE = Slice("", "", 0, EPOCH)
 
 
 def _padded(arms: int) -> int:
@@ -217,13 +217,8 @@ def _padded(arms: int) -> int:
 
 def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None) -> Call[list[Held]]:
     """Extend (id, token, started_at) leases; what does not come back is lost."""
-    batch = documents.array(_lease_document(*lease) for lease in leases)
+    batch = documents.array(documents.report(job_id, token, Run(started_at)) for job_id, token, started_at in leases)
     return _single("renew", {"leases": batch, "lease": length, "now": now}, rows.held, is_urgent=True)
-
-
-def _lease_document(job_id: int, token: int, started_at: datetime | None) -> str:
-    started = "" if started_at is None else f',"started_us":{documents.microseconds(started_at)}'
-    return f'{{"id":{job_id},"token":{token}{started}}}'
 
 
 def progress(
@@ -275,7 +270,7 @@ def stop(runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> C
 
 
 def _stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime | None, now: datetime | None) -> dict[str, Any]:
-    batch = documents.array(documents.stopped(*run) for run in runs)
+    batch = documents.array(documents.report(*run) for run in runs)
     return {"batch": batch, "expired_before": expired_before, "now": now}
 
 

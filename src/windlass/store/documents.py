@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from windlass.core.cadence import EPOCH
 from windlass.core.job import DEFAULT_RETRY, NewJob
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from windlass.core.outcome import Finish, Run
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400_000_000
 
 MAX_ROWS = 500
@@ -188,8 +188,8 @@ def _content(ending: Finish) -> str:
     return "".join(parts)
 
 
-def stopped(job_id: int, token: int, run: Run) -> str:
-    """Write the last word about a cancelled run."""
+def report(job_id: int, token: int, run: Run) -> str:
+    """Write what a worker says of a run that has not been decided: that it goes on, or that it has stopped."""
     return f'{{"id":{job_id},"token":{token}{_times(run)}{_measured(run)}}}'
 
 

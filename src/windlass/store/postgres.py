@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +12,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooMa
 
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store import calls
+from windlass.store.owner import Owner
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Postgres:
         )
         self._is_open = False
         self._identity: str | None = None
-        self._pid = os.getpid()
+        self._owner = Owner()
 
     async def open(self) -> None:
         """Open the pool; the server may still be down."""
-        _refuse_fork(self._pid)
+        self._owner.check()
         if not self._is_open:
             self._is_open = True
             await self._pool.open()
@@ -115,11 +115,11 @@ class SyncPostgres:
         self._pool = ConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
         self._is_open = False
         self._identity: str | None = None
-        self._pid = os.getpid()
+        self._owner = Owner()
 
     def open(self) -> None:
         """Open the pool; the server may still be down."""
-        _refuse_fork(self._pid)
+        self._owner.check()
         if not self._is_open:
             self._is_open = True
             self._pool.open()
@@ -207,11 +207,6 @@ def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
     except StopIteration as done:
         value: T = done.value
         return value
-
-
-def _refuse_fork(pid: int) -> None:
-    if os.getpid() != pid:
-        raise StoreUnavailable("the store was opened before this process was forked; open it again in the child")
 
 
 def _refuse_stranger(ours: str, theirs: str) -> None:

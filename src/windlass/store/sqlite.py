@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store.documents import instant, microseconds
+from windlass.store.owner import Owner
 from windlass.store.queries import Queries, queries
 from windlass.store.rows import SHAPES
 
@@ -121,9 +121,7 @@ class Sqlite:
                 f"a {driver.__name__} connection is needed, not {type(connection).__module__}.{type(connection).__name__}: "
                 "open it with the SQLite library Windlass uses (windlass.store.sqlite.driver)"
             )
-        cursor = connection.cursor()
-        cursor.row_factory = None
-        main = next((row[2] for row in cursor.execute("pragma database_list") if row[1] == "main"), "")
+        main = next((row[2] for row in _cursor(connection).execute("pragma database_list") if row[1] == "main"), "")
         if self.path == ":memory:" or not main or Path(main).resolve() != Path(self.path).resolve():
             raise ConfigError(f"the connection is to {main or 'a database in memory'}, not to {self.path}")
 
@@ -149,7 +147,7 @@ class _Thread:
         self._normal: deque[_Work] = deque()
         self._wake = threading.Condition()
         self._closing = False
-        self._pid = os.getpid()
+        self._owner = Owner()
         opened: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._live, args=(database.path, opened), name=f"windlass-sqlite-{role}", daemon=True
@@ -164,8 +162,7 @@ class _Thread:
         return self._put(work, is_urgent=False)
 
     def _put(self, work: Callable[[Any], T], *, is_urgent: bool) -> Future[T]:
-        if os.getpid() != self._pid:
-            raise StoreUnavailable("the store was opened before this process was forked; open it again in the child")
+        self._owner.check()
         future: Future[T] = Future()
         with self._wake:
             if self._closing:
@@ -285,13 +282,22 @@ def _attempt(connection: Any, work: Callable[[Any], Any], *, alone: bool) -> tup
 
 def _connect(path: str) -> Any:
     connection = driver.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=0)
+    try:
+        _set_up(connection, path)
+    except BaseException:
+        # A busy file is tried again, with a connection of its own each time.
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: Any, path: str) -> None:
     is_new = not connection.execute("pragma schema_version").fetchone()[0]
     if path != ":memory:":
         _set_journal(connection, path, is_new=is_new)
     connection.execute("pragma synchronous = full")
     connection.execute("pragma cache_size = -16384")
     connection.execute("pragma temp_store = memory")
-    return connection
 
 
 def _set_journal(connection: Any, path: str, *, is_new: bool) -> None:
@@ -336,20 +342,24 @@ def _run_step(connection: Any, texts: Queries, step: Step) -> Sequence[Row]:
     if params.get("now") is None:
         # Inside the transaction, on the machine that holds the file: this is the database's clock.
         params["now"] = time.time_ns() // 1000  # noqa: TID251
+    cursor = _cursor(connection)
     if step.query == "insert_jobs":
-        params["last_id"] = _last_id(connection.cursor())
+        params["last_id"] = _last_id(cursor)
     rows: list[Row] = []
-    cursor = connection.cursor()
-    # The connection may be a caller's, with rows of its own kind.
-    cursor.row_factory = None
     for statement in statements:
         rows = cursor.execute(statement, params).fetchall()
     shape = SHAPES.get(step.query)
     return rows if shape is None else [_typed(row, *shape) for row in rows]
 
 
-def _last_id(cursor: Any) -> int:
+def _cursor(connection: Any) -> Any:
+    cursor = connection.cursor()
+    # The connection may be a caller's, with rows of its own kind.
     cursor.row_factory = None
+    return cursor
+
+
+def _last_id(cursor: Any) -> int:
     found = cursor.execute("select seq from sqlite_sequence where name = 'windlass_jobs'").fetchone()
     return found[0] if found else 0
 
