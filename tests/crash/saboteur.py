@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from tests.crash.child import die
-from windlass.store.calls import Call, Steps
+from windlass.store.calls.call import Call, Steps
 from windlass.store.sql_store import Database
 
 T = TypeVar("T")

@@ -36,7 +36,7 @@ from windlass.core.outcome import Finish, Run
 from windlass.core.transitions import Moved
 from windlass.errors import StoreUnavailable, WindlassError
 from windlass.store import SqlStore
-from windlass.store.calls import Call
+from windlass.store.calls.call import Call
 from windlass.store.sqlite import Sqlite
 
 T = TypeVar("T")

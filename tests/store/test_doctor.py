@@ -22,7 +22,7 @@ from windlass.core.job import Claimed, Edit, JobState, NewJob, OnConflict, Uniqu
 from windlass.core.outcome import NO_RUN, Cancelled, Outcome, Released, Returned, Run, Snoozed
 from windlass.core.retry import PROFILES
 from windlass.store import SqlStore, doctor, open_store
-from windlass.store.calls import Call
+from windlass.store.calls.call import Call
 from windlass.store.doctor import Problem, check
 from windlass.store.postgres import Postgres, _drive_async
 from windlass.store.sqlite import Sqlite, _drive

@@ -11,7 +11,9 @@ from tests.store.builders import a_job, claim, claim_one, end, ending, enqueue_o
 from windlass.core.job import Enqueued, JobState, OnConflict, UniqueScope, WaitReason
 from windlass.core.payload import encode_object
 from windlass.errors import DuplicateJob, InvalidInput, InvalidPayload
-from windlass.store import SqlStore, calls
+from windlass.store import SqlStore
+from windlass.store.calls import work
+from windlass.store.calls.call import Call, Steps
 from windlass.testing import FakeClock
 
 
@@ -243,24 +245,24 @@ async def test_the_last_of_several_replacements_counts(store: SqlStore, clock: F
 
 async def test_a_rerun_whose_holder_has_just_ended_is_a_new_job(store: SqlStore, clock: FakeClock) -> None:
     held = await running(store, clock, a_job(unique_key="k"))
-    call = calls.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)], clock.now())
+    call = work.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)], clock.now())
     ended: list[object] = []
 
-    def steps() -> calls.Steps[list[Enqueued]]:
+    def steps() -> Steps[list[Enqueued]]:
         """Pretend that the holder ends between the look and the mark, which only PostgreSQL allows."""
         inner = call.steps()
         step = next(inner)
         while True:
             answer = yield step
             if step.query == "find_holders" and not ended:
-                ended.append((yield from calls.finish([ending(held, clock.now())], now=clock.now()).steps()))
+                ended.append((yield from work.finish([ending(held, clock.now())], now=clock.now()).steps()))
             try:
                 step = inner.send(answer)
             except StopIteration as done:
                 answers: list[Enqueued] = done.value
                 return answers
 
-    [answer] = await store.database.run(calls.Call(steps))
+    [answer] = await store.database.run(Call(steps))
     assert ended
     assert answer.id != held.id
     assert not answer.is_duplicate

@@ -45,6 +45,12 @@ SAMPLES: dict[str, Any] = {
     "message": "m",
     "retry": "task",
     "task": "t",
+    "details": "{}",
+    "principal": "p",
+    "action": "a",
+    "outcome": "done",
+    "target": "x",
+    "request_id": "r",
     "lane_0": "l",
     "task_0": "t",
 }

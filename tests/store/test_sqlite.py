@@ -15,7 +15,8 @@ import pytest
 from tests.store.builders import a_job
 from tests.support.stores import migrate_sqlite
 from windlass.errors import StoreUnavailable
-from windlass.store import calls, open_store, open_sync_store
+from windlass.store import open_store, open_sync_store
+from windlass.store.calls import reads, work
 from windlass.store.sqlite import Sqlite, driver
 
 
@@ -64,17 +65,17 @@ def test_callers_that_give_up_do_not_stop_the_writer(tmp_path: Path) -> None:
     rival = driver.connect(str(path), isolation_level=None)
     for _ in range(3):
         rival.execute("begin immediate")
-        first = database.submit(calls.enqueue([a_job()]))
-        given_up = [database.submit(calls.enqueue([a_job()])) for _ in range(2)]
+        first = database.submit(work.enqueue([a_job()]))
+        given_up = [database.submit(work.enqueue([a_job()])) for _ in range(2)]
         for future in given_up:
             future.cancel()
         rival.execute("commit")
         assert len(first.result(10)) == 1
-    assert len(database.submit(calls.enqueue([a_job()])).result(10)) == 1
+    assert len(database.submit(work.enqueue([a_job()])).result(10)) == 1
     rival.close()
     database.close()
     with pytest.raises(StoreUnavailable, match="closed"):
-        database.submit(calls.clock())
+        database.submit(work.clock())
 
 
 def test_one_bad_call_does_not_harm_those_it_was_merged_with(tmp_path: Path) -> None:
@@ -83,14 +84,14 @@ def test_one_bad_call_does_not_harm_those_it_was_merged_with(tmp_path: Path) -> 
     database = Sqlite(str(path), Random(1))
     rival = driver.connect(str(path), isolation_level=None)
     rival.execute("begin immediate")
-    waiting = [database.submit(calls.enqueue([a_job()]))]
-    refused = database.submit(calls.enqueue([a_job(unique_key="k"), a_job(unique_key="k", on_conflict="reject")]))
-    waiting.append(database.submit(calls.enqueue([a_job()])))
+    waiting = [database.submit(work.enqueue([a_job()]))]
+    refused = database.submit(work.enqueue([a_job(unique_key="k"), a_job(unique_key="k", on_conflict="reject")]))
+    waiting.append(database.submit(work.enqueue([a_job()])))
     rival.execute("commit")
     with pytest.raises(Exception, match="already has job"):
         refused.result(10)
     assert all(future.result(10) for future in waiting)
-    assert sum(count.jobs for count in database.run_sync(calls.count_jobs())) == 2
+    assert sum(count.jobs for count in database.run_sync(reads.count_jobs())) == 2
     rival.close()
     database.close()
 
@@ -106,7 +107,7 @@ def test_the_first_error_is_the_one_that_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(StoreUnavailable, match="disk I/O error"):
         database.run_script(work)
-    assert database.run_sync(calls.count_jobs()) == []
+    assert database.run_sync(reads.count_jobs()) == []
     database.close()
 
 

@@ -6,7 +6,7 @@ from random import Random
 from urllib.parse import unquote, urlsplit
 
 from windlass.errors import ConfigError
-from windlass.store.calls import MAX_ARMS
+from windlass.store.calls.work import MAX_ARMS
 from windlass.store.sql_store import SqlStore
 from windlass.store.sync_store import SyncStore
 

@@ -11,7 +11,7 @@ from windlass.core.cadence import Recurrence
 from windlass.core.job import CLOSED, MAX_ATTEMPTS, MAX_KEY, MAX_NAME, WAITING, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.retry import PROFILES, Profile, RetrySpec
 from windlass.errors import InvalidInput
-from windlass.store.calls import Call, Step, Steps
+from windlass.store.calls.call import Call, Step, Steps
 from windlass.store.rows import Row
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooManyRequests
 
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
-from windlass.store import calls
+from windlass.store.calls import work
 from windlass.store.owner import Owner
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from windlass.store.calls import Call, Step
+    from windlass.store.calls.call import Call, Step
 
 T = TypeVar("T")
 
@@ -88,11 +88,11 @@ class Postgres:
     async def run_within(self, connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
         if self._identity is None:
-            self._identity = await self.run(calls.identity())
+            self._identity = await self.run(work.identity())
         try:
             await connection.execute(_BEGIN)
             async with connection.transaction():
-                _refuse_stranger(self._identity, await _drive_async(connection, calls.identity()))
+                _refuse_stranger(self._identity, await _drive_async(connection, work.identity()))
                 return await _drive_async(connection, call)
         except pg.UndefinedTable as error:
             raise ConfigError(_NOT_OURS) from error
@@ -153,11 +153,11 @@ class SyncPostgres:
     def run_on(self, connection: psycopg.Connection[Any], call: Call[T]) -> T:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
         if self._identity is None:
-            self._identity = self.run_sync(calls.identity())
+            self._identity = self.run_sync(work.identity())
         try:
             connection.execute(_BEGIN)
             with connection.transaction():
-                _refuse_stranger(self._identity, _drive(connection, calls.identity()))
+                _refuse_stranger(self._identity, _drive(connection, work.identity()))
                 return _drive(connection, call)
         except pg.UndefinedTable as error:
             raise ConfigError(_NOT_OURS) from error

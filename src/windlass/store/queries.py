@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FILES = ("work", "control", "recurrence", "reads", "metrics", "doctor")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _HEADING = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -26,7 +25,12 @@ class Queries:
         self._dialect = dialect
         folder = files("windlass.store").joinpath("sql", dialect)
         self._fragments = dict(_blocks(folder.joinpath("fragments.sql").read_text("utf-8")))
-        self._texts = {name: text for file in FILES for name, text in _blocks(folder.joinpath(f"{file}.sql").read_text("utf-8"))}
+        self._texts: dict[str, str] = {}
+        for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if file.name.endswith(".sql") and file.name != "fragments.sql":
+                for name, text in _blocks(file.read_text("utf-8")):
+                    assert name not in self._texts, f"{dialect} has two queries named {name}"  # noqa: S101 - a slip of ours
+                    self._texts[name] = text
         self._arm = self._texts.pop("claim_arm")
         self._ready: dict[tuple[str, int], tuple[str, ...]] = {}
 

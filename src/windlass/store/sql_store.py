@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Protocol, TypeVar
 
+from windlass.core.audit import Actor
 from windlass.core.contact import Contact
 from windlass.core.job import (
     Claimed,
@@ -29,8 +30,9 @@ from windlass.core.outcome import Finish, Run
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
-from windlass.store import calls, documents
-from windlass.store.calls import Call
+from windlass.store import documents
+from windlass.store.calls import audit, control, reads, recurrence, work
+from windlass.store.calls.call import Call
 from windlass.store.documents import Entry
 
 T = TypeVar("T")
@@ -62,13 +64,27 @@ class SqlStore:
     """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
 
     def __init__(
-        self, database: Database, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES, most_arms: int = calls.MAX_ARMS
+        self,
+        database: Database,
+        *,
+        rng: Random,
+        profiles: Mapping[str, Profile] = PROFILES,
+        most_arms: int = work.MAX_ARMS,
+        actor: Actor | None = None,
     ) -> None:
-        """Speak to `database`; `profiles` say what rows leave open about retries."""
+        """Speak to `database`; `profiles` say what rows leave open about retries, `actor` whom the audit log names."""
         self._db = database
         self._rng = rng
         self._profiles = profiles
         self._most_arms = most_arms
+        self._actor = actor
+
+    def acting(self, actor: Actor) -> SqlStore:
+        """Give the same store with its operator verbs audited, each in the transaction of what it does."""
+        return SqlStore(self._db, rng=self._rng, profiles=self._profiles, most_arms=self._most_arms, actor=actor)
+
+    async def _operate(self, call: Call[Moved], now: datetime | None) -> Moved:
+        return await self._db.run(audit.audited(call, self._actor, audit.moved, now))
 
     @property
     def database(self) -> Database:
@@ -81,21 +97,21 @@ class SqlStore:
 
     async def clock(self, now: datetime | None = None) -> datetime:
         """Ask the database what time it is."""
-        return await self._db.run(calls.clock(now))
+        return await self._db.run(work.clock(now))
 
     async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
         if not jobs:
             return []
-        return await self._db.run(calls.enqueue(jobs, now))
+        return await self._db.run(work.enqueue(jobs, now))
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
-        return await self._db.run_within(connection, calls.enqueue(jobs, now)) if jobs else []
+        return await self._db.run_within(connection, work.enqueue(jobs, now)) if jobs else []
 
     async def slices(self) -> Slices:
         """Find which lanes and tasks have pending work that no gate holds back."""
-        return await self._db.run(calls.slices())
+        return await self._db.run(work.slices())
 
     async def claim(
         self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
@@ -103,7 +119,7 @@ class SqlStore:
         """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
         if not slices.open:
             return []
-        call = calls.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
+        call = work.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
         return await self._db.run(call)
 
     async def renew(
@@ -112,7 +128,7 @@ class SqlStore:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
         held: list[Held] = []
         for start in range(0, len(leases), documents.MAX_ROWS):
-            part = await self._db.run(calls.renew(leases[start : start + documents.MAX_ROWS], length, now))
+            part = await self._db.run(work.renew(leases[start : start + documents.MAX_ROWS], length, now))
             held += part
         return held
 
@@ -127,7 +143,7 @@ class SqlStore:
         now: datetime | None = None,
     ) -> None:
         """Note how far a run has come; raises LeaseLost when it is no longer ours."""
-        call = calls.progress(job_id, token, count=count, cursor=cursor, message=message, now=now)
+        call = work.progress(job_id, token, count=count, cursor=cursor, message=message, now=now)
         if not await self._db.run(call):
             raise LeaseLost(job_id)
 
@@ -142,7 +158,7 @@ class SqlStore:
     async def _finish(self, endings: Sequence[Finish], entries: Sequence[Entry], now: datetime | None) -> dict[int, JobState]:
         """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
         try:
-            return await self._db.run(calls.finish(endings, entries, now))
+            return await self._db.run(work.finish(endings, entries, now))
         except StoreRefused as error:
             if len(endings) == 1:
                 return await self._finish_bad(endings[0], str(error), now)
@@ -153,31 +169,31 @@ class SqlStore:
     async def _finish_bad(self, ending: Finish, why: str, now: datetime | None) -> dict[int, JobState]:
         log.error("job %d: the database refused its finish record, keeping the decision without content: %s", ending.id, why)
         try:
-            return await self._db.run(calls.finish([ending.stripped()], now=now))
+            return await self._db.run(work.finish([ending.stripped()], now=now))
         except StoreRefused as error:
             log.error("job %d: even the bare decision was refused, failing the job: %s", ending.id, error)  # noqa: TRY400
-            return await self._db.run(calls.finish([ending.buried(why)], now=now))
+            return await self._db.run(work.finish([ending.buried(why)], now=now))
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped."""
-        return await self._db.run(calls.stop(runs, now))
+        return await self._db.run(work.stop(runs, now))
 
     async def lapsed(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Lapsed]:
         """Read leases past their end."""
-        return await self._db.run(calls.lapsed(limit, now))
+        return await self._db.run(work.lapsed(limit, now))
 
     async def reclaim(
         self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS, now: datetime | None = None
     ) -> list[int]:
         """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
         try:
-            return await self._db.run(calls.reclaim(limit, self._rng, self._profiles, contact, now=now))
+            return await self._db.run(work.reclaim(limit, self._rng, self._profiles, contact, now=now))
         except StoreRefused as error:
             log.error("a lost lease could not be taken back with the others, trying one by one: %s", error)  # noqa: TRY400
         return [job_id for lease in await self.lapsed(limit, now) for job_id in await self._reclaim_one(lease.job.id, now)]
 
     async def _reclaim_one(self, job_id: int, now: datetime | None) -> list[int]:
-        call = calls.reclaim(documents.MAX_ROWS, self._rng, self._profiles, only=job_id, now=now)
+        call = work.reclaim(documents.MAX_ROWS, self._rng, self._profiles, only=job_id, now=now)
         try:
             return await self._db.run(call)
         except StoreRefused as error:
@@ -186,14 +202,14 @@ class SqlStore:
 
     async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
         """Make due jobs claimable and say when the next one is due."""
-        return await self._db.run(calls.promote(limit, now))
+        return await self._db.run(recurrence.promote(limit, now))
 
     async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
         """Let due templates enqueue their jobs; one whose rule cannot be read holds up nobody else."""
         spawned: list[Enqueued] = []
-        for template in await self._db.run(calls.due_templates(limit, now)):
+        for template in await self._db.run(recurrence.due_templates(limit, now)):
             try:
-                child = await self._db.run(calls.spawn(template.id, template.run_at, now))
+                child = await self._db.run(recurrence.spawn(template.id, template.run_at, now))
             except InvalidInput as error:
                 log.error("template %d cannot spawn: %s", template.id, error)  # noqa: TRY400
             else:
@@ -202,65 +218,65 @@ class SqlStore:
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""
-        return await self._db.run(calls.cancel(ids, reason, now))
+        return await self._operate(control.cancel(ids, reason, now), now)
 
     async def stop_run(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Ask running recurring jobs to end this run."""
-        return await self._db.run(calls.stop_run(ids, now))
+        return await self._operate(control.stop_run(ids, now), now)
 
     async def pause(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Hold waiting jobs until they are resumed."""
-        return await self._db.run(calls.pause(ids, now))
+        return await self._operate(control.pause(ids, now), now)
 
     async def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Let paused jobs go on; recurring ones count anew from now."""
-        return await self._db.run(calls.resume(ids, now))
+        return await self._operate(control.resume(ids, now), now)
 
     async def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Stop jobs from running by themselves; a running one finishes its run first."""
-        return await self._db.run(calls.disable(ids, now))
+        return await self._operate(control.disable(ids, now), now)
 
     async def enable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Undo `disable`, keeping the next time."""
-        return await self._db.run(calls.enable(ids, now))
+        return await self._operate(control.enable(ids, now), now)
 
     async def run_now(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Run waiting jobs now, running ones once more after their run."""
-        return await self._db.run(calls.run_now(ids, now))
+        return await self._operate(control.run_now(ids, now), now)
 
     async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
-        return await self._db.run(calls.retry(ids, now))
+        return await self._operate(control.retry(ids, now), now)
 
     async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
         """Change a job; only a new cadence moves its next run."""
-        return await self._db.run(calls.edit(job_id, changes, now))
+        return await self._operate(control.edit(job_id, changes, now), now)
 
     async def get(self, job_id: int) -> Job:
         """Read one job; raises JobNotFound."""
-        found = await self._db.run(calls.get_jobs([job_id]))
+        found = await self._db.run(reads.get_jobs([job_id]))
         if not found:
             raise JobNotFound(job_id)
         return found[0]
 
     async def list_jobs(
-        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = calls.MAX_LIST
+        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = reads.MAX_LIST
     ) -> list[Job]:
         """Read jobs in number order, page by page."""
-        return await self._db.run(calls.list_jobs(state=state, task=task, after=after, limit=limit))
+        return await self._db.run(reads.list_jobs(state=state, task=task, after=after, limit=limit))
 
-    async def list_executions(self, job_id: int, *, before: int = 2**31 - 1, limit: int = calls.MAX_LIST) -> list[Execution]:
+    async def list_executions(self, job_id: int, *, before: int = 2**31 - 1, limit: int = reads.MAX_LIST) -> list[Execution]:
         """Read a job's ended runs, newest first."""
-        return await self._db.run(calls.list_executions(job_id, before=before, limit=limit))
+        return await self._db.run(reads.list_executions(job_id, before=before, limit=limit))
 
     async def list_dead_letters(self, job_id: int) -> list[DeadLetter]:
         """Read a job's dead letters, oldest first."""
-        return await self._db.run(calls.list_dead_letters(job_id))
+        return await self._db.run(reads.list_dead_letters(job_id))
 
     async def count_jobs(self) -> list[Count]:
         """Count jobs by task, lane, state and reason, exactly and without reading them."""
-        return await self._db.run(calls.count_jobs())
+        return await self._db.run(reads.count_jobs())
 
     async def fold_counts(self, limit: int = 10_000) -> int:
         """Fold count deltas; returns how many were folded."""
-        return await self._db.run(calls.fold_counts(limit))
+        return await self._db.run(reads.fold_counts(limit))

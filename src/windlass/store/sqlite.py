@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from windlass.store.calls import Call, Step
+    from windlass.store.calls.call import Call, Step
     from windlass.store.rows import Row
 
 T = TypeVar("T")

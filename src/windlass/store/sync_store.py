@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 from windlass.core.job import Count, Edit, Enqueued, Execution, Job, NewJob
 from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound
-from windlass.store import calls
-from windlass.store.calls import Call
+from windlass.store.calls import control, reads, work
+from windlass.store.calls.call import Call
 
 T = TypeVar("T")
 
@@ -49,63 +49,63 @@ class SyncStore:
 
     def clock(self, now: datetime | None = None) -> datetime:
         """Ask the database what time it is."""
-        return self._db.run_sync(calls.clock(now))
+        return self._db.run_sync(work.clock(now))
 
     def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit."""
-        return self._db.run_sync(calls.enqueue(jobs, now)) if jobs else []
+        return self._db.run_sync(work.enqueue(jobs, now)) if jobs else []
 
     def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction: visible iff it commits."""
-        return self._db.run_on(connection, calls.enqueue(jobs, now)) if jobs else []
+        return self._db.run_on(connection, work.enqueue(jobs, now)) if jobs else []
 
     def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once."""
-        return self._db.run_sync(calls.cancel(ids, reason, now))
+        return self._db.run_sync(control.cancel(ids, reason, now))
 
     def stop_run(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Ask running recurring jobs to end this run."""
-        return self._db.run_sync(calls.stop_run(ids, now))
+        return self._db.run_sync(control.stop_run(ids, now))
 
     def pause(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Hold waiting jobs until they are resumed."""
-        return self._db.run_sync(calls.pause(ids, now))
+        return self._db.run_sync(control.pause(ids, now))
 
     def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Let paused jobs go on."""
-        return self._db.run_sync(calls.resume(ids, now))
+        return self._db.run_sync(control.resume(ids, now))
 
     def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Stop jobs from running by themselves."""
-        return self._db.run_sync(calls.disable(ids, now))
+        return self._db.run_sync(control.disable(ids, now))
 
     def enable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Undo `disable`."""
-        return self._db.run_sync(calls.enable(ids, now))
+        return self._db.run_sync(control.enable(ids, now))
 
     def run_now(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Run waiting jobs now, running ones once more after their run."""
-        return self._db.run_sync(calls.run_now(ids, now))
+        return self._db.run_sync(control.run_now(ids, now))
 
     def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Start failed jobs afresh."""
-        return self._db.run_sync(calls.retry(ids, now))
+        return self._db.run_sync(control.retry(ids, now))
 
     def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
         """Change a job."""
-        return self._db.run_sync(calls.edit(job_id, changes, now))
+        return self._db.run_sync(control.edit(job_id, changes, now))
 
     def get(self, job_id: int) -> Job:
         """Read one job; raises JobNotFound."""
-        found = self._db.run_sync(calls.get_jobs([job_id]))
+        found = self._db.run_sync(reads.get_jobs([job_id]))
         if not found:
             raise JobNotFound(job_id)
         return found[0]
 
-    def list_executions(self, job_id: int, *, limit: int = calls.MAX_LIST) -> list[Execution]:
+    def list_executions(self, job_id: int, *, limit: int = reads.MAX_LIST) -> list[Execution]:
         """Read a job's ended runs, newest first."""
-        return self._db.run_sync(calls.list_executions(job_id, limit=limit))
+        return self._db.run_sync(reads.list_executions(job_id, limit=limit))
 
     def count_jobs(self) -> list[Count]:
         """Count jobs by task, lane, state and reason."""
-        return self._db.run_sync(calls.count_jobs())
+        return self._db.run_sync(reads.count_jobs())

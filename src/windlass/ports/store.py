@@ -1,4 +1,4 @@
-"""What everything above the store speaks."""
+"""The verbs of the engine."""
 
 from __future__ import annotations
 

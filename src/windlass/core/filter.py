@@ -1,0 +1,54 @@
+"""Which jobs somebody means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from windlass.core.checks import check_instant, check_text
+from windlass.core.job import MAX_KEY, MAX_NAME, JobState, WaitReason
+
+MAX_SEARCH = 200
+
+
+class StateFilter(NamedTuple):
+    """Jobs in a state, for any reason or for one of some."""
+
+    state: JobState
+    reasons: frozenset[WaitReason] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """A set of jobs; an empty field asks for nothing."""
+
+    states: tuple[StateFilter, ...] = ()
+    tasks: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    subject: str | None = None
+    correlation_id: str | None = None
+    parent_id: int | None = None
+    search: str | None = None
+    """Found in the task, name, subject, unique key, last error or payload, whatever the case."""
+    since: datetime | None = None
+    """Created at this time or later."""
+    is_template: bool | None = None
+    is_recurring: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no job could have."""
+        for name in (*self.tasks, *self.lanes):
+            check_text("task" if name in self.tasks else "lane", name, MAX_NAME)
+        for field, limit in (("subject", MAX_KEY), ("correlation_id", MAX_KEY), ("search", MAX_SEARCH)):
+            value = getattr(self, field)
+            if value is not None:
+                check_text(field, value, limit)
+        if self.since is not None:
+            check_instant("since", self.since)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the counts alone say how many jobs there are: nothing but states, tasks and lanes is asked for."""
+        rest = (self.subject, self.correlation_id, self.parent_id, self.search, self.since, self.is_template, self.is_recurring)
+        return all(value is None for value in rest)

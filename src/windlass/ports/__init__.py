@@ -1,0 +1,7 @@
+"""What everything above the store speaks."""
+
+from __future__ import annotations
+
+from windlass.ports.store import Store
+
+__all__ = ["Store"]

@@ -1,0 +1,1 @@
+"""Every verb as data, one file for each kind."""

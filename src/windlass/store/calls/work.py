@@ -1,0 +1,282 @@
+"""The verbs of a job's way: enqueue, claim, renew, finish, reclaim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from windlass.core.cadence import EPOCH
+from windlass.core.checks import check_range, check_text
+from windlass.core.contact import Contact
+from windlass.core.job import (
+    MAX_NAME,
+    MAX_TEXT,
+    Claimed,
+    Enqueued,
+    Held,
+    JobState,
+    Lapsed,
+    Lease,
+    NewJob,
+    OnConflict,
+    Slice,
+    Slices,
+)
+from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
+from windlass.core.payload import sanitise_text
+from windlass.core.retry import Profile
+from windlass.errors import DuplicateJob, StoreConflict
+from windlass.store import documents, rows
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.documents import Entry
+
+MAX_ARMS = 64
+MAX_CLAIM = 1000
+MAX_CURSOR = 65_536
+ENQUEUE_ROWS = 1000
+_LOOKS = 10
+
+
+def clock(now: datetime | None = None) -> Call[datetime]:
+    """Ask the database what time it is."""
+    return single("clock", {"now": now}, lambda found: found[0][0], is_read=True)
+
+
+def identity() -> Call[str]:
+    """Ask which set of tables this is."""
+    return single("identity", {}, lambda found: found[0][0], is_read=True)
+
+
+def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[Enqueued]]:
+    """Insert jobs; the answer has one entry for each, in order."""
+    if any(job.recurrence is not None and job.run_at is None and job.delay is None for job in jobs):
+        return Call(lambda: _enqueue_recurring(jobs, now))
+    entries = [documents.new_job(job) for job in jobs]
+    has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
+    is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
+    return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single)
+
+
+def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None) -> Steps[list[Enqueued]]:
+    """Give recurring jobs without a time their first slot, counted from the database's clock."""
+    [[moment]] = yield Step("clock", {"now": now})
+    timed = [
+        replace(job, run_at=job.recurrence.first(moment))
+        if job.recurrence is not None and job.run_at is None and job.delay is None
+        else job
+        for job in jobs
+    ]
+    return (yield from _enqueue(timed, [documents.new_job(job) for job in timed], now))
+
+
+def _enqueue(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Enqueued]]:
+    found: dict[int, Enqueued] = {}
+    waiting: Sequence[int] = range(len(jobs))
+    for _ in range(_LOOKS):
+        found.update((yield from _insert(waiting, entries, now)))
+        waiting = [place for place in waiting if place not in found]
+        if waiting:
+            found.update((yield from _meet_holders(jobs, waiting, now)))
+            waiting = [place for place in waiting if place not in found]
+        if not waiting:
+            return [found[place] for place in range(len(jobs))]
+    taken = jobs[waiting[0]]
+    raise StoreConflict(f"task {taken.task!r}: the holder of unique key {taken.unique_key or taken.name!r} stays invisible")
+
+
+def _insert(places: Sequence[int], entries: Sequence[Entry], now: datetime | None) -> Steps[dict[int, Enqueued]]:
+    inserted: dict[int, Enqueued] = {}
+    ordered = [entries[place] for place in places]
+    for cut in documents.batches(ordered, ENQUEUE_ROWS):
+        part = places[cut]
+        batch = documents.in_order(ordered[cut])
+        for place, job_id in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
+            inserted[part[place]] = Enqueued(job_id)
+    return inserted
+
+
+def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime | None) -> Steps[dict[int, Enqueued]]:
+    """Do what each job asked for in case its key is taken."""
+    keys = documents.array(_key_document(order, jobs[place]) for order, place in enumerate(places))
+    holders = {places[order]: (job_id, JobState(state)) for order, job_id, state in (yield Step("find_holders", {"keys": keys}))}
+    replaced: dict[int, str] = {}
+    rerun: dict[int, list[int]] = {}
+    # In the order of the request: of several replacements the last one counts.
+    for place, (holder, state) in sorted(holders.items()):
+        job = jobs[place]
+        match job.on_conflict:
+            case OnConflict.REJECT:
+                raise DuplicateJob(job.task, job.unique_key or job.name or "", holder)
+            case OnConflict.REPLACE:
+                due = documents.when(job.run_at, job.delay)
+                replaced[holder] = f'{{"id":{holder},"payload":{job.payload},"priority":{job.priority}{due}}}'
+            case OnConflict.RERUN if state is JobState.RUNNING:
+                rerun.setdefault(holder, []).append(place)
+    met = {place: Enqueued(holder, is_duplicate=True) for place, (holder, _) in holders.items()}
+    if replaced:
+        yield Step("replace_waiting", {"jobs": documents.array(replaced.values()), "now": now})
+    if rerun:
+        marked = rows.ids((yield Step("rerun_holders", {"ids": documents.numbers(rerun), "now": now})))
+        # A holder that ended between the look and the mark will not run again: those that asked for it try anew.
+        for holder in rerun.keys() - set(marked):
+            for place in rerun[holder]:
+                del met[place]
+    return met
+
+
+def _key_document(order: int, job: NewJob) -> str:
+    parts = [f'{{"ord":{order},"task":{documents.quote(job.task)}']
+    if job.unique_key is not None:
+        parts.append(f',"unique_key":{documents.quote(job.unique_key)}')
+    if job.name is not None:
+        parts.append(f',"name":{documents.quote(job.name)}')
+    return "".join(parts) + "}"
+
+
+def slices() -> Call[Slices]:
+    """Find which lanes and tasks have pending work that no gate holds back."""
+    return single("slices", {}, rows.slices, is_read=True)
+
+
+def claim(
+    found: Slices, limit: int, lease: Lease, *, started: bool, most_arms: int = MAX_ARMS, now: datetime | None = None
+) -> Call[list[Claimed]]:
+    """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
+    check_range("limit", limit, 1, MAX_CLAIM)
+    check_text("worker", lease.worker, MAX_NAME)
+    open_slices = found.open[:most_arms]
+    params: dict[str, Any] = {
+        "version": found.version,
+        "limit": limit,
+        "token": lease.token,
+        "worker": lease.worker,
+        "lease": lease.length,
+        "started": started,
+        "now": now,
+    }
+    arms = _padded(len(open_slices))
+    # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
+    for place, part in enumerate([*open_slices, *[_NO_SLICE] * (arms - len(open_slices))]):
+        params[f"lane_{place}"] = part.lane
+        params[f"task_{place}"] = part.task
+
+    def steps() -> Steps[list[Claimed]]:
+        return rows.claimed((yield Step("claim", params, arms)))
+
+    return Call(steps, is_single=True)
+
+
+_NO_SLICE = Slice("", "", 0, EPOCH)
+
+
+def _padded(arms: int) -> int:
+    return 1 << max(arms - 1, 0).bit_length()
+
+
+def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None) -> Call[list[Held]]:
+    """Extend (id, token, started_at) leases; what does not come back is lost."""
+    batch = documents.array(documents.report(job_id, token, Run(started_at)) for job_id, token, started_at in leases)
+    return single("renew", {"leases": batch, "lease": length, "now": now}, rows.held, is_urgent=True)
+
+
+def progress(
+    job_id: int,
+    token: int,
+    *,
+    count: int | None = None,
+    cursor: str | None = None,
+    message: str | None = None,
+    now: datetime | None = None,
+) -> Call[bool]:
+    """Note how far a run has come; False when the lease is no longer ours."""
+    if count is not None:
+        check_range("count", count, 0, 2**63 - 1)
+    params = {
+        "id": job_id,
+        "token": token,
+        "count": count,
+        "cursor": None if cursor is None else sanitise_text(cursor, MAX_CURSOR),
+        "message": None if message is None else sanitise_text(message, MAX_TEXT),
+        "now": now,
+    }
+    return single("progress", params, bool)
+
+
+def finish(
+    endings: Sequence[Finish], entries: Sequence[Entry] | None = None, now: datetime | None = None
+) -> Call[dict[int, JobState]]:
+    """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
+    return single("finish", finish_params(endings, entries, None, now), rows.finished, is_urgent=True)
+
+
+def finish_params(
+    endings: Sequence[Finish], entries: Sequence[Entry] | None, expired_before: datetime | None, now: datetime | None
+) -> dict[str, Any]:
+    """Write endings as `finish` and `reclaim` take them."""
+    check_range("endings", len(endings), 1, documents.MAX_ROWS)
+    return {
+        "batch": documents.grouped(map(documents.finish, endings) if entries is None else entries),
+        "expired_before": expired_before,
+        "any_death": any(ending.fingerprint is not None for ending in endings),
+        "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),
+        "now": now,
+    }
+
+
+def stop(runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> Call[list[int]]:
+    """Say of cancelled (id, token, run) that they have stopped."""
+    return single("stop", stop_params(runs, None, now), rows.ids, is_urgent=True)
+
+
+def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime | None, now: datetime | None) -> dict[str, Any]:
+    """Write stopped runs as `stop` takes them."""
+    batch = documents.array(documents.report(*run) for run in runs)
+    return {"batch": batch, "expired_before": expired_before, "now": now}
+
+
+def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
+    """Read leases past their end."""
+    check_range("limit", limit, 1, documents.MAX_ROWS)
+    return single("lapsed", {"limit": limit, "now": now}, rows.lapsed, is_read=True)
+
+
+def reclaim(
+    limit: int,
+    rng: Random,
+    profiles: Mapping[str, Profile],
+    contact: Contact | None = None,
+    *,
+    only: int | None = None,
+    now: datetime | None = None,
+) -> Call[list[int]]:
+    """Take back what nobody renewed, if contact is steady.
+
+    Contact is noted inside the transaction, and only leases that had ended by then are written: however long this process is
+    held up in between, it cannot take a job whose worker renewed meanwhile, or could not.
+    """
+    check_range("limit", limit, 1, documents.MAX_ROWS)
+
+    def steps() -> Steps[list[int]]:
+        [[moment]] = yield Step("contact", {"now": now})
+        if contact is not None and not contact.touch(moment):
+            return []
+        found = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": moment})))
+        ended = [lease for lease in found if only in {None, lease.job.id}]
+        endings = [_reclaimed(lease, rng, profiles, moment) for lease in ended if not lease.is_cancelled]
+        stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in ended if lease.is_cancelled]
+        taken: list[int] = []
+        if endings:
+            taken += rows.finished((yield Step("reclaim", finish_params(endings, None, moment, now))))
+        if stops:
+            taken += rows.ids((yield Step("stop", stop_params(stops, moment, now))))
+        return sorted(taken)
+
+    return Call(steps)
+
+
+def _reclaimed(lease: Lapsed, rng: Random, profiles: Mapping[str, Profile], now: datetime) -> Finish:
+    outcome = LeaseExpired(has_started=lease.started_at is not None, is_stopping=lease.is_stopping)
+    return decide(lease.job, outcome, Run(started_at=lease.started_at), now=now, rng=rng, profiles=profiles)
