@@ -1,0 +1,1 @@
+"""Runs jobs: claims them, calls their handlers, and says what became of them."""
