@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windlass.ports.clock import Clock
 from windlass.ports.store import Store
 
-__all__ = ["Store"]
+__all__ = ["Clock", "Store"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from windlass.core.job import Count, Edit, Enqueued, Execution, Job, NewJob
+from windlass.core.job import Count, Edit, Enqueued, Execution, Held, Job, NewJob
 from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound
+from windlass.store import documents
 from windlass.store.calls import control, reads, work
 from windlass.store.calls.call import Call
 
@@ -58,6 +59,16 @@ class SyncStore:
     def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction: visible iff it commits."""
         return self._db.run_on(connection, work.enqueue(jobs, now)) if jobs else []
+
+    def renew(
+        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
+    ) -> list[Held]:
+        """Extend (id, token, started_at) leases; what does not come back is lost."""
+        held: list[Held] = []
+        for start in range(0, len(leases), documents.MAX_ROWS):
+            part = self._db.run_sync(work.renew(leases[start : start + documents.MAX_ROWS], length, now))
+            held += part
+        return held
 
     def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once."""

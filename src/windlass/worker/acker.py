@@ -1,0 +1,136 @@
+"""Sends what became of runs to the store, many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from random import Random
+from typing import TypeVar
+
+from windlass.core.job import JobState
+from windlass.core.outcome import Finish, Run
+from windlass.errors import StoreUnavailable
+from windlass.ports import Store
+
+log = logging.getLogger("windlass.worker")
+T = TypeVar("T")
+
+BATCH = 200
+MOST_WAITING = 2000
+_LINGER_S = 0.005
+_FIRST_WAIT_S = 0.05
+_LONGEST_WAIT_S = 5.0
+
+Stop = tuple[int, int, Run]
+Told = Callable[[Sequence[Finish], Mapping[int, JobState]], None]
+
+
+class Acker:
+    """Holds endings until the store has them; a store that is down delays them and loses none."""
+
+    def __init__(self, store: Store, *, rng: Random, is_busy: Callable[[], bool], told: Told) -> None:
+        """Send to `store`; `is_busy` says whether more will come soon, `told` hears which were accepted."""
+        self._store = store
+        self._rng = rng
+        self._is_busy = is_busy
+        self._told = told
+        self._endings: list[Finish] = []
+        self._stops: list[Stop] = []
+        self._in_flight = 0
+        self._wake = asyncio.Event()
+        self._full = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def add(self, ending: Finish) -> None:
+        """Take an ending; it is sent with its neighbours."""
+        endings = self._endings
+        endings.append(ending)
+        if len(endings) == 1:
+            self._wake.set()
+        elif len(endings) == BATCH:
+            self._full.set()
+        elif len(endings) >= MOST_WAITING:
+            self._room.clear()
+
+    def add_stop(self, stop: Stop) -> None:
+        """Take the word that a cancelled run has stopped."""
+        self._stops.append(stop)
+        self._wake.set()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether runners may go on; otherwise they wait for `room`."""
+        return self._room.is_set()
+
+    async def room(self) -> None:
+        """Wait until the store has caught up."""
+        await self._room.wait()
+
+    @property
+    def waiting(self) -> int:
+        """How many reports the store does not have yet."""
+        return len(self._endings) + len(self._stops) + self._in_flight
+
+    async def run(self) -> None:
+        """Send for ever; cancel it only once nothing is waiting."""
+        while True:
+            await self._wake.wait()
+            await self._linger()
+            self._wake.clear()
+            self._full.clear()
+            await self._send()
+
+    async def drain(self) -> None:
+        """Wait until everything is sent, without lingering."""
+        while self.waiting:
+            self._full.set()
+            await asyncio.sleep(0.001)
+
+    async def _linger(self) -> None:
+        """Let a batch fill, if there is anything to fill it."""
+        if len(self._endings) < BATCH and self._is_busy():
+            try:
+                async with asyncio.timeout(_LINGER_S):
+                    await self._full.wait()
+            except TimeoutError:
+                pass
+
+    async def _send(self) -> None:
+        endings, self._endings = self._endings, []
+        stops, self._stops = self._stops, []
+        self._in_flight = len(endings) + len(stops)
+        self._room.set()
+        for start in range(0, len(endings), BATCH):
+            await self._send_endings(endings[start : start + BATCH])
+        for start in range(0, len(stops), BATCH):
+            part = stops[start : start + BATCH]
+            await self._until_heard(lambda part=part: self._store.stop(part))  # type: ignore[misc]
+            self._in_flight -= len(part)
+
+    async def _send_endings(self, endings: Sequence[Finish]) -> None:
+        try:
+            accepted = await self._until_heard(lambda: self._store.finish(endings))
+        except Exception:
+            log.exception("%d endings could not be sent together", len(endings))
+            if len(endings) > 1:
+                for ending in endings:
+                    await self._send_endings([ending])
+                return
+            # Its lease runs out and somebody else decides; holding on to it would hold up everybody.
+            accepted = {}
+        self._in_flight -= len(endings)
+        self._told(endings, accepted)
+
+    async def _until_heard(self, send: Callable[[], Awaitable[T]]) -> T:
+        """Try as long as the store is away: a dropped ending would run its job again."""
+        wait = _FIRST_WAIT_S
+        while True:
+            try:
+                return await send()
+            except StoreUnavailable as error:
+                if wait == _FIRST_WAIT_S:
+                    log.warning("the store is away, %d reports wait: %s", self.waiting, error)
+            await asyncio.sleep(wait * self._rng.uniform(0.5, 1.0))
+            wait = min(wait * 2, _LONGEST_WAIT_S)

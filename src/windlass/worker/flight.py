@@ -1,0 +1,103 @@
+"""One run while it goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum
+
+from windlass.core.job import Claimed, RunReason
+from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
+from windlass.core.payload import encode_object
+from windlass.core.task import TaskSpec
+from windlass.errors import InvalidPayload
+from windlass.worker.context import JobContext
+from windlass.worker.link import StoreLink
+from windlass.worker.logs import LogExcerpt
+
+
+class Why(Enum):
+    """Why a run is to end before its handler comes back."""
+
+    TIMED_OUT = "it timed out"
+    CANCELLED = "its job was cancelled"
+    STOPPED = "an operator stopped it"
+    LOST = "its lease was lost"
+    SHUTDOWN = "the worker is stopping"
+
+
+class Flight:
+    """A run that has started and has not been reported; instants are database time, seconds are monotonic."""
+
+    __slots__ = (
+        "context",
+        "cpu_time_ms",
+        "deadline",
+        "excerpt",
+        "is_reported",
+        "job",
+        "link",
+        "memory_peak_mb",
+        "safe_until",
+        "spec",
+        "started_at",
+        "timeout",
+        "told_at",
+        "why",
+    )
+
+    def __init__(self, job: Claimed, spec: TaskSpec, link: StoreLink, *, started_at: datetime, timeout: timedelta) -> None:
+        """Describe a run; the clock of its timeout is set when it takes off."""
+        self.job = job
+        self.spec = spec
+        self.link = link
+        self.started_at = started_at
+        self.timeout = timeout
+        self.deadline = 0.0
+        self.safe_until = 0.0
+        """Until when nobody else can have the job, by this process's own counter."""
+        self.why: Why | None = None
+        self.told_at = 0.0
+        self.is_reported = False
+        self.context: JobContext | None = None
+        self.excerpt = LogExcerpt()
+        self.cpu_time_ms: int | None = None
+        self.memory_peak_mb: int | None = None
+
+    def tell(self, why: Why, now: float) -> None:
+        """Note why the run is to end; the handler sees `ctx.cancelled`."""
+        self.why = why
+        self.told_at = now
+        self.link.is_stopping = True
+
+    def cut_short(self) -> Outcome | None:
+        """Say what becomes of a run that did not come back by itself; nothing if the store has decided already."""
+        match self.why:
+            case Why.TIMED_OUT:
+                return Raised(Failure(f"timed out after {self.timeout}", "TimedOut", reason=RunReason.TIMED_OUT))
+            case Why.STOPPED:
+                return Stopped()
+            case Why.SHUTDOWN:
+                return Released(has_started=True)
+            case _:
+                return None
+
+    def measured(self, finished_at: datetime) -> Run:
+        """Give what was measured of the run."""
+        context = self.context
+        return Run(
+            self.started_at,
+            finished_at,
+            self.excerpt.text(),
+            self.cpu_time_ms,
+            self.memory_peak_mb,
+            None if context is None else context.items_crawled,
+            None if context is None else context.items_indexed,
+            None if context is None or context.metadata is None else _kept(context.metadata),
+        )
+
+
+def _kept(metadata: dict[str, object]) -> str:
+    try:
+        return encode_object(metadata, field="metadata")
+    except InvalidPayload as error:
+        return encode_object({"error": str(error)})

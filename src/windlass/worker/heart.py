@@ -1,0 +1,96 @@
+"""Keeps the process's leases alive, whatever its handlers do to the event loop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+from windlass.core.job import Held
+
+log = logging.getLogger("windlass.worker")
+
+_BEATS_PER_LEASE = 4
+_AFTER_FAILURE_S = 0.5
+
+
+class Hold(NamedTuple):
+    """A lease this process holds; without `started_at` its job still waits for a slot."""
+
+    id: int
+    token: int
+    started_at: datetime | None
+
+
+class Renewer(Protocol):
+    """What the heart needs of a store: blocking, because it lives on its own thread."""
+
+    def renew(
+        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
+    ) -> list[Held]:
+        """Extend leases; what does not come back is lost."""
+        ...
+
+
+class Beat(NamedTuple):
+    """What one renewal was asked and what it heard."""
+
+    asked: Sequence[Hold]
+    held: Sequence[Held]
+
+
+class Heart:
+    """A thread that renews every lease several times in its length, and at once when told to."""
+
+    def __init__(
+        self,
+        store: Renewer,
+        *,
+        lease: timedelta,
+        leases: Callable[[], Sequence[Hold]],
+        heard: Callable[[Beat], None],
+        failed: Callable[[], None],
+    ) -> None:
+        """Renew what `leases` lists; `heard` and `failed` are called on the heart's thread."""
+        self._store = store
+        self._lease = lease
+        self._leases = leases
+        self._heard = heard
+        self._failed = failed
+        self._wake = threading.Event()
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._live, name="windlass-heart", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def beat(self) -> None:
+        """Beat now: somebody may have cancelled a job we run."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Stop beating; waits for a renewal that is under way."""
+        self._is_closing = True
+        self._wake.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        pause = self._lease.total_seconds() / _BEATS_PER_LEASE
+        while not self._is_closing:
+            self._wake.wait(pause if self._renew() else min(pause, _AFTER_FAILURE_S))
+            self._wake.clear()
+
+    def _renew(self) -> bool:
+        leases = self._leases()
+        if not leases:
+            return True
+        try:
+            self._heard(Beat(leases, self._store.renew(leases, self._lease)))
+        except Exception as error:  # noqa: BLE001 - the heart may never stop
+            log.warning("%d leases could not be renewed: %s", len(leases), error)
+            self._failed()
+            return False
+        return True

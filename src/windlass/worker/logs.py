@@ -1,0 +1,61 @@
+"""Keeps the last log lines of a run, to be read beside its execution."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from contextvars import ContextVar
+
+from windlass.core.payload import sanitise_text
+
+MAX_EXCERPT = 16_384
+_MAX_LINE = 2_000
+_CUT = "… earlier lines are left out …"
+
+
+class LogExcerpt:
+    """The newest lines of one run, within a bound."""
+
+    __slots__ = ("_is_cut", "_lines", "_size")
+
+    def __init__(self) -> None:
+        """Start empty; most runs stay so."""
+        self._lines: deque[str] = deque()
+        self._size = 0
+        self._is_cut = False
+
+    def add(self, line: str) -> None:
+        """Keep a line and let go of the oldest ones when there is no room."""
+        kept = sanitise_text(line, _MAX_LINE)
+        self._lines.append(kept)
+        self._size += len(kept.encode()) + 1
+        while self._size > MAX_EXCERPT - len(_CUT.encode()):
+            self._size -= len(self._lines.popleft().encode()) + 1
+            self._is_cut = True
+
+    def text(self) -> str | None:
+        """Give the lines as one text, or nothing."""
+        if not self._lines:
+            return None
+        return "\n".join([_CUT, *self._lines] if self._is_cut else self._lines)
+
+
+current_excerpt: ContextVar[LogExcerpt | None] = ContextVar("windlass_log_excerpt", default=None)
+
+
+class LogCapture(logging.Handler):
+    """Writes what a handler logs into the excerpt of its run, whichever thread or coroutine it logs from."""
+
+    def __init__(self) -> None:
+        """Format as people read it."""
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record if a run is current."""
+        excerpt = current_excerpt.get()
+        if excerpt is not None:
+            try:
+                excerpt.add(self.format(record))
+            except Exception:  # noqa: BLE001 - as every logging handler: a bad record may not harm the run
+                self.handleError(record)

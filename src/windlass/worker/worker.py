@@ -1,0 +1,255 @@
+"""A worker: claims jobs for its pools and keeps them alive until they have ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from windlass.core.job import Claimed, Held, JobState, Lease, Slices
+from windlass.core.outcome import Finish, Outcome, Released, decide
+from windlass.core.task import Registry
+from windlass.errors import StoreError
+from windlass.ports import Clock, Store
+from windlass.worker.acker import Acker
+from windlass.worker.flight import Flight, Why
+from windlass.worker.heart import Beat, Heart, Hold, Renewer
+from windlass.worker.logs import LogCapture
+from windlass.worker.options import WorkerOptions
+from windlass.worker.pool import Pool
+from windlass.worker.slot import Kit, Slot
+
+log = logging.getLogger("windlass.worker")
+
+_WATCH_S = 0.05
+_AFTER_FAILURE_S = 0.5
+_LAST_ACKS_S = 5.0
+
+
+class Worker:
+    """Runs the jobs of its pools until it is told to stop."""
+
+    def __init__(
+        self,
+        store: Store,
+        renewer: Renewer,
+        registry: Registry,
+        *,
+        clock: Clock,
+        rng: Random,
+        name: str,
+        options: WorkerOptions | None = None,
+        state: Any = None,
+        target: str | None = None,
+    ) -> None:
+        """Work under `name`; `renewer` is the same store for the heart's thread, `state` what handlers see as `ctx.state`."""
+        self.name = name
+        self._store = store
+        self._options = options or WorkerOptions()
+        self._registry = registry
+        self._clock = clock
+        self._rng = rng
+        self._held: dict[int, Hold] = {}
+        self._slices: Slices | None = None
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._is_hurried = False
+        self._loop = asyncio.get_running_loop()
+        self._acker = Acker(store, rng=rng, is_busy=self._is_busy, told=self._told)
+        kit = Kit(registry, store, clock, rng, self._options, self._started, self._ended, state, target)
+        # Lanes of their own first, so that they are served before the pool that takes anything.
+        ordered = sorted(self._options.pools, key=lambda spec: spec.lane == "*")
+        self._pools = [Pool(spec, kit, self._acker, hungry=self._wake.set, release=self._release) for spec in ordered]
+        self._heart = Heart(renewer, lease=self._options.lease, leases=self._leases, heard=self._heard, failed=lambda: None)
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self._slices = None
+        self._wake.set()
+
+    def beat(self) -> None:
+        """Ask now whether running jobs were cancelled."""
+        self._heart.beat()
+
+    def stop(self) -> None:
+        """End in order: claim nothing more, let running jobs finish within the grace; told twice, end at once."""
+        self._is_hurried = self._stopping.is_set()
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until stopped; everything claimed is finished or given back when this returns."""
+        capture = LogCapture()
+        logging.getLogger().addHandler(capture)
+        self._heart.start()
+        for pool in self._pools:
+            pool.start()
+        try:
+            async with asyncio.TaskGroup() as group:
+                acker = group.create_task(self._acker.run())
+                watcher = group.create_task(self._watch())
+                await self._feed()
+                await self._wind_down()
+                watcher.cancel()
+                acker.cancel()
+        finally:
+            await asyncio.to_thread(self._heart.close)
+            logging.getLogger().removeHandler(capture)
+
+    async def _feed(self) -> None:
+        """Claim for hungry pools until told to stop; a claim under way is always heard to its end."""
+        while not self._stopping.is_set():
+            # Cleared before looking, so that nothing that comes after the look is missed.
+            self._wake.clear()
+            try:
+                is_served = await self._fill()
+            except StoreError as error:
+                log.warning("no jobs can be claimed: %s", error)
+                self._slices = None
+                await self._pause(_AFTER_FAILURE_S)
+                continue
+            if is_served:
+                await self._pause(self._options.poll_interval.total_seconds())
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            self._slices = None
+
+    async def _fill(self) -> bool:
+        """Claim for every hungry pool; says whether there is nothing more to get for them now."""
+        hungry = [pool for pool in self._pools if pool.wants]
+        is_fresh = self._slices is None
+        if hungry and self._slices is None:
+            self._slices = await self._store.slices()
+        is_short = False
+        for pool in hungry:
+            wanted = pool.wants
+            is_short |= wanted > 0 and await self._claim(pool, wanted) < wanted
+        if is_short:
+            # The slices are used up, or a gate has moved: look again, unless this was such a look.
+            self._slices = None
+            return is_fresh
+        return not any(pool.wants for pool in self._pools)
+
+    async def _claim(self, pool: Pool, wanted: int) -> int:
+        assert self._slices is not None  # noqa: S101 - read by the caller
+        slices = pool.select(self._slices, self._registry.names)
+        if not slices.open:
+            return 0
+        lease = Lease(secrets.randbelow(2**62) + 1, self.name, self._options.lease)
+        jobs = await self._store.claim(slices, wanted, lease, started=pool.runs_at_once(wanted))
+        if jobs:
+            self._clock.note(jobs[0].claimed_at)
+        for job in jobs:
+            self._held[job.id] = Hold(job.id, job.token, None)
+        pool.put(jobs)
+        return len(jobs)
+
+    def _is_busy(self) -> bool:
+        return any(pool.is_busy for pool in self._pools)
+
+    def _leases(self) -> Sequence[Hold]:
+        # A copy is one step of the interpreter; the loop goes on changing the original meanwhile.
+        return list(self._held.copy().values())
+
+    def _started(self, flight: Flight) -> None:
+        job = flight.job
+        flight.safe_until = flight.deadline - flight.timeout.total_seconds() + self._options.lease.total_seconds()
+        self._held[job.id] = Hold(job.id, job.token, flight.started_at)
+
+    def _ended(self, flight: Flight, outcome: Outcome | None) -> None:
+        job = flight.job
+        now = self._clock.now()
+        run = flight.measured(now)
+        if outcome is not None:
+            self._acker.add(decide(job, outcome, run, now=now, rng=self._rng))
+        elif flight.why is Why.CANCELLED:
+            self._held.pop(job.id, None)
+            self._acker.add_stop((job.id, job.token, run))
+        else:
+            self._held.pop(job.id, None)
+
+    def _release(self, job: Claimed) -> None:
+        self._acker.add(decide(job, Released(), now=self._clock.now(), rng=self._rng))
+
+    def _told(self, endings: Sequence[Finish], accepted: Mapping[int, JobState]) -> None:
+        for ending in endings:
+            hold = self._held.get(ending.id)
+            if hold is not None and hold.token == ending.token:
+                del self._held[ending.id]
+            if ending.id not in accepted:
+                log.warning("job %d: its end came too late, the lease had gone to somebody else", ending.id)
+
+    def _heard(self, beat: Beat) -> None:
+        self._loop.call_soon_threadsafe(self._on_beat, beat, self._clock.monotonic())
+
+    def _on_beat(self, beat: Beat, at: float) -> None:
+        held = {lease.id: lease for lease in beat.held}
+        safe_until = at + self._options.lease.total_seconds()
+        for slot in self._flying():
+            flight = slot.flight
+            if flight is None or flight.job.id not in {hold.id for hold in beat.asked}:
+                continue
+            self._judge(slot, flight, held.get(flight.job.id), safe_until)
+
+    def _judge(self, slot: Slot, flight: Flight, lease: Held | None, safe_until: float) -> None:
+        if lease is None or lease.token != flight.job.token:
+            slot.stop(Why.LOST)
+        elif lease.should_stop:
+            slot.stop(Why.CANCELLED if lease.is_cancelled else Why.STOPPED)
+        else:
+            flight.safe_until = safe_until
+
+    def _flying(self) -> list[Slot]:
+        return [slot for pool in self._pools for slot in pool.flying]
+
+    async def _watch(self) -> None:
+        """Look after deadlines: nothing is set up for a single job."""
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            now = self._clock.monotonic()
+            for slot in self._flying():
+                self._watch_slot(slot, now)
+            for pool in self._pools:
+                pool.watch(now)
+
+    def _watch_slot(self, slot: Slot, now: float) -> None:
+        flight = slot.flight
+        if flight is None:
+            return
+        if flight.why is None:
+            if now >= flight.deadline:
+                slot.stop(Why.TIMED_OUT)
+            elif flight.spec.is_exclusive and now >= flight.safe_until:
+                slot.stop(Why.LOST)
+        elif now >= flight.told_at + self._options.stop_grace.total_seconds():
+            slot.give_up()
+
+    async def _wind_down(self) -> None:
+        """Let running jobs finish within the grace, then stop them, then send the last reports."""
+        for pool in self._pools:
+            pool.close()
+        await self._landed(self._options.grace.total_seconds())
+        for slot in self._flying():
+            slot.stop(Why.SHUTDOWN)
+        await self._landed(self._options.stop_grace.total_seconds())
+        for slot in self._flying():
+            slot.give_up()
+        try:
+            async with asyncio.timeout(_LAST_ACKS_S):
+                await self._acker.drain()
+        except TimeoutError:
+            log.error("%d reports could not be sent; their leases will run out", self._acker.waiting)  # noqa: TRY400
+
+    async def _landed(self, within: float) -> None:
+        """Wait until nothing runs, for so many seconds, or until the second signal."""
+        late = self._clock.monotonic() + within
+        for pool in self._pools:
+            while not pool.is_done and self._clock.monotonic() < late and not self._is_hurried:
+                await pool.done(_WATCH_S)
