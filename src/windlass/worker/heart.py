@@ -51,14 +51,12 @@ class Heart:
         lease: timedelta,
         leases: Callable[[], Sequence[Hold]],
         heard: Callable[[Beat], None],
-        failed: Callable[[], None],
     ) -> None:
-        """Renew what `leases` lists; `heard` and `failed` are called on the heart's thread."""
+        """Renew what `leases` lists; `heard` is called on the heart's thread."""
         self._store = store
         self._lease = lease
         self._leases = leases
         self._heard = heard
-        self._failed = failed
         self._wake = threading.Event()
         self._is_closing = False
         self._thread = threading.Thread(target=self._live, name="windlass-heart", daemon=True)
@@ -91,6 +89,5 @@ class Heart:
             self._heard(Beat(leases, self._store.renew(leases, self._lease)))
         except Exception as error:  # noqa: BLE001 - the heart may never stop
             log.warning("%d leases could not be renewed: %s", len(leases), error)
-            self._failed()
             return False
         return True

@@ -163,13 +163,13 @@ class Pool:
                 kept.append(job)
         self._buffer = kept
 
-    def drop(self, job_id: int) -> bool:
-        """Forget a job that waits here and is no longer ours."""
+    def withdraw(self, job_id: int) -> Claimed | None:
+        """Take out a job that waits here and is not to run."""
         for job in self._buffer:
             if job.id == job_id:
                 self._buffer.remove(job)
-                return True
-        return False
+                return job
+        return None
 
     def watch(self, now: float) -> None:
         """Give back jobs that wait behind long ones, and put new slots in the place of lost ones."""

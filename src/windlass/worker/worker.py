@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from windlass.core.job import Claimed, Held, JobState, Lease, Slices
-from windlass.core.outcome import Finish, Outcome, Released, decide
+from windlass.core.outcome import NO_RUN, Finish, Outcome, Released, Stopped, decide
 from windlass.core.task import Registry
 from windlass.errors import StoreError
 from windlass.ports import Clock, Store
@@ -63,7 +63,7 @@ class Worker:
         # Lanes of their own first, so that they are served before the pool that takes anything.
         ordered = sorted(self._options.pools, key=lambda spec: spec.lane == "*")
         self._pools = [Pool(spec, kit, self._acker, hungry=self._wake.set, release=self._release) for spec in ordered]
-        self._heart = Heart(renewer, lease=self._options.lease, leases=self._leases, heard=self._heard, failed=lambda: None)
+        self._heart = Heart(renewer, lease=self._options.lease, leases=self._leases, heard=self._heard)
 
     def wake(self) -> None:
         """Look for work now."""
@@ -191,20 +191,32 @@ class Worker:
 
     def _on_beat(self, beat: Beat, at: float) -> None:
         held = {lease.id: lease for lease in beat.held}
-        safe_until = at + self._options.lease.total_seconds()
-        for slot in self._flying():
-            flight = slot.flight
-            if flight is None or flight.job.id not in {hold.id for hold in beat.asked}:
+        flying = {slot.flight.job.id: slot for slot in self._flying() if slot.flight is not None}
+        for hold in beat.asked:
+            mine = self._held.get(hold.id)
+            if mine is None or mine.token != hold.token:
+                # It ended while the heart was asking.
                 continue
-            self._judge(slot, flight, held.get(flight.job.id), safe_until)
+            why = _why(hold, held.get(hold.id))
+            slot = flying.get(hold.id)
+            if slot is None:
+                self._withdraw(hold, why)
+            elif why is not None:
+                slot.stop(why)
+            elif slot.flight is not None:
+                slot.flight.safe_until = at + self._options.lease.total_seconds()
 
-    def _judge(self, slot: Slot, flight: Flight, lease: Held | None, safe_until: float) -> None:
-        if lease is None or lease.token != flight.job.token:
-            slot.stop(Why.LOST)
-        elif lease.should_stop:
-            slot.stop(Why.CANCELLED if lease.is_cancelled else Why.STOPPED)
-        else:
-            flight.safe_until = safe_until
+    def _withdraw(self, hold: Hold, why: Why | None) -> None:
+        """Forget a job that waits for a slot and is wanted no more; one whose end is on its way is left alone."""
+        job = None if why is None else next(filter(None, (pool.withdraw(hold.id) for pool in self._pools)), None)
+        if job is None:
+            return
+        if why is Why.STOPPED:
+            self._acker.add(decide(job, Stopped(has_started=False), now=self._clock.now(), rng=self._rng))
+            return
+        del self._held[job.id]
+        if why is Why.CANCELLED:
+            self._acker.add_stop((job.id, job.token, NO_RUN))
 
     def _flying(self) -> list[Slot]:
         return [slot for pool in self._pools for slot in pool.flying]
@@ -253,3 +265,12 @@ class Worker:
         for pool in self._pools:
             while not pool.is_done and self._clock.monotonic() < late and not self._is_hurried:
                 await pool.done(_WATCH_S)
+
+
+def _why(hold: Hold, lease: Held | None) -> Why | None:
+    """Say why a run must end, if it must."""
+    if lease is None or lease.token != hold.token:
+        return Why.LOST
+    if lease.should_stop:
+        return Why.CANCELLED if lease.is_cancelled else Why.STOPPED
+    return None

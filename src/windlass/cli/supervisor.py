@@ -1,0 +1,131 @@
+"""Keeps worker processes running: a handler may take its whole process with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+log = logging.getLogger("windlass.supervisor")
+
+_LOOK_S = 0.5
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 30.0
+_STEADY_S = 10.0
+"""A process that lived this long had started well; the next one starts at once."""
+
+# What a command answers when its settings or arguments are wrong: starting it again would not help.
+BAD_USAGE = 2
+
+
+class Child:
+    """One place for a process, filled anew when the process ends."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start the command."""
+        self._command = command
+        self._wait_s = 0.0
+        self._start_at = 0.0
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start(time.monotonic())
+
+    def start(self, now: float) -> None:
+        """Start the process when its time has come."""
+        if self.process is None and now >= self._start_at:
+            # In a group of its own: a Ctrl-C of the terminal reaches only us, and we pass it on once.
+            self.process = subprocess.Popen(self._command, process_group=0)  # noqa: S603 - our own command
+            self._started_at = now
+
+    def look(self, now: float) -> int | None:
+        """Notice that the process has ended and plan its successor; gives its exit code."""
+        code = None if self.process is None else self.process.poll()
+        if code is not None:
+            self.process = None
+            is_steady = code == 0 or now - self._started_at > _STEADY_S
+            self._wait_s = 0.0 if is_steady else min(max(self._wait_s * 2, _FIRST_WAIT_S), _LONGEST_WAIT_S)
+            self._start_at = now + self._wait_s
+            log.warning("a worker %s; the next one starts in %.1f s", describe(code), self._wait_s)
+        return code
+
+    def send(self, number: int) -> None:
+        """Pass a signal on."""
+        if self.process is not None:
+            self.process.send_signal(number)
+
+
+def describe(code: int) -> str:
+    """Say how a process ended."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+class Supervisor:
+    """Runs so many copies of a command until it is told to stop."""
+
+    def __init__(self, command: Sequence[str], processes: int) -> None:
+        """Describe what to run."""
+        self._command = command
+        self._processes = processes
+        self._asked: list[int] = []
+
+    def run(self) -> int:
+        """Run until stopped; gives the exit code for our own process."""
+        with self._signals() as wake:
+            children = [Child(self._command) for _ in range(self._processes)]
+            while not self._asked:
+                self._sleep(wake)
+                now = time.monotonic()
+                codes = [child.look(now) for child in children]
+                if BAD_USAGE in codes:
+                    self._stop(children, wake)
+                    return BAD_USAGE
+                for child in children:
+                    child.start(now)
+            self._stop(children, wake)
+        return 0
+
+    def _stop(self, children: Sequence[Child], wake: int) -> None:
+        """Pass every signal on and wait for the last process; each of them ends within its own grace."""
+        passed_on = 0
+        if not self._asked:
+            self._asked.append(signal.SIGTERM)
+        while any(child.process is not None and child.process.poll() is None for child in children):
+            for number in self._asked[passed_on:]:
+                for child in children:
+                    child.send(number)
+            passed_on = len(self._asked)
+            self._sleep(wake)
+
+    def _sleep(self, wake: int) -> None:
+        readable, _, _ = select.select([wake], [], [], _LOOK_S)
+        if readable:
+            os.read(wake, 4096)
+
+    @contextmanager
+    def _signals(self) -> Iterator[int]:
+        """Hear of signals and of ended children at once, through a pipe that wakes the wait."""
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        handlers = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
+        handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            yield reader
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(before)
+            os.close(reader)
+            os.close(writer)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._asked.append(number)
