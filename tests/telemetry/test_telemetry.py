@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import pytest
+
+from windlass.core.current import CurrentJob, current_job
+from windlass.errors import ConfigError
+from windlass.telemetry import JsonFormatter, TextFormatter, configure_logging
+
+
+def record(message: str, **extra: object) -> logging.LogRecord:
+    made = logging.makeLogRecord({"name": "app", "levelname": "INFO", "levelno": 20, "msg": message, "created": 0.0})
+    vars(made).update(extra)
+    return made
+
+
+@pytest.fixture
+def running() -> object:
+    token = current_job.set(CurrentJob(7, "email", 2, "user action"))
+    yield
+    current_job.reset(token)
+
+
+@pytest.mark.usefixtures("running")
+def test_a_line_for_people_names_its_job() -> None:
+    line = TextFormatter().format(record("sent", retry_in="120s"))
+    assert line == '1970-01-01 00:00:00.000 INFO    sent job_id=7 task=email attempt=2 correlation_id="user action" retry_in=120s'
+
+
+@pytest.mark.usefixtures("running")
+def test_a_line_for_machines_is_one_json_object() -> None:
+    line = JsonFormatter().format(record('a "quoted"\nmessage', items_crawled=25, odd={1}))
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "time": "1970-01-01T00:00:00.000+00:00",
+        "level": "info",
+        "logger": "app",
+        "message": 'a "quoted"\nmessage',
+        "job_id": 7,
+        "task": "email",
+        "attempt": 2,
+        "correlation_id": "user action",
+        "items_crawled": 25,
+        "odd": "{1}",
+    }
+
+
+def test_an_exception_comes_with_the_line() -> None:
+    try:
+        int("boom")
+    except ValueError:
+        made = record("failed", exc_info=sys.exc_info())
+    assert "ValueError: invalid literal" in json.loads(JsonFormatter().format(made))["exception"]
+    assert "ValueError: invalid literal" in TextFormatter().format(made)
+
+
+def test_an_unknown_level_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="'loud'"):
+        configure_logging("loud")
