@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cronsim import CronSim, CronSimError
-
 from windlass.core.checks import check_instant, check_range
+from windlass.core.cron import check_cron, next_fire
 from windlass.core.durations import format_duration, parse_duration
 from windlass.errors import InvalidInput
 
@@ -21,8 +20,6 @@ SHORTEST = timedelta(seconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-_FIELDS = 5
-_LONGEST = 200
 _MOST_MISSED = 10_000
 
 NAMED = {
@@ -74,23 +71,24 @@ class Cron:
     expression: str
 
     def __post_init__(self) -> None:
-        """Refuse what cron cannot read and what never fires: it would be found out only when a run has already ended."""
-        if next(_cron(self.expression, EPOCH), None) is None:
-            raise InvalidInput("cadence", self.expression, "never fires")
+        """Refuse what cron cannot read and what never fires."""
+        check_cron(self.expression, self.fields)
 
     def __str__(self) -> str:
         """Spell the cadence as it is parsed."""
         return self.expression
 
+    @property
+    def fields(self) -> str:
+        """The five fields that a name stands for."""
+        return NAMED.get(self.expression, self.expression)
+
     def after(self, moment: datetime, zone: ZoneInfo) -> datetime:
         """Find the first fire strictly after `moment`."""
-        local = moment.astimezone(zone)
-        for fire in _cron(self.expression, local):
-            found = fire.astimezone(UTC)
-            # The library has returned times at or before its start around clock changes; that would fire one slot twice.
-            if found > moment:
-                return found
-        raise InvalidInput("cadence", self.expression, "never fires again")
+        found = next_fire(self.fields, moment, zone)
+        if found is None:
+            raise InvalidInput("cadence", self.expression, "never fires again")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +118,6 @@ def parse_cadence(text: str) -> Cadence:
     if word == "@handler":
         return ByHandler(parse_duration(rest, field="cadence")) if rest else ByHandler()
     return Cron(text.strip())
-
-
-def _cron(expression: str, start: datetime) -> CronSim:
-    fields = NAMED.get(expression, expression)
-    if len(fields) > _LONGEST or len(fields.split()) != _FIELDS:
-        raise InvalidInput("cadence", expression, "is not a cron expression: it has five fields")
-    try:
-        return CronSim(fields, start)
-    except (CronSimError, ValueError) as error:
-        raise InvalidInput("cadence", expression, f"is not a cron expression: {error}") from None
 
 
 @lru_cache(maxsize=512)

@@ -1,0 +1,175 @@
+"""A whole worker against our own claim and finish sent raw, in one run: only the ratios mean anything."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.store import Bench, Result, fresh, interleaved, say, say_result
+from tests.support.postgres_server import running_postgres
+from windlass.clock import DatabaseClock
+from windlass.core.job import NewJob
+from windlass.core.lane import parse_pools
+from windlass.core.task import Isolation, Registry, TaskSpec
+from windlass.store import open_sync_store
+from windlass.worker.options import WorkerOptions
+from windlass.worker.worker import Worker
+
+
+class Counter:
+    """Counts runs and says when there were enough."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.enough: Callable[[], None] = lambda: None
+
+    def one(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.enough()
+
+
+async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isolation, slots: int) -> tuple[Worker, Any]:
+    """Make a worker for one task called work."""
+    url = f"sqlite:///{bench.target}" if bench.is_sqlite else bench.target
+    registry = Registry()
+    registry.add(TaskSpec(name="work", function=function, arguments=json.loads, isolation=isolation))
+    renewer = open_sync_store(url, rng=Random(2))
+    clock = DatabaseClock(await bench.store.clock())
+    options = WorkerOptions(pools=parse_pools(f"*={slots}"))
+    return Worker(bench.store, renewer, registry, clock=clock, rng=Random(3), name="bench", options=options), renewer
+
+
+async def drain(bench: Bench, jobs: int, isolation: Isolation = Isolation.ASYNC, slots: int = 5) -> float:
+    """Enqueue no-op jobs, then let a worker run them all; returns jobs per second."""
+    counter = Counter()
+
+    async def on_loop(**_: Any) -> None:
+        counter.one()
+
+    loop = asyncio.get_running_loop()
+
+    def in_thread(**_: Any) -> None:
+        loop.call_soon_threadsafe(counter.one)
+
+    await bench.enqueue_raw(jobs, 1000)
+    worker, renewer = await worker_on(bench, on_loop if isolation is Isolation.ASYNC else in_thread, isolation, slots)
+    counter.left = jobs
+    counter.enough = worker.stop
+    started = time.perf_counter()
+    await worker.run()
+    spent = time.perf_counter() - started
+    renewer.close()
+    return jobs / spent
+
+
+async def pick_up(bench: Bench, rounds: int) -> tuple[float, float]:
+    """Enqueue one job at a time on an idle worker in this process; returns p50 and p99 in milliseconds."""
+    started = asyncio.Event()
+    at = 0.0
+
+    async def function(**_: Any) -> None:
+        nonlocal at
+        at = time.perf_counter()
+        started.set()
+
+    worker, renewer = await worker_on(bench, function, Isolation.ASYNC, 2)
+    running = asyncio.create_task(worker.run())
+    await asyncio.sleep(0.2)
+    spent = []
+    for _ in range(rounds):
+        started.clear()
+        before = time.perf_counter()
+        await bench.store.enqueue([NewJob(task="work")])
+        await started.wait()
+        spent.append((at - before) * 1000)
+        await asyncio.sleep(0.005)
+    worker.stop()
+    await running
+    renewer.close()
+    return statistics.median(spent), statistics.quantiles(spent, n=100)[98]
+
+
+def import_ratio() -> Result:
+    """Compare the import of windlass with that of asyncio, each in fresh interpreters."""
+
+    def seconds(code: str) -> float:
+        best = []
+        for _ in range(7):
+            before = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+            best.append(time.perf_counter() - before)
+        return statistics.median(best)
+
+    empty = seconds("pass")
+    base, ours = seconds("import asyncio") - empty, seconds("import windlass; windlass.Windlass") - empty
+    return Result("import (s)", base, ours, ours / base, "≤ 6")
+
+
+async def measure(options: argparse.Namespace) -> list[Result]:
+    """Run every measurement."""
+    results: list[Result] = []
+
+    def note(result: Result) -> None:
+        results.append(result)
+        say_result(result)
+
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        server = stack.enter_context(running_postgres()) if "postgres" in options.databases else None
+        for kind in options.databases:
+            bench = stack.enter_context(fresh(kind, stack, folder, server))
+            jobs = options.jobs
+
+            async def raw(bench: Bench = bench) -> float:
+                await bench.enqueue_raw(options.jobs, 1000)
+                return await bench.drain_raw(200)
+
+            say(f"{kind}: drain")
+            base, ours = await interleaved(options.rounds, raw, lambda bench=bench: drain(bench, jobs))
+            note(Result(f"{bench.name}: drain of no-op jobs", base, ours, ours / base, "≥ 0.65"))
+            say(f"{kind}: isolation")
+            turns: list[Callable[[], Awaitable[float]]] = [
+                lambda bench=bench: drain(bench, jobs // 4),
+                lambda bench=bench: drain(bench, jobs // 4, Isolation.THREAD),
+            ]
+            alone, threads = await interleaved(options.rounds, *turns)
+            note(Result(f"{bench.name}: cost per job, thread / async", alone, threads, alone / threads, "≤ 2.5"))
+            say(f"{kind}: pick-up")
+            p50, p99 = await pick_up(bench, options.picks)
+            note(Result(f"{bench.name}: idle pick-up p50, p99 (ms)", p50, p99, p99 / p50, "≤ 3, ≤ 15"))
+            await bench.store.aclose()
+    return results
+
+
+def main() -> None:
+    """Measure and print a small table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--picks", type=int, default=300)
+    parser.add_argument("--databases", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
+    options = parser.parse_args()
+    results = asyncio.run(measure(options))
+    print(f"\nmedians of {options.rounds} interleaved rounds of {options.jobs} jobs")
+    print(f"{'':58}{'base':>10}{'ours':>10}{'ratio':>8}  goal")
+    for result in results:
+        print(f"{result.what:58}{result.raw:>10,.2f}{result.ours:>10,.2f}{result.ratio:>8.2f}  {result.goal}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Five cron fields in a time zone; clock changes are treated as Debian's cron treats them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from windlass.errors import InvalidInput
+
+FIELDS = ("minute", "hour", "day of month", "month", "day of week")
+_LONGEST = 200
+_MINUTE = timedelta(minutes=1)
+_SECOND = timedelta(seconds=1)
+_NEAR = timedelta(days=2)
+_ANY_DAY = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock without a place
+
+
+@lru_cache(maxsize=1024)
+def check_cron(text: str, fields: str) -> None:
+    """Refuse what is not cron, pointing at the field that is wrong, and what never fires."""
+    parts = fields.split()
+    if len(fields) > _LONGEST or len(parts) != len(FIELDS):
+        raise InvalidInput("cadence", text, f"is not a cron expression: it has five fields, this has {len(parts)}")
+    for place, (name, part) in enumerate(zip(FIELDS, parts, strict=True)):
+        alone = " ".join(part if each == place else "*" for each in range(len(FIELDS)))
+        if not _is_readable(alone):
+            raise InvalidInput("cadence", text, f"is not a cron expression: field {place + 1} ({name}) cannot be {part!r}")
+    # Found out now, and not when a run has already ended.
+    if not _is_readable(fields) or next(CronSim(fields, _ANY_DAY), None) is None:
+        raise InvalidInput("cadence", text, "never fires")
+
+
+def _is_readable(fields: str) -> bool:
+    try:
+        CronSim(fields, _ANY_DAY)
+    except (CronSimError, ValueError):
+        return False
+    return True
+
+
+def next_fire(fields: str, moment: datetime, zone: ZoneInfo) -> datetime | None:
+    """Find the first fire strictly after `moment`.
+
+    The library only walks a wall clock that never changes; what a wall time means in the zone is decided here. It has rules
+    for zones too, but loses fires where a zone moves by half an hour.
+    """
+    offsets = [(moment + shift).astimezone(zone).utcoffset() or timedelta() for shift in (-_NEAR, timedelta(), _NEAR)]
+    spread = max(offsets) - min(offsets)
+    local = moment.astimezone(zone).replace(tzinfo=None)
+    is_wild = any(part.startswith("*") for part in fields.split()[:2])
+    best: datetime | None = None
+    for wall in CronSim(fields, local - spread - _MINUTE):
+        if best is not None and wall - max(offsets) >= best.replace(tzinfo=None):
+            break
+        fires = [fire for fire in _instants(wall, zone, is_wild=is_wild) if fire > moment]
+        best = min([*fires, best]) if best is not None else min(fires, default=None)
+        # Far from a change of the clock, wall times come in the order of their instants.
+        if best is not None and not spread:
+            break
+    return best
+
+
+def _instants(wall: datetime, zone: ZoneInfo, *, is_wild: bool) -> list[datetime]:
+    """Say when a wall clock shows this time: once, twice or never.
+
+    A job at a fixed time runs once in each case: the first time, or when the clock has jumped over it. A job every so often
+    runs whenever the clock shows it.
+    """
+    early, late = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if early == late:
+        return [early]
+    if early.astimezone(zone).replace(tzinfo=None) == wall:
+        return [early, late] if is_wild else [early]
+    return [] if is_wild else [_end_of_gap(late, early, zone)]
+
+
+def _end_of_gap(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """Find the moment between the two at which the clock jumped."""
+    jumped_to = after.astimezone(zone).utcoffset()
+    while after - before > _SECOND:
+        middle = before + (after - before) // 2
+        middle = middle.replace(microsecond=0)
+        if middle.astimezone(zone).utcoffset() == jumped_to:
+            after = middle
+        else:
+            before = max(middle, before + _SECOND)
+    return after
