@@ -25,12 +25,7 @@ _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Satu
 _SHORT_MONTHS = {name[:3].upper(): number for number, name in enumerate(_MONTHS, start=1)}
 _SHORT_DAYS = {name[:3].upper(): number for number, name in enumerate(_DAYS[:7])}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_UNITS = (
-    ("day", timedelta(days=1)),
-    ("hour", timedelta(hours=1)),
-    ("minute", timedelta(minutes=1)),
-    ("second", timedelta(seconds=1)),
-)
+_UNITS = {unit: timedelta(**{f"{unit}s": 1}) for unit in ("day", "hour", "minute", "second")}
 
 
 def describe(cadence: Cadence, timezone: str = "UTC") -> str:
