@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windlass.ports.breakers import Breakers
 from windlass.ports.store import Store
 
-__all__ = ["Store"]
+__all__ = ["Breakers", "Store"]

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from windlass.core.job import Count, Edit, Enqueued, Execution, Job, NewJob
 from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound
+from windlass.store.breakers import SyncBreakers
 from windlass.store.calls import control, reads, work
 from windlass.store.calls.call import Call
 
@@ -42,6 +43,11 @@ class SyncStore:
     def database(self) -> SyncDatabase:
         """The adapter below."""
         return self._db
+
+    @property
+    def breakers(self) -> SyncBreakers:
+        """The circuit breakers."""
+        return SyncBreakers(self._db)
 
     def close(self) -> None:
         """Let go of the database."""
