@@ -270,6 +270,7 @@ _FINDERS: tuple[Callable[[_Job], bool], ...] = (
 )
 
 _STATES = frozenset(JobState)
+_BREAKER_STATES = frozenset(BreakerState)
 _HOLDABLE = frozenset({JobState.SCHEDULED, JobState.PENDING, JobState.RUNNING})
 _CLAIMED = frozenset({JobState.PENDING, JobState.RUNNING})
 _LONGEST_NAME = 255
@@ -496,7 +497,7 @@ class _BreakerRow(NamedTuple):
 
 
 _BREAKER_RULES = (
-    _Rule("breaker_state", lambda row: row.state in frozenset(BreakerState), "breaker {row.name!r} is {row.state!r}"),
+    _Rule("breaker_state", lambda row: row.state in _BREAKER_STATES, "breaker {row.name!r} is {row.state!r}"),
     _Rule(
         "breaker_limits", lambda row: row.threshold >= 1 and row.open_us >= 1, "breaker {row.name!r} could never open or close"
     ),

@@ -18,7 +18,7 @@ from windlass.core.breaker import (
     BreakerState,
     Permit,
 )
-from windlass.core.checks import check_range, check_text, check_wait
+from windlass.core.checks import check_characters, check_range, check_text, check_wait
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Claimed, Lease, Slices
 from windlass.errors import InvalidInput, LeaseLost
@@ -72,6 +72,7 @@ def get(name: str, now: datetime | None = None) -> Call[Breaker | None]:
 
 def list_breakers(after: str, limit: int, now: datetime | None = None) -> Call[list[Breaker]]:
     """Read breakers by name."""
+    check_characters("after", after)
     check_range("limit", limit, 1, MAX_LIST)
     return single("list_breakers", {"after_name": after, "limit": limit, "now": now}, _breakers, is_read=True)
 
@@ -86,7 +87,7 @@ def history(name: str, limit: int) -> Call[list[BreakerEvent]]:
 def look(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call[Admission | None]:
     """Say whether a caller may go ahead, without writing; nothing when it would be the probe."""
     _check_caller(caller)
-    if (caller.job_id is None) != (caller.token is None):
+    if caller.job_id is None and caller.token is not None:
         raise InvalidInput("token", caller.token, "goes with the job_id of the job it was claimed with")
     params = {"name": spec.name, "now": now}
     return single("get_breaker", params, lambda found: rules.admit(_found(found), caller), is_read=True)
@@ -215,6 +216,7 @@ def _changed(after: Breaker, reason: BreakerReason, job_id: int | None, now: dat
 def _check_caller(caller: Permit) -> None:
     if caller.job_id is not None:
         check_range("job_id", caller.job_id, 1, MAX_JOB)
+    if caller != Permit():
         check_range("token", caller.token, 0, _MAX_TOKEN)
 
 
