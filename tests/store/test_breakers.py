@@ -10,18 +10,22 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.store.builders import LEASE, a_job, a_lease, claim, due, end, enqueue_one, failure, running
+from tests.support.postgres_server import PostgresServer
 from tests.support.raw import execute
+from tests.support.stores import fresh_postgres
 from windlass.core.audit import Actor
 from windlass.core.breaker import DEFAULT_OPEN, Admission, BreakerReason, BreakerSpec, BreakerState, Permit
 from windlass.core.job import Claimed, JobState
 from windlass.core.outcome import NO_RUN, Outcome, Released, Snoozed
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, LeaseLost
-from windlass.store import SqlStore, SyncStore
+from windlass.store import SqlStore, SyncStore, open_store
 from windlass.store.breakers import SqlBreakers
+from windlass.store.calls.breakers import claim_probe
 from windlass.store.postgres import Postgres, SyncPostgres
 from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
@@ -202,6 +206,26 @@ async def test_jobs_and_callers_without_a_job_share_the_one_permit(store: SqlSto
     )
     probes = [answer for answer in answers if isinstance(answer, Claimed) or (answer is not None and answer.is_probe)]
     assert len(probes) == 1
+
+
+async def test_who_waited_for_a_probe_to_begin_sees_that_it_lives(postgres_server: PostgresServer, clock: FakeClock) -> None:
+    """A statement that waits for the breaker's lock sees the breaker anew but the jobs as they were before."""
+    with fresh_postgres(postgres_server) as dsn:
+        store = open_store(dsn, rng=Random(1))
+        [first, _] = await gated(store, clock)
+        found = await store.slices(clock.now())
+        async with await psycopg.AsyncConnection.connect(dsn) as rival, asyncio.TaskGroup() as group:
+            begun = claim_probe(found, "mail", a_lease(), clock.now())
+            assert await store.database.run_within(rival, begun) is not None
+            waiting = group.create_task(store.breakers.admit(MAIL, now=clock.now()))
+            while not await execute(store, "select 1 from pg_locks where not granted"):
+                assert not waiting.done()
+            await rival.commit()
+        assert not waiting.result().is_admitted
+        breaker = await store.breakers.get("mail", clock.now())
+        await store.aclose()
+    assert breaker is not None
+    assert (breaker.state, breaker.probe.job_id) == (HALF_OPEN, first)
 
 
 async def test_racing_reports_open_it_once(store: SqlStore, clock: FakeClock) -> None:
