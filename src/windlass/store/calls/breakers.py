@@ -28,7 +28,8 @@ from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
 _MAX_TOKEN = 2**63 - 1
-_MAX_FAILURES = 2**31 - 1
+# Leaves room for the probes that fail after it.
+_MAX_FAILURES = 1_000_000_000
 _BREAKER = Shape((6, 7, 8, 9, 14, 16), (13, 15))
 # The columns between which the record puts the permit.
 _PERMIT = slice(10, 12)
