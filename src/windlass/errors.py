@@ -10,6 +10,7 @@ WindlassError
 ├── LeaseLost                 the token is no longer the one on the row
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
 ├── SlotTaken                 an operator's retry into a unique slot that another job holds
+├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
@@ -19,6 +20,11 @@ WindlassError
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _SHOWN = 80
 
@@ -98,6 +104,15 @@ class SlotTaken(WindlassError):
         super().__init__(f"job {job_id} cannot come back: job {holder} holds its unique key")
         self.job_id = job_id
         self.holder = holder
+
+
+class BreakerOpen(WindlassError):
+    """A circuit breaker holds its callers back until it is tried again."""
+
+    def __init__(self, name: str, probe_at: datetime) -> None:
+        super().__init__(f"breaker {name!r} is open; ask again at {probe_at.isoformat()}")
+        self.name = name
+        self.probe_at = probe_at
 
 
 class StoreError(WindlassError):

@@ -22,7 +22,7 @@ PATIENCE_S = 90.0
 
 # A process that has imported the roles forks each of ours: starting an interpreter for each took most of the suite's time.
 _spawner = multiprocessing.get_context("forkserver")
-_ROLES = ("worker", "doomed_worker", "drainer", "enqueuer", "fragile_worker", "late_worker", "locker")
+_ROLES = ("worker", "doomed_worker", "drainer", "enqueuer", "fragile_worker", "late_worker", "locker", "prober")
 _DRIVERS = ("windlass.store.postgres", "windlass.store.sqlite")
 _spawner.set_forkserver_preload([*_DRIVERS, *(f"tests.crash.{role}" for role in _ROLES)])
 

@@ -45,7 +45,7 @@ async def claim(
     store: SqlStore, clock: FakeClock, limit: int = 10, *, worker: str = "worker-1", started: bool = True
 ) -> list[Claimed]:
     """Claim from every open slice."""
-    return await store.claim(await store.slices(), limit, a_lease(worker), started=started, now=clock.now())
+    return await store.claim(await store.slices(clock.now()), limit, a_lease(worker), started=started, now=clock.now())
 
 
 async def claim_one(store: SqlStore, clock: FakeClock, *, worker: str = "worker-1", started: bool = True) -> Claimed:

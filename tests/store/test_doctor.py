@@ -560,6 +560,34 @@ async def test_a_lost_gate_is_reported(life: Life) -> None:
     assert found == {("gates", None)}
 
 
+@pytest.mark.parametrize(
+    ("rule", "broken"),
+    [
+        ("breaker_limits", "threshold = 0"),
+        ("breaker_limits", "open_us = 0"),
+        ("breaker_open", "probe_at = null"),
+        ("breaker_open", "opened_at = null"),
+        ("breaker_probe", "half_opened_at = updated_at"),
+        ("breaker_probe", "probe_token = 5"),
+    ],
+)
+async def test_a_breaker_that_contradicts_itself_is_reported(life: Life, rule: str, broken: str) -> None:
+    await life.store.breakers.force_open("b", timedelta(minutes=1), life.clock.now())
+    assert await life.broken() == set()
+    assert await life.broken(f"update windlass_breakers set is_forced = false, {broken}") == {(rule, None)}
+
+
+async def test_a_breaker_that_its_history_does_not_know_is_reported(life: Life) -> None:
+    await life.store.breakers.force_open("b", now=life.clock.now())
+    closed = "update windlass_breakers set state = 'closed'"
+    assert await life.broken(closed) == {("breaker_forced", None), ("breaker_told", None)}
+
+
+async def test_a_permit_without_a_token_is_reported(life: Life) -> None:
+    await life.store.breakers.force_open("b", now=life.clock.now())
+    assert await life.broken("update windlass_breakers set probe_job_id = 5") == {("breaker_permit", 5)}
+
+
 async def test_attempts_that_a_row_leaves_open_are_counted_by_its_profile(life: Life) -> None:
     strict = {**PROFILES, "task": replace(PROFILES["task"], max_attempts=1)}
     assert await life.broken(profiles=strict) == {("attempts", life.ids["unlimited"])}

@@ -13,7 +13,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.rows import SHAPES
+from windlass.store.shapes import SHAPES
 from windlass.store.sqlite import driver
 
 POSTGRES = queries("postgres")
@@ -51,6 +51,14 @@ SAMPLES: dict[str, Any] = {
     "outcome": "done",
     "target": "x",
     "request_id": "r",
+    "name": "n",
+    "after_name": "n",
+    "lane": "l",
+    "last_failure_at": EPOCH,
+    "opened_at": EPOCH,
+    "probe_at": EPOCH,
+    "half_opened_at": EPOCH,
+    "is_forced": True,
     "lane_0": "l",
     "task_0": "t",
 }

@@ -55,7 +55,19 @@ PARAMS: dict[str, Any] = {
     "state": None,
     "task": None,
     "ids": "[1,2,3]",
+    "name": "breaker-1",
+    "lane": "lane-0",
+    "avoid": 1,
 }
+OWN_PARAMS: dict[str, dict[str, Any]] = {"claim_probe": {"task": "task-0"}}
+# Tasks behind breakers of every kind: the job that tries one is looked up by its number.
+GATES = """
+insert into windlass_tasks (name, lane, breaker, first_seen_at, seen_at)
+select 'task-' || n, 'l', 'breaker-' || n % 4, now(), now() from generate_series(0, 19) as n;
+insert into windlass_breakers (name, state, threshold, open_us, probe_at, half_opened_at, probe_job_id, probe_token, updated_at)
+select 'breaker-' || n, (array['closed', 'half_open', 'open', 'half_open'])[n + 1], 5, 60000000, now(), now(), n * 7, n, now()
+from generate_series(0, 3) as n
+"""
 INDEXES = {
     "claim": {"windlass_jobs_pending"},
     "slices": {"windlass_jobs_pending"},
@@ -65,6 +77,8 @@ INDEXES = {
     "lapsed": {"windlass_jobs_leased"},
     "list_jobs": {"windlass_jobs_pkey"},
     "get_jobs": {"windlass_jobs_pkey"},
+    "claim_probe": {"windlass_jobs_pending"},
+    "get_breaker": {"windlass_jobs_pkey"},
 }
 ARMS = 4
 
@@ -75,6 +89,7 @@ def database(request: pytest.FixtureRequest, postgres_server: PostgresServer) ->
     with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("alter table windlass_jobs set (autovacuum_enabled = off)")
         connection.execute(FILL.format(rows=rows))
+        connection.execute(GATES)
         if is_analysed:
             connection.execute("analyze")
         yield connection, rows
@@ -101,7 +116,7 @@ def test_a_claim_locks_through_a_tid_scan_above_the_merge(database: tuple[psycop
 
 def _plan(connection: psycopg.Connection[Any], name: str) -> str:
     [statement] = queries("postgres").statements(name, ARMS)
-    params = {one: _value(one) for one in PARAMETER.findall(statement)}
+    params = {one: _value(one) for one in PARAMETER.findall(statement)} | OWN_PARAMS.get(name, {})
     text = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
     with connection.transaction(force_rollback=True):
         found = connection.execute(f"explain (analyze, costs off, timing off) {text}", params).fetchall()

@@ -290,13 +290,25 @@ class Slice(NamedTuple):
     task: str
     priority: int
     run_at: datetime
+    breaker: str | None = None
+    """The breaker that is due to be tried with one job of this slice; `claim` leaves such a slice to `claim_probe`."""
 
 
 class Slices(NamedTuple):
-    """Every slice open to claims, and the gate version it was read under."""
+    """Every slice that no gate holds back, and the gate version it was read under."""
 
     version: int
     open: tuple[Slice, ...]
+
+    @property
+    def claimable(self) -> tuple[Slice, ...]:
+        """The slices that any number of jobs may be claimed from."""
+        return tuple(part for part in self.open if part.breaker is None)
+
+    @property
+    def breakers(self) -> tuple[str, ...]:
+        """The breakers that are due to be tried, the one whose jobs come first first."""
+        return tuple(dict.fromkeys(part.breaker for part in self.open if part.breaker is not None))
 
 
 class Enqueued(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from windlass.ports.breakers import Breakers
 from windlass.ports.clock import Clock
 from windlass.ports.store import Store
 
-__all__ = ["Clock", "Store"]
+__all__ = ["Breakers", "Clock", "Store"]

@@ -25,10 +25,16 @@ from windlass.core.job import (
 )
 from windlass.core.outcome import Finish, Run
 from windlass.core.transitions import Moved
+from windlass.ports.breakers import Breakers
 
 
 class Store(Protocol):
     """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    @property
+    def breakers(self) -> Breakers:
+        """The circuit breakers."""
+        ...
 
     async def aclose(self) -> None:
         """Let go of the database."""
@@ -46,7 +52,7 @@ class Store(Protocol):
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
         ...
 
-    async def slices(self) -> Slices:
+    async def slices(self, now: datetime | None = None) -> Slices:
         """Find which lanes and tasks have pending work that no gate holds back."""
         ...
 
@@ -54,6 +60,10 @@ class Store(Protocol):
         self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
     ) -> list[Claimed]:
         """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
+        ...
+
+    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
+        """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""
         ...
 
     async def renew(

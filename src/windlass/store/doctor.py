@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core import payload
+from windlass.core.breaker import BreakerState
 from windlass.core.cadence import Recurrence
 from windlass.core.job import CLOSED, MAX_ATTEMPTS, MAX_KEY, MAX_NAME, WAITING, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.retry import PROFILES, Profile, RetrySpec
@@ -269,6 +270,7 @@ _FINDERS: tuple[Callable[[_Job], bool], ...] = (
 )
 
 _STATES = frozenset(JobState)
+_BREAKER_STATES = frozenset(BreakerState)
 _HOLDABLE = frozenset({JobState.SCHEDULED, JobState.PENDING, JobState.RUNNING})
 _CLAIMED = frozenset({JobState.PENDING, JobState.RUNNING})
 _LONGEST_NAME = 255
@@ -478,9 +480,59 @@ def _gates(found: Sequence[Row]) -> list[Problem]:
     return [] if found[0][0] == 1 else [Problem("gates", None, f"windlass_gates has {found[0][0]} rows: no claim finds work")]
 
 
+class _BreakerRow(NamedTuple):
+    """A breaker's row, the job that tries it, and the state its newest event tells."""
+
+    job_id: int | None
+    name: str
+    state: str
+    threshold: int
+    open_us: int
+    has_opened_at: bool
+    has_probe_at: bool
+    has_half_opened_at: bool
+    has_probe_token: bool
+    is_forced: bool
+    told_state: str | None
+
+
+_BREAKER_RULES = (
+    _Rule("breaker_state", lambda row: row.state in _BREAKER_STATES, "breaker {row.name!r} is {row.state!r}"),
+    _Rule(
+        "breaker_limits", lambda row: row.threshold >= 1 and row.open_us >= 1, "breaker {row.name!r} could never open or close"
+    ),
+    _Rule(
+        "breaker_open",
+        lambda row: row.state != BreakerState.OPEN or (row.has_opened_at and (row.has_probe_at or row.is_forced)),
+        "breaker {row.name!r} is open and will never be tried",
+    ),
+    _Rule(
+        "breaker_probe",
+        lambda row: (row.state == BreakerState.HALF_OPEN) == row.has_half_opened_at == row.has_probe_token,
+        "breaker {row.name!r} is {row.state}, and its permit says otherwise",
+    ),
+    _Rule("breaker_permit", lambda row: row.has_probe_token or row.job_id is None, "breaker {row.name!r} has half a permit"),
+    _Rule(
+        "breaker_forced",
+        lambda row: not row.is_forced or row.state == BreakerState.OPEN,
+        "breaker {row.name!r} is forced open and {row.state}",
+    ),
+    _Rule(
+        "breaker_told",
+        lambda row: row.told_state is None or row.told_state == row.state,
+        "breaker {row.name!r} is {row.state}, and its newest event says {row.told_state}",
+    ),
+)
+
+
+def _breakers(found: Sequence[Row]) -> list[Problem]:
+    return [problem for row in found for problem in _broken(_BREAKER_RULES, _BreakerRow._make(row))]
+
+
 _WHOLE: dict[str, Callable[[Sequence[Row]], list[Problem]]] = {
     "doctor_slots": _clashes("slot_clash", "its unique slot"),
     "doctor_names": _clashes("name_clash", "its name"),
     "doctor_counts": _miscounts,
     "doctor_gates": _gates,
+    "doctor_breakers": _breakers,
 }

@@ -31,7 +31,8 @@ from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
-from windlass.store.calls import audit, control, reads, recurrence, work
+from windlass.store.breakers import SqlBreakers
+from windlass.store.calls import audit, breakers, control, reads, recurrence, work
 from windlass.store.calls.call import Call
 from windlass.store.documents import Entry
 
@@ -91,6 +92,11 @@ class SqlStore:
         """The adapter below."""
         return self._db
 
+    @property
+    def breakers(self) -> SqlBreakers:
+        """The circuit breakers."""
+        return SqlBreakers(self._db, self._actor)
+
     async def aclose(self) -> None:
         """Let go of the database."""
         await self._db.aclose()
@@ -109,18 +115,22 @@ class SqlStore:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
         return await self._db.run_within(connection, work.enqueue(jobs, now)) if jobs else []
 
-    async def slices(self) -> Slices:
+    async def slices(self, now: datetime | None = None) -> Slices:
         """Find which lanes and tasks have pending work that no gate holds back."""
-        return await self._db.run(work.slices())
+        return await self._db.run(work.slices(now))
 
     async def claim(
         self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
     ) -> list[Claimed]:
         """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
-        if not slices.open:
+        if not slices.claimable:
             return []
         call = work.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
         return await self._db.run(call)
+
+    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
+        """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""
+        return await self._db.run(breakers.claim_probe(slices, breaker, lease, now))
 
     async def renew(
         self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None

@@ -10,6 +10,7 @@ from windlass.core.job import Count, Edit, Enqueued, Execution, Held, Job, NewJo
 from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound
 from windlass.store import documents
+from windlass.store.breakers import SyncBreakers
 from windlass.store.calls import control, reads, work
 from windlass.store.calls.call import Call
 
@@ -43,6 +44,11 @@ class SyncStore:
     def database(self) -> SyncDatabase:
         """The adapter below."""
         return self._db
+
+    @property
+    def breakers(self) -> SyncBreakers:
+        """The circuit breakers."""
+        return SyncBreakers(self._db)
 
     def close(self) -> None:
         """Let go of the database."""

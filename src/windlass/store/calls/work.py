@@ -136,9 +136,9 @@ def _key_document(order: int, job: NewJob) -> str:
     return "".join(parts) + "}"
 
 
-def slices() -> Call[Slices]:
+def slices(now: datetime | None = None) -> Call[Slices]:
     """Find which lanes and tasks have pending work that no gate holds back."""
-    return single("slices", {}, rows.slices, is_read=True)
+    return single("slices", {"now": now}, rows.slices, is_read=True)
 
 
 def claim(
@@ -147,7 +147,7 @@ def claim(
     """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
     check_range("limit", limit, 1, MAX_CLAIM)
     check_text("worker", lease.worker, MAX_NAME)
-    open_slices = found.open[:most_arms]
+    open_slices = found.claimable[:most_arms]
     params: dict[str, Any] = {
         "version": found.version,
         "limit": limit,

@@ -76,3 +76,9 @@ select task, lane, state, wait_reason, sum(counted)::bigint, sum(present)::bigin
 
 -- name: doctor_gates
 select count(*) from windlass_gates
+
+-- name: doctor_breakers
+select b.probe_job_id, b.name, b.state, b.threshold, b.open_us, b.opened_at is not null, b.probe_at is not null,
+    b.half_opened_at is not null, b.probe_token is not null, b.is_forced,
+    (select e.state from windlass_breaker_events e where e.breaker = b.name order by e.id desc limit 1)
+from windlass_breakers b order by b.name

@@ -176,3 +176,21 @@ select id, state from finished
 -- name: enough
 -- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
 (:max_attempts::integer > j.attempt or :max_attempts::integer >= j.max_attempts)
+
+-- name: taken
+state = 'running', wait_reason = null, attempt = j.attempt + 1, executions = j.executions + 1,
+    token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease::interval,
+    started_at = case when :started::boolean or j.crashes > 0 then {now} end,
+    unique_slot = case when j.unique_scope = 'pending' then null else j.unique_slot end, updated_at = {now}
+
+-- name: probe_alive
+-- A scalar in place of `exists`, which the planner would answer by hashing all jobs.
+case when b.probe_job_id is null then coalesce(b.half_opened_at + b.open_us * {us} > {now}, false)
+    else coalesce((select p.token from windlass_jobs p where p.id = b.probe_job_id) = b.probe_token, false) end
+
+-- name: breaker_due
+case b.state when 'open' then b.probe_at <= {now} when 'half_open' then not ({probe_alive}) end
+
+-- name: breaker_columns
+b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure_at, b.opened_at, b.probe_at,
+    b.half_opened_at, b.probe_job_id, b.probe_token, b.last_probe_job_id, b.is_forced, b.updated_at, {probe_alive}, {now}

@@ -88,7 +88,8 @@ from c where j.id = c.id and j.state = 'running'
 returning j.id
 
 -- name: slices
--- A loose index scan: one probe for each lane and task with pending work, however long the backlog behind it is.
+-- A loose index scan: one look-up for each lane and task with pending work, however long the backlog behind it is.
+-- A breaker that is due to be tried lets its slices through, marked; any other that is not closed holds them back.
 with recursive heads as (
     (select lane, task, priority, run_at from windlass_jobs where state = 'pending'
      order by lane, task, priority desc, run_at, id limit 1)
@@ -99,11 +100,13 @@ with recursive heads as (
         order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1
     ) n
 )
-select gates.version, open.lane, open.task, open.priority, open.run_at
+select gates.version, open.lane, open.task, open.priority, open.run_at, open.breaker
 from windlass_gates gates left join (
-    select h.lane, h.task, h.priority, h.run_at from heads h
+    select h.lane, h.task, h.priority, h.run_at, b.name as breaker from heads h
+    left join windlass_tasks t on t.name = h.task
+    left join windlass_breakers b on b.name = t.breaker and b.state <> 'closed'
     where not exists (select 1 from windlass_lanes l where l.name = h.lane and l.paused_at is not null)
-      and not exists (select 1 from windlass_tasks t where t.name = h.task and t.paused_at is not null)
+      and t.paused_at is null and (b.name is null or {breaker_due})
 ) open on true
 order by open.priority desc, open.run_at
 
@@ -115,11 +118,7 @@ order by open.priority desc, open.run_at
 -- The limits inside are literals: otherwise the planner expects so many rows that it compiles the statement at every claim.
 -- The lock sits in a lateral above the merge: rivals step over each other's rows and nobody locks more than :limit.
 -- A job that was running when its worker died is taken alone and counts as started, so that it cannot harm its neighbours.
-update windlass_jobs j set
-    state = 'running', wait_reason = null, attempt = j.attempt + 1, executions = j.executions + 1,
-    token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease::interval,
-    started_at = case when :started::boolean or j.crashes > 0 then {now} end,
-    unique_slot = case when j.unique_scope = 'pending' then null else j.unique_slot end, updated_at = {now}
+update windlass_jobs j set {taken}
 where j.ctid = any(array(
     select ranked.tid from (
         select locked.tid, locked.crashes, row_number() over () as place, first_value(locked.crashes) over () as head from (

@@ -79,7 +79,8 @@ where j.id in (select value from json_each(:ids)) and j.state = 'running'
 returning id
 
 -- name: slices
--- A loose index scan: one probe for each lane and task with pending work, however long the backlog behind it is.
+-- A loose index scan: one look-up for each lane and task with pending work, however long the backlog behind it is.
+-- A breaker that is due to be tried lets its slices through, marked; any other that is not closed holds them back.
 with recursive heads (lane, task) as (
     select * from (
         select lane, task from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' order by lane, task limit 1
@@ -95,17 +96,20 @@ with recursive heads (lane, task) as (
         )
     from heads where heads.lane is not null
 )
-select gates.version, open.lane, open.task, open.priority, open.run_at
+select gates.version, open.lane, open.task, open.priority, open.run_at, open.breaker
 from windlass_gates gates left join (
     select h.lane as lane, h.task as task,
         (select n.priority from windlass_jobs n where n.state = 'pending' and n.lane = h.lane and n.task = h.task
          order by n.priority desc, n.run_at, n.id limit 1) as priority,
         (select n.run_at from windlass_jobs n where n.state = 'pending' and n.lane = h.lane and n.task = h.task
-         order by n.priority desc, n.run_at, n.id limit 1) as run_at
+         order by n.priority desc, n.run_at, n.id limit 1) as run_at,
+        b.name as breaker
     from heads h
+    left join windlass_tasks t on t.name = h.task
+    left join windlass_breakers b on b.name = t.breaker and b.state <> 'closed'
     where h.lane is not null
       and not exists (select 1 from windlass_lanes l where l.name = h.lane and l.paused_at is not null)
-      and not exists (select 1 from windlass_tasks t where t.name = h.task and t.paused_at is not null)
+      and t.paused_at is null and (b.name is null or {breaker_due})
 ) open on true
 order by open.priority desc, open.run_at
 
@@ -116,11 +120,7 @@ where state = 'pending' and lane = :lane_{i} and task = :task_{i}
 -- name: claim
 -- SQLite merges the arms lazily by itself. A job that was running when its worker died is taken alone and counts as started,
 -- so that it cannot harm its neighbours.
-update windlass_jobs set
-    state = 'running', wait_reason = null, attempt = attempt + 1, executions = executions + 1,
-    token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease,
-    started_at = case when :started or crashes > 0 then {now} end,
-    unique_slot = case when unique_scope = 'pending' then null else unique_slot end, updated_at = {now}
+update windlass_jobs set {taken}
 where id in (
     select id from (
         select id, crashes, row_number() over (order by priority desc, run_at, id) as place,

@@ -1,0 +1,52 @@
+"""The verbs of circuit breakers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from windlass.core.breaker import Admission, Breaker, BreakerEvent, BreakerSpec, BreakerState
+
+
+class Breakers(Protocol):
+    """A breaker is closed until failures in a row open it; then one caller at a time over the fleet may try."""
+
+    async def admit(
+        self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None, now: datetime | None = None
+    ) -> Admission:
+        """Ask to go ahead; one that is let through as the probe holds the permit until it records or its lease ends."""
+        ...
+
+    async def record(
+        self,
+        spec: BreakerSpec,
+        *,
+        succeeded: bool,
+        failures: int = 0,
+        job_id: int | None = None,
+        token: int | None = None,
+        now: datetime | None = None,
+    ) -> BreakerState:
+        """Tell of a probe's result, before its job is finished, or of `failures` in a row that reach the threshold."""
+        ...
+
+    async def reset(self, name: str, now: datetime | None = None) -> Breaker | None:
+        """Close a breaker, whoever is trying it; nothing when it has never left closed."""
+        ...
+
+    async def force_open(self, name: str, for_: timedelta | None = None, now: datetime | None = None) -> Breaker:
+        """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+        ...
+
+    async def get(self, name: str, now: datetime | None = None) -> Breaker | None:
+        """Read one; nothing when it has never left closed."""
+        ...
+
+    async def history(self, name: str, limit: int = ...) -> Sequence[BreakerEvent]:
+        """Read the changes of one, newest first."""
+        ...
+
+    async def list(self, *, after: str = "", limit: int = ..., now: datetime | None = None) -> Sequence[Breaker]:
+        """Read those that ever left closed, by name, page by page."""
+        ...

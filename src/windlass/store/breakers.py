@@ -1,0 +1,143 @@
+"""Circuit breakers shared through the database, for asyncio and for code without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from windlass.core.audit import Actor, Deed
+from windlass.core.breaker import Admission, Breaker, BreakerEvent, BreakerSpec, BreakerState, Permit
+from windlass.core.payload import encode_object
+from windlass.store.calls import breakers as calls
+from windlass.store.calls.audit import audited
+from windlass.store.calls.call import Call
+from windlass.store.calls.reads import MAX_LIST
+
+if TYPE_CHECKING:
+    from windlass.store.sql_store import Database
+    from windlass.store.sync_store import SyncDatabase
+
+
+class SqlBreakers:
+    """A breaker is closed until failures in a row open it; then one caller at a time over the fleet may try."""
+
+    def __init__(self, database: Database, actor: Actor | None = None) -> None:
+        """Speak to `database`; `actor` is whom the audit log names."""
+        self._db = database
+        self._actor = actor
+
+    async def admit(
+        self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None, now: datetime | None = None
+    ) -> Admission:
+        """Ask to go ahead; one that is let through as the probe holds the permit until it records or its lease ends.
+
+        A probe without a job shows the admission's token when it records, and gives way after the breaker's `open_for`.
+        Raises LeaseLost when the probe's job is not held by this token.
+        """
+        caller = Permit(job_id, token)
+        seen = await self._db.run(calls.look(spec, caller, now))
+        return await self._db.run(calls.admit(spec, caller, now)) if seen is None else seen
+
+    async def record(
+        self,
+        spec: BreakerSpec,
+        *,
+        succeeded: bool,
+        failures: int = 0,
+        job_id: int | None = None,
+        token: int | None = None,
+        now: datetime | None = None,
+    ) -> BreakerState:
+        """Tell of a probe's result, or of `failures` in a row that reach the threshold; returns the state after it.
+
+        A probe records before its job is finished: the finish gives the permit back.
+        """
+        caller = Permit(job_id, token)
+        return await self._db.run(calls.record(spec, caller, succeeded=succeeded, failures=failures, now=now))
+
+    async def reset(self, name: str, now: datetime | None = None) -> Breaker | None:
+        """Close a breaker, whoever is trying it; nothing when it has never left closed."""
+        return await self._db.run(_reset(name, self._actor, now))
+
+    async def force_open(self, name: str, for_: timedelta | None = None, now: datetime | None = None) -> Breaker:
+        """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+        return await self._db.run(_force_open(name, for_, self._actor, now))
+
+    async def get(self, name: str, now: datetime | None = None) -> Breaker | None:
+        """Read one; nothing when it has never left closed."""
+        return await self._db.run(calls.get(name, now))
+
+    async def history(self, name: str, limit: int = MAX_LIST) -> Sequence[BreakerEvent]:
+        """Read the changes of one, newest first."""
+        return await self._db.run(calls.history(name, limit))
+
+    async def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
+        """Read those that ever left closed, by name, page by page."""
+        return await self._db.run(calls.list_breakers(after, limit, now))
+
+
+class SyncBreakers:
+    """The same, blocking."""
+
+    def __init__(self, database: SyncDatabase, actor: Actor | None = None) -> None:
+        """Speak to `database`; `actor` is whom the audit log names."""
+        self._db = database
+        self._actor = actor
+
+    def admit(
+        self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None, now: datetime | None = None
+    ) -> Admission:
+        """Ask to go ahead, as SqlBreakers.admit."""
+        caller = Permit(job_id, token)
+        seen = self._db.run_sync(calls.look(spec, caller, now))
+        return self._db.run_sync(calls.admit(spec, caller, now)) if seen is None else seen
+
+    def record(
+        self,
+        spec: BreakerSpec,
+        *,
+        succeeded: bool,
+        failures: int = 0,
+        job_id: int | None = None,
+        token: int | None = None,
+        now: datetime | None = None,
+    ) -> BreakerState:
+        """Tell of a result, as SqlBreakers.record."""
+        caller = Permit(job_id, token)
+        return self._db.run_sync(calls.record(spec, caller, succeeded=succeeded, failures=failures, now=now))
+
+    def reset(self, name: str, now: datetime | None = None) -> Breaker | None:
+        """Close a breaker, whoever is trying it."""
+        return self._db.run_sync(_reset(name, self._actor, now))
+
+    def force_open(self, name: str, for_: timedelta | None = None, now: datetime | None = None) -> Breaker:
+        """Open a breaker, whoever is trying it."""
+        return self._db.run_sync(_force_open(name, for_, self._actor, now))
+
+    def get(self, name: str, now: datetime | None = None) -> Breaker | None:
+        """Read one; nothing when it has never left closed."""
+        return self._db.run_sync(calls.get(name, now))
+
+    def history(self, name: str, limit: int = MAX_LIST) -> Sequence[BreakerEvent]:
+        """Read the changes of one, newest first."""
+        return self._db.run_sync(calls.history(name, limit))
+
+    def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
+        """Read those that ever left closed, by name, page by page."""
+        return self._db.run_sync(calls.list_breakers(after, limit, now))
+
+
+def _reset(name: str, actor: Actor | None, now: datetime | None) -> Call[Breaker | None]:
+    def tell(left: Breaker | None) -> Deed:
+        return Deed("reset", f"breaker:{name}", "done" if left is not None else "refused")
+
+    return audited(calls.reset(name, now), actor, tell, now)
+
+
+def _force_open(name: str, for_: timedelta | None, actor: Actor | None, now: datetime | None) -> Call[Breaker]:
+    def tell(left: Breaker) -> Deed:
+        until = None if left.probe_at is None else left.probe_at.isoformat()
+        return Deed("force open", f"breaker:{name}", details=encode_object({"until": until}))
+
+    return audited(calls.force_open(name, for_, now), actor, tell, now)

@@ -1,0 +1,246 @@
+"""The verbs of circuit breakers: a row changes only with its state, and every change moves the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from windlass.core import breaker as rules
+from windlass.core.breaker import (
+    SHORTEST_OPEN,
+    Admission,
+    Breaker,
+    BreakerEvent,
+    BreakerReason,
+    BreakerSpec,
+    BreakerState,
+    Permit,
+)
+from windlass.core.checks import check_characters, check_range, check_text, check_wait
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import MAX_NAME, Claimed, Lease, Slices
+from windlass.errors import InvalidInput, LeaseLost
+from windlass.store import documents, rows
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.reads import MAX_LIST
+from windlass.store.rows import Row, Shape
+
+_MAX_TOKEN = 2**63 - 1
+# Leaves room for the probes that fail after it.
+_MAX_FAILURES = 1_000_000_000
+_BREAKER = Shape((6, 7, 8, 9, 14, 16), (13, 15))
+# The columns between which the record puts the permit.
+_PERMIT = slice(10, 12)
+
+SHAPES: dict[str, Shape] = {
+    "get_breaker": _BREAKER,
+    "list_breakers": _BREAKER,
+    "change_breaker": _BREAKER,
+    "list_breaker_events": Shape((5,)),
+    "holds_lease": Shape((), (0,)),
+    "claim_probe": rows.SHAPES["claim"],
+    "doctor_breakers": Shape((), (5, 6, 7, 8, 9)),
+}
+
+
+def _breaker(row: Row) -> Breaker:
+    values = list(row)
+    values[1] = BreakerState(values[1])
+    values[5] = timedelta(microseconds=values[5])
+    values[_PERMIT] = [Permit(*values[_PERMIT])]
+    return Breaker(*values)
+
+
+def _found(rows: Sequence[Row]) -> Breaker | None:
+    return _breaker(rows[0]) if rows else None
+
+
+def _breakers(rows: Sequence[Row]) -> list[Breaker]:
+    return [_breaker(row) for row in rows]
+
+
+def _events(rows: Sequence[Row]) -> list[BreakerEvent]:
+    return [BreakerEvent(row[0], row[1], BreakerState(row[2]), BreakerReason(row[3]), *row[4:]) for row in rows]
+
+
+def get(name: str, now: datetime | None = None) -> Call[Breaker | None]:
+    """Read one breaker; one without a row has never left closed."""
+    check_text("breaker", name, MAX_NAME)
+    return single("get_breaker", {"name": name, "now": now}, _found, is_read=True)
+
+
+def list_breakers(after: str, limit: int, now: datetime | None = None) -> Call[list[Breaker]]:
+    """Read breakers by name."""
+    check_characters("after", after)
+    check_range("limit", limit, 1, MAX_LIST)
+    return single("list_breakers", {"after_name": after, "limit": limit, "now": now}, _breakers, is_read=True)
+
+
+def history(name: str, limit: int) -> Call[list[BreakerEvent]]:
+    """Read a breaker's changes, newest first."""
+    check_text("breaker", name, MAX_NAME)
+    check_range("limit", limit, 1, MAX_LIST)
+    return single("list_breaker_events", {"name": name, "limit": limit}, _events, is_read=True)
+
+
+def look(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call[Admission | None]:
+    """Say whether a caller may go ahead, without writing; nothing when it would be the probe."""
+    _check_caller(caller)
+    if caller.job_id is None and caller.token is not None:
+        raise InvalidInput("token", caller.token, "goes with the job_id of the job it was claimed with")
+    params = {"name": spec.name, "now": now}
+    return single("get_breaker", params, lambda found: rules.admit(_found(found), caller), is_read=True)
+
+
+def admit(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call[Admission]:
+    """Let a caller go ahead if it may, as the one probe where that is due; raises LeaseLost for a probe without its job."""
+
+    def steps() -> Steps[Admission]:
+        found = yield from _locked(spec.name, now)
+        admission = rules.admit(found, caller)
+        if admission is not None or found is None:
+            return admission or Admission(is_admitted=True)
+        if caller.job_id is not None:
+            [[holds_lease]] = yield Step("holds_lease", caller._asdict())
+            if not holds_lease:
+                raise LeaseLost(caller.job_id)
+        probed = yield from _changed(found.probed(caller), BreakerReason.PROBE_STARTED, caller.job_id, now)
+        return Admission(is_admitted=True, is_probe=True, token=probed.probe.token)
+
+    return Call(steps)
+
+
+def record(
+    spec: BreakerSpec, caller: Permit, *, succeeded: bool, failures: int, now: datetime | None = None
+) -> Call[BreakerState]:
+    """Note a result that may change the breaker; returns the state it is left in."""
+    _check_caller(caller)
+    check_range("failures", failures, 0, _MAX_FAILURES)
+
+    def steps() -> Steps[BreakerState]:
+        if not succeeded and failures >= spec.threshold:
+            yield Step("ensure_breaker", _spec_params(spec, now))
+        found = yield from _locked(spec.name, now)
+        if found is None:
+            return BreakerState.CLOSED
+        change = rules.record(found, spec, caller, succeeded=succeeded, failures=failures)
+        if change is None:
+            return found.state
+        changed = yield from _changed(*change, caller.job_id, now)
+        return changed.state
+
+    return Call(steps, is_urgent=True)
+
+
+def reset(name: str, now: datetime | None = None) -> Call[Breaker | None]:
+    """Close a breaker, whoever is trying it; nothing when it has never left closed."""
+    check_text("breaker", name, MAX_NAME)
+
+    def steps() -> Steps[Breaker | None]:
+        found = yield from _locked(name, now)
+        if found is None or found.state is BreakerState.CLOSED:
+            return found
+        return (yield from _changed(found.closed(), BreakerReason.RESET, None, now))
+
+    return Call(steps)
+
+
+def force_open(name: str, for_: timedelta | None, now: datetime | None = None) -> Call[Breaker]:
+    """Open a breaker, whoever is trying it; without a duration until it is reset."""
+    spec = BreakerSpec(name)
+    if for_ is not None:
+        check_wait("for_", for_, least=SHORTEST_OPEN)
+
+    def steps() -> Steps[Breaker]:
+        yield Step("ensure_breaker", _spec_params(spec, now))
+        found = yield from _locked(name, now)
+        assert found is not None  # noqa: S101 - made by the step before, and rows of breakers are never deleted
+        return (yield from _changed(found.forced(for_), BreakerReason.FORCED, None, now))
+
+    return Call(steps)
+
+
+def claim_probe(found: Slices, name: str, lease: Lease, now: datetime | None = None) -> Call[Claimed | None]:
+    """Take the permit of a breaker that is due and one job of its slices with it, or nothing at all."""
+    check_text("breaker", name, MAX_NAME)
+    check_text("worker", lease.worker, MAX_NAME)
+
+    def steps() -> Steps[Claimed | None]:
+        breaker = yield from _locked(name, now)
+        if breaker is None or not breaker.is_due:
+            return None
+        job = yield from _claimed(found, breaker, lease, now)
+        if job is not None:
+            yield from _changed(breaker.probed(Permit(job.id, job.token)), BreakerReason.PROBE_STARTED, job.id, now)
+        return job
+
+    return Call(steps)
+
+
+def _claimed(found: Slices, breaker: Breaker, lease: Lease, now: datetime | None) -> Steps[Claimed | None]:
+    """Claim any other job before the one that the last probe was made with."""
+    params = {
+        "version": found.version,
+        "token": lease.token,
+        "worker": lease.worker,
+        "lease": lease.length,
+        "started": True,
+        "now": now,
+    }
+    for avoid in dict.fromkeys((breaker.last_probe_job_id or 0, 0)):
+        for part in found.open:
+            if part.breaker == breaker.name:
+                slice_params = {"lane": part.lane, "task": part.task, "avoid": avoid}
+                taken = rows.claimed((yield Step("claim_probe", params | slice_params)))
+                if taken:
+                    return taken[0]
+    return None
+
+
+def _locked(name: str, now: datetime | None) -> Steps[Breaker | None]:
+    yield Step("lock_breaker", {"name": name})
+    return _found((yield Step("get_breaker", {"name": name, "now": now})))
+
+
+def _changed(after: Breaker, reason: BreakerReason, job_id: int | None, now: datetime | None) -> Steps[Breaker]:
+    [[version]] = yield Step("move_gates", {})
+    if after.state is BreakerState.HALF_OPEN and after.probe.token is None:
+        # A probe without a job is known by the version its permit moved the gates to: nobody else has it.
+        after = replace(after, probe=Permit(None, version))
+    changed = _breaker((yield Step("change_breaker", _row_params(after, now)))[0])
+    yield Step("add_breaker_event", {"name": after.name, "state": after.state, "reason": reason, "job_id": job_id, "now": now})
+    return changed
+
+
+def _check_caller(caller: Permit) -> None:
+    if caller.job_id is not None:
+        check_range("job_id", caller.job_id, 1, MAX_JOB)
+    if caller != Permit():
+        check_range("token", caller.token, 0, _MAX_TOKEN)
+
+
+def _spec_params(spec: BreakerSpec, now: datetime | None) -> dict[str, Any]:
+    open_us = documents.microseconds(spec.open_for)
+    return {"name": spec.name, "threshold": spec.threshold, "open_us": open_us, "now": now}
+
+
+def _row_params(breaker: Breaker, now: datetime | None) -> dict[str, Any]:
+    return {
+        "name": breaker.name,
+        "state": breaker.state,
+        "failures": breaker.failures,
+        "successes": breaker.successes,
+        "threshold": breaker.threshold,
+        "open_us": documents.microseconds(breaker.open_for),
+        "last_failure_at": breaker.last_failure_at,
+        "opened_at": breaker.opened_at,
+        "probe_at": breaker.probe_at,
+        "half_opened_at": breaker.half_opened_at,
+        "probe_job_id": breaker.probe.job_id,
+        "probe_token": breaker.probe.token,
+        "last_probe_job_id": breaker.last_probe_job_id,
+        "is_forced": breaker.is_forced,
+        "now": now,
+    }

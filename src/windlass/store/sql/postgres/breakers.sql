@@ -1,0 +1,53 @@
+-- name: ensure_breaker
+-- Only for one that is about to open: a breaker without a row is closed.
+insert into windlass_breakers (name, threshold, open_us, updated_at)
+values (:name, :threshold, :open_us, {now})
+on conflict (name) do nothing
+returning name
+
+-- name: lock_breaker
+-- A statement of its own: the one that waits for this lock would see the breaker as it is and the jobs as they were before,
+-- take the permit of the probe that has just begun for dead, and let a second one go.
+select b.name from windlass_breakers b where b.name = :name for update
+
+-- name: get_breaker
+select {breaker_columns} from windlass_breakers b where b.name = :name
+
+-- name: list_breakers
+select {breaker_columns} from windlass_breakers b where b.name > :after_name order by b.name limit :limit
+
+-- name: change_breaker
+update windlass_breakers b set
+    state = :state, failures = :failures, successes = :successes, threshold = :threshold, open_us = :open_us,
+    last_failure_at = :last_failure_at::timestamptz, opened_at = :opened_at::timestamptz, probe_at = :probe_at::timestamptz,
+    half_opened_at = :half_opened_at::timestamptz, probe_job_id = :probe_job_id::bigint, probe_token = :probe_token::bigint,
+    last_probe_job_id = :last_probe_job_id::bigint, is_forced = :is_forced::boolean, updated_at = {now}
+where b.name = :name
+returning {breaker_columns}
+
+-- name: add_breaker_event
+insert into windlass_breaker_events (breaker, state, reason, job_id, at)
+values (:name, :state, :reason, :job_id::bigint, {now})
+returning id
+
+-- name: list_breaker_events
+select id, breaker, state, reason, job_id, at from windlass_breaker_events
+where breaker = :name order by id desc limit :limit
+
+-- name: move_gates
+-- A claim made from an older view of the gates takes nothing.
+update windlass_gates set version = version + 1 returning version
+
+-- name: holds_lease
+select count(*) > 0 from windlass_jobs j where j.id = :job_id and j.token = :token
+
+-- name: claim_probe
+-- One job of one slice, and not the one that the last probe was made with, so that a poison job is not every probe.
+update windlass_jobs j set {taken}
+where j.ctid = any(array(
+    select k.ctid from windlass_jobs k
+    where k.state = 'pending' and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
+      and (select version from windlass_gates) = :version
+    order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
+))
+returning {claimed_columns}

@@ -1,0 +1,52 @@
+-- name: ensure_breaker
+-- Only for one that is about to open: a breaker without a row is closed.
+insert into windlass_breakers (name, threshold, open_us, updated_at)
+values (:name, :threshold, :open_us, {now})
+on conflict (name) do nothing
+returning name
+
+-- name: lock_breaker
+-- The transaction is the lock.
+select b.name from windlass_breakers b where b.name = :name
+
+-- name: get_breaker
+select {breaker_columns} from windlass_breakers b where b.name = :name
+
+-- name: list_breakers
+select {breaker_columns} from windlass_breakers b where b.name > :after_name order by b.name limit :limit
+
+-- name: change_breaker
+update windlass_breakers set
+    state = :state, failures = :failures, successes = :successes, threshold = :threshold, open_us = :open_us,
+    last_failure_at = :last_failure_at, opened_at = :opened_at, probe_at = :probe_at, half_opened_at = :half_opened_at,
+    probe_job_id = :probe_job_id, probe_token = :probe_token, last_probe_job_id = :last_probe_job_id, is_forced = :is_forced,
+    updated_at = {now}
+where name = :name;
+select {breaker_columns} from windlass_breakers b where b.name = :name
+
+-- name: add_breaker_event
+insert into windlass_breaker_events (breaker, state, reason, job_id, at)
+values (:name, :state, :reason, :job_id, {now})
+returning id
+
+-- name: list_breaker_events
+select id, breaker, state, reason, job_id, at from windlass_breaker_events
+where breaker = :name order by id desc limit :limit
+
+-- name: move_gates
+-- A claim made from an older view of the gates takes nothing.
+update windlass_gates set version = version + 1 returning version
+
+-- name: holds_lease
+select count(*) > 0 from windlass_jobs j where j.id = :job_id and j.token = :token
+
+-- name: claim_probe
+-- One job of one slice, and not the one that the last probe was made with, so that a poison job is not every probe.
+update windlass_jobs set {taken}
+where id = (
+    select id from windlass_jobs indexed by windlass_jobs_pending
+    where state = 'pending' and lane = :lane and task = :task and id <> :avoid
+      and (select version from windlass_gates) = :version
+    order by priority desc, run_at, id limit 1
+)
+returning {claimed_columns}
