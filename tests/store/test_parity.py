@@ -13,7 +13,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.rows import SHAPES
+from windlass.store.shapes import SHAPES
 from windlass.store.sqlite import driver
 
 POSTGRES = queries("postgres")
@@ -51,6 +51,17 @@ SAMPLES: dict[str, Any] = {
     "outcome": "done",
     "target": "x",
     "request_id": "r",
+    "items": '[{"key":"k","data":{}}]',
+    "collection": "c",
+    "key": "k",
+    "answer": "{}",
+    "pull_id": "p",
+    "source_id": "s",
+    "after_source": "s",
+    "ran_before": EPOCH,
+    "name": "n",
+    "value": "v",
+    "url": "https://example.org",
     "lane_0": "l",
     "task_0": "t",
 }

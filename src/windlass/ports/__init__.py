@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from windlass.ports.items import Items
+from windlass.ports.settings import Settings
+from windlass.ports.sources import Sources
 from windlass.ports.store import Store
 
-__all__ = ["Store"]
+__all__ = ["Items", "Settings", "Sources", "Store"]

@@ -76,3 +76,13 @@ select task, lane, state, wait_reason, sum(counted)::bigint, sum(present)::bigin
 
 -- name: doctor_gates
 select count(*) from windlass_gates
+
+-- name: doctor_items
+-- A job has at least as many items as it says it found: a job that runs again counts anew, and its items stay.
+select j.id, j.result_count, coalesce(i.items, 0) from windlass_jobs j
+left join (select job_id, count(*) as items from windlass_items group by job_id) as i on i.job_id = j.id
+where j.result_count > coalesce(i.items, 0) order by j.id
+
+-- name: doctor_idempotency
+select i.job_id, count(*) from windlass_idempotency i
+where not exists (select 1 from windlass_jobs j where j.id = i.job_id) group by i.job_id order by i.job_id

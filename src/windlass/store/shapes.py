@@ -1,0 +1,15 @@
+"""The shapes of every query's answer, for SQLite, which has neither instants nor truth values."""
+
+from __future__ import annotations
+
+from windlass.store import rows
+from windlass.store.calls import case, items, report, settings, sources
+
+SHAPES: dict[str, rows.Shape] = {
+    **rows.SHAPES,
+    **case.SHAPES,
+    **items.SHAPES,
+    **report.SHAPES,
+    **settings.SHAPES,
+    **sources.SHAPES,
+}
