@@ -77,7 +77,10 @@ def test_a_newer_database_is_noticed(database: Database) -> None:
 
 
 def test_a_failing_migration_leaves_nothing_behind(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = [*migrate.migrations(database.dialect), Migration(LATEST + 1, "bad", "create table half (id integer);\nselect nonsense;")]
+    bad = [
+        *migrate.migrations(database.dialect),
+        Migration(LATEST + 1, "bad", "create table half (id integer);\nselect nonsense;"),
+    ]
     monkeypatch.setattr(migrate, "migrations", lambda _: bad)
     with pytest.raises(Exception, match="nonsense"):
         migrate.up(database)

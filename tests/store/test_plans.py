@@ -55,6 +55,13 @@ PARAMS: dict[str, Any] = {
     "state": None,
     "task": None,
     "ids": "[1,2,3]",
+    "id": 7,
+    "key": "k",
+    "pull_id": "p",
+    "seen": 1,
+    "added": 1,
+    "cursor": None,
+    "message": None,
 }
 INDEXES = {
     "claim": {"windlass_jobs_pending"},
@@ -65,6 +72,11 @@ INDEXES = {
     "lapsed": {"windlass_jobs_leased"},
     "list_jobs": {"windlass_jobs_pkey"},
     "get_jobs": {"windlass_jobs_pkey"},
+    "report_case": {"windlass_jobs_pkey"},
+    "add_progress": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "find_pull": {"windlass_jobs_pulls"},
+    "repull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "mark_pull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
 }
 ARMS = 4
 
@@ -123,13 +135,15 @@ def _value(name: str) -> Any:
     return PARAMS[name]
 
 
-@pytest.mark.parametrize("name", [*INDEXES, "cancel"])
+@pytest.mark.parametrize(
+    "name", [*INDEXES, "cancel", "insert_items", "list_items", "list_job_items", "count_items", "stale_sources"]
+)
 def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
     path = tmp_path / "plan.db"
     migrate_sqlite(path)
     connection = driver.connect(str(path))
     for statement in queries("sqlite").statements(name, ARMS):
-        params = dict.fromkeys(PARAMETER.findall(statement), 1) | {"ids": "[]", "batch": "[]", "leases": "[]"}
+        params = dict.fromkeys(PARAMETER.findall(statement), 1) | {"ids": "[]", "batch": "[]", "leases": "[]", "items": "[]"}
         lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
         walks = [line for line in lines if re.match(r"SCAN (windlass_\w+|j|k|n|o|x)( |$)", line)]
         allowed = ("USING INDEX", "USING COVERING INDEX", "windlass_gates", "gates")

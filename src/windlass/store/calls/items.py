@@ -42,12 +42,14 @@ def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]], now: dateti
 def insert(case: Case, items: Sequence[NewItem], now: datetime | None) -> Steps[Added]:
     """Insert items that nobody had found before; the job's row is locked."""
     fields = key_fields(case.item_key)
-    # The first of those with one key is kept, as it is between calls.
-    keyed = {key_of(item.value, fields): item.data for item in reversed(items)}
+    keyed: dict[str, str] = {}
+    for item in items:
+        # The first of those with one key is kept, as it is between calls.
+        keyed.setdefault(key_of(item.value, fields), item.data)
     if not keyed:
         return Added()
     params = {
-        "items": documents.array(f'{{"key":{documents.quote(key)},"data":{data}}}' for key, data in reversed(keyed.items())),
+        "items": documents.array(f'{{"key":{documents.quote(key)},"data":{data}}}' for key, data in keyed.items()),
         "collection": case.collection or case.job.task,
         "job_id": case.job.id,
         "now": now,
