@@ -136,7 +136,7 @@ def _value(name: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", [*INDEXES, "cancel", "insert_items", "list_items", "list_job_items", "count_items", "stale_sources"]
+    "name", [*INDEXES, "cancel", "insert_items", "list_items", "list_job_items", "count_items", "report_past", "stale_sources"]
 )
 def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
     path = tmp_path / "plan.db"

@@ -83,6 +83,19 @@ class Report:
         return Returned(done_reason=WORKER_DONE if target_count is None else NO_MORE_RESULTS)
 
 
+class Past(NamedTuple):
+    """A job's last run that has ended."""
+
+    token: int | None = None
+    worker: str | None = None
+    reason: str | None = None
+    was_held: bool = False
+    """Whether the reporter has held this job before, under another token than the lease's."""
+
+
+NO_PAST = Past()
+
+
 class Case(NamedTuple):
     """A job as a report finds it; `job` has no lease unless `has_lease` says so."""
 
@@ -97,11 +110,7 @@ class Case(NamedTuple):
     now: datetime
     answer: str | None
     """What was answered when this report came the first time."""
-    last_token: int | None
-    last_worker: str | None
-    last_reason: str | None
-    was_held: bool
-    """Whether the reporter has held this job before, under another token."""
+    past: Past = NO_PAST
 
 
 class Standing(Enum):
@@ -132,7 +141,7 @@ def _holds(report: Report, case: Case) -> bool:
         return report.token == case.job.token
     if report.worker != case.job.worker:
         return False
-    if case.was_held:
+    if case.past.was_held:
         # A late word from its earlier run would pass for one of this run.
         raise TokenNeeded(report.job_id, report.worker)
     return True
@@ -140,11 +149,11 @@ def _holds(report: Report, case: Case) -> bool:
 
 def _ended_it(report: Report, case: Case) -> bool:
     """Whether the run with this token is the one that was accepted, and not one that was taken away."""
-    return report.token == case.last_token and case.last_reason != RunReason.LEASE_EXPIRED
+    return report.token == case.past.token and case.past.reason != RunReason.LEASE_EXPIRED
 
 
 def _was_last(report: Report, case: Case) -> bool:
-    return report.worker == case.last_worker if report.token is None else report.token == case.last_token
+    return report.worker == case.past.worker if report.token is None else report.token == case.past.token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,9 +36,8 @@ def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: date
     written = told.encoded_items()
 
     def steps() -> Steps[Answer]:
-        # The name is a fence only where there is no token; looking it up in a long history costs.
-        worker = told.worker if told.token is None else None
-        case = yield from read_case(told.job_id, key=told.key, worker=worker, now=now)
+        fence = told.worker if told.token is None else None
+        case = yield from read_case(told.job_id, key=told.key, worker=fence, now=now)
         if case is None:
             raise JobNotFound(told.job_id)
         if case.answer is not None:

@@ -3,15 +3,16 @@
 -- the holder of the lock before us wrote. Without the payload, which may be large and decides nothing.
 select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.state, j.token is not null, j.stop_requested,
     j.done_reason, b.item_key::text, b.collection, {now},
-    (select i.answer::text from windlass_idempotency i where i.job_id = j.id and i.key = :key::text),
-    x.token, x.worker, x.reason,
-    exists (
-        select 1 from windlass_executions h
-        where h.job_id = j.id and h.worker = :worker::text and h.token is distinct from j.token
-    )
-from windlass_jobs j
-join windlass_bodies b on b.job_id = j.id
-left join windlass_executions x on x.job_id = j.id and x.number = j.executions
+    (select i.answer::text from windlass_idempotency i where i.job_id = j.id and i.key = :key::text)
+from windlass_jobs j join windlass_bodies b on b.job_id = j.id where j.id = :id
+
+-- name: report_past
+-- Its last run, and whether a worker has held it before; asked only where the lease alone does not say who may report.
+select x.token, x.worker, x.reason, exists (
+    select 1 from windlass_executions h
+    where h.job_id = j.id and h.worker = :worker::text and h.token is distinct from j.token
+)
+from windlass_jobs j left join windlass_executions x on x.job_id = j.id and x.number = j.executions
 where j.id = :id
 
 -- name: add_progress

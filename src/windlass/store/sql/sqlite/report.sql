@@ -2,18 +2,16 @@
 -- Without the payload, which may be large and decides nothing.
 select id, task, lane, '{}', {claimed_rest}, started_at, state, token is not null, stop_requested,
     done_reason, b.item_key, b.collection, {now},
-    (select i.answer from windlass_idempotency i where i.job_id = windlass_jobs.id and i.key = :key),
-    x.last_token, x.last_worker, x.last_reason,
-    exists (
-        select 1 from windlass_executions h
-        where h.job_id = windlass_jobs.id and h.worker = :worker and h.token is not windlass_jobs.token
-    )
-from windlass_jobs
-join windlass_bodies b on b.job_id = id
-left join (
-    select job_id as run_of, number, token as last_token, worker as last_worker, reason as last_reason from windlass_executions
-) as x on x.run_of = id and x.number = executions
-where id = :id
+    (select i.answer from windlass_idempotency i where i.job_id = windlass_jobs.id and i.key = :key)
+from windlass_jobs join windlass_bodies b on b.job_id = id where id = :id
+
+-- name: report_past
+-- Its last run, and whether a worker has held it before; asked only where the lease alone does not say who may report.
+select x.token, x.worker, x.reason, exists (
+    select 1 from windlass_executions h where h.job_id = j.id and h.worker = :worker and h.token is not j.token
+)
+from windlass_jobs j left join windlass_executions x on x.job_id = j.id and x.number = j.executions
+where j.id = :id
 
 -- name: add_progress
 update windlass_jobs as j set
