@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.store.builders import a_job, claim_one, due, end, failure, running
+from tests.store.rivals import rivals
+from tests.support.raw import execute
 from windlass.core.item import Added, ItemCount
 from windlass.core.job import JobState
 from windlass.core.payload import decode
@@ -181,21 +183,24 @@ async def test_a_collection_is_counted_up_to_a_bound(store: SqlStore, clock: Fak
     assert await store.items.count("work") == ItemCount(3, is_exact=False)
 
 
-async def test_racing_adders_of_the_same_keys_count_exactly(store: SqlStore, clock: FakeClock) -> None:
+async def test_racing_adders_of_the_same_keys_count_exactly(store: SqlStore, clock: FakeClock, backend: str) -> None:
     jobs = [await running(store, clock) for _ in range(8)]
 
-    async def add(place: int) -> list[Added]:
+    async def add(one: SqlStore, place: int) -> list[Added]:
         rng = Random(place)
         job = jobs[place]
-        return [await store.items.add(job.id, job.token, phones(*rng.sample(range(60), 25)), clock.now()) for _ in range(8)]
+        return [await one.items.add(job.id, job.token, phones(*rng.sample(range(60), 25)), clock.now()) for _ in range(8)]
 
-    answers = await asyncio.gather(*(add(place) for place in range(8)))
+    async with rivals(store) as stores:
+        answers = await asyncio.gather(*(add(stores[place % len(stores)], place) for place in range(8)))
     present = await store.items.list(collection="work")
     assert sum(one.added for mine in answers for one in mine) == len(present) == 60
     for job, mine in zip(jobs, answers, strict=True):
         row = await store.get(job.id)
         assert row.result_count == sum(one.added for one in mine) == len(await store.items.list(job_id=job.id))
         assert row.progress_count == 25 * 8
+    if backend == "postgres":
+        assert await execute(store, "select deadlocks from pg_stat_database where datname = current_database()") == [(0,)]
 
 
 async def test_a_worker_that_adds_while_its_lease_is_taken_back_is_refused_or_counted(store: SqlStore, clock: FakeClock) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.store.builders import LEASE, a_job, a_lease, claim_one, due, end, failure, recurring, running
+from tests.store.rivals import rivals
 from tests.support.raw import execute
 from windlass.core.job import Claimed, JobState, NewJob, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Run
@@ -222,7 +223,8 @@ async def test_a_refused_report_does_not_use_up_its_key(store: SqlStore, clock: 
 async def test_fifty_reports_of_one_key_at_once_have_one_effect(store: SqlStore, clock: FakeClock) -> None:
     held = await running(store, clock, a_pull(target_count=100))
     report = a_report(held, items=phones(*range(10)), cursor="c", key="r1")
-    answers = await asyncio.gather(*(store.report(report, clock.now()) for _ in range(50)))
+    async with rivals(store) as stores:
+        answers = await asyncio.gather(*(stores[place % 4].report(report, clock.now()) for place in range(50)))
     assert [answer.is_repeated for answer in answers].count(False) == 1
     assert {(answer.added, answer.duplicates, answer.lease_expires_at) for answer in answers} == {
         (10, 0, clock.now() + timedelta(seconds=120))
@@ -235,7 +237,9 @@ async def test_fifty_reports_of_one_key_at_once_have_one_effect(store: SqlStore,
 async def test_racing_reports_reach_the_target_once(store: SqlStore, clock: FakeClock) -> None:
     held = await running(store, clock, a_pull(target_count=30))
     reports = [a_report(held, items=phones(*range(place * 5, place * 5 + 5)), key=str(place)) for place in range(12)]
-    answers = await asyncio.gather(*(store.report(report, clock.now()) for report in reports))
+    async with rivals(store) as stores:
+        told = [stores[place % 4].report(report, clock.now()) for place, report in enumerate(reports)]
+        answers = await asyncio.gather(*told)
     job = await store.get(held.id)
     assert (job.state, job.done_reason, job.result_count) == (JobState.COMPLETED, "target_reached", 30)
     assert sum(answer.added for answer in answers) == len(await store.items.list(job_id=held.id)) == 30
@@ -467,7 +471,8 @@ async def test_a_pull_whose_job_was_cancelled_gets_another(store: SqlStore, cloc
 async def test_racing_pulls_of_one_name_get_one_job(store: SqlStore, clock: FakeClock) -> None:
     await store.enqueue([a_pull() for _ in range(20)], clock.now())
     found = await store.slices()
-    pulled = await asyncio.gather(*(store.pull(found, a_lease(), "p", clock.now()) for _ in range(4)))
+    async with rivals(store) as stores:
+        pulled = await asyncio.gather(*(stores[place % 4].pull(found, a_lease(), "p", clock.now()) for place in range(12)))
     assert len({job and (job.id, job.token) for job in pulled}) == 1
     assert sum(job.state is JobState.RUNNING for job in await store.list_jobs()) == 1
 
