@@ -7,7 +7,9 @@ WindlassError
 │   └── InvalidPayload        a payload, result or metadata that is not strict JSON
 ├── JobNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
+├── SourceNotFound
 ├── LeaseLost                 the token is no longer the one on the row
+│   └── TokenNeeded           the worker has held the job before and must say which run it means
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
 ├── SlotTaken                 an operator's retry into a unique slot that another job holds
 ├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
@@ -68,6 +70,14 @@ class JobNotFound(WindlassError):
         self.job_id = job_id
 
 
+class SourceNotFound(WindlassError):
+    """No source has this id."""
+
+    def __init__(self, source_id: object) -> None:
+        super().__init__(f"source {shown(source_id)} not found")
+        self.source_id = source_id
+
+
 class InvalidTransition(WindlassError):
     """The state table has no such move."""
 
@@ -85,6 +95,15 @@ class LeaseLost(WindlassError):
     def __init__(self, job_id: int) -> None:
         super().__init__(f"the lease on job {job_id} is held by somebody else or has ended")
         self.job_id = job_id
+
+
+class TokenNeeded(LeaseLost):
+    """The worker's name alone does not say which of its runs is meant; nothing was changed."""
+
+    def __init__(self, job_id: int, worker: str) -> None:
+        super().__init__(job_id)
+        self.args = (f"worker {shown(worker)} has held job {job_id} before: say which run is meant by its attempt_id",)
+        self.worker = worker
 
 
 class DuplicateJob(WindlassError):

@@ -17,6 +17,7 @@ from psycopg import sql
 from tests.model.model import Letter, Moves, Progress, Row, Told
 from tests.model.verdict import PastRun
 from windlass.core.contact import Contact
+from windlass.core.item import Added
 from windlass.core.job import (
     CLOSED,
     Claimed,
@@ -33,6 +34,7 @@ from windlass.core.job import (
     WaitReason,
 )
 from windlass.core.outcome import Finish, Run
+from windlass.core.report import Answer, Report
 from windlass.core.transitions import Moved
 from windlass.errors import StoreUnavailable, WindlassError
 from windlass.store import SqlStore
@@ -127,6 +129,12 @@ class Side:
 
     async def progress(self, step: Progress, now: datetime) -> None:
         await self.store.progress(self._theirs[step.id], step.token, count=step.done, cursor=step.cursor, now=now)
+
+    async def add_items(self, number: int, token: int, phones: Sequence[str], now: datetime) -> Added:
+        return await self.store.items.add(self._theirs[number], token, [{"phone": phone} for phone in phones], now)
+
+    async def report(self, told: Report, now: datetime) -> Answer:
+        return await self.store.report(replace(told, job_id=self._theirs[told.job_id]), now)
 
     async def finish(self, endings: Sequence[Finish], now: datetime) -> dict[int, JobState]:
         accepted = await self.store.finish([ending._replace(id=self._theirs[ending.id]) for ending in endings], now)

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.model import wishes
 from tests.model.bench import UNKNOWN, Bench, History, Refusal, Side, attempt, differences
 from tests.model.model import Ending, Model, Moves, Progress, Row, Slot, Told
-from tests.model.wishes import LEASE, Order
+from tests.model.reports import Reports
+from tests.model.wishes import LEASE, Order, Words
 from windlass.core.contact import Contact
 from windlass.core.job import CLOSED, Claimed, JobState, Lease, Slices, UniqueScope
 from windlass.core.outcome import Finish, Run, decide
@@ -53,6 +54,7 @@ class LockStep(RuleBasedStateMachine):
         self.bench.reset()
         self.clock = FakeClock(wishes.START)
         self.model = Model()
+        self.reports = Reports(self.model)
         self.holdings: list[Holding] = []
         self.old_slices = Slices(1, ())
         self.repeat: Callable[[], None] = _nothing
@@ -125,6 +127,25 @@ class LockStep(RuleBasedStateMachine):
     def progress(self, place: int, count: int, cursor: str | None) -> None:
         for holding in self._held([place]):
             self._progress(holding, Progress(holding.claim.id, holding.claim.token, count, cursor))
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(place=wishes.places, phones=wishes.phones)
+    def add_items(self, place: int, phones: list[str]) -> None:
+        for holding in self._held([place]):
+            self._add_items(holding, phones)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(place=wishes.places, words=wishes.any_words)
+    def report(self, place: int, words: Words) -> None:
+        for holding in self._held([place]):
+            self._report(holding, words)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(limit=st.integers(1, 3), words=st.lists(wishes.any_words, min_size=1, max_size=4))
+    def report_on_everything(self, limit: int, words: list[Words]) -> None:
+        for holding in self._go_to_work(limit, started=True):
+            for said in words:
+                self._report(holding, said)
 
     @precondition(lambda self: self.model.jobs)
     @rule(places=wishes.several_places, kinds=wishes.kinds)
@@ -372,6 +393,23 @@ class LockStep(RuleBasedStateMachine):
         now = self.clock.now()
         holding.started_at = holding.started_at or now
         self._agree(lambda side: side.progress(step, now), lambda: self.model.progress(step, now))
+
+    def _add_items(self, holding: Holding, phones: list[str]) -> None:
+        job, now = holding.claim, self.clock.now()
+        holding.started_at = holding.started_at or now
+        self._agree(
+            lambda side: side.add_items(job.id, job.token, phones, now),
+            lambda: self.reports.add(job.id, job.token, phones, now),
+        )
+
+    def _report(self, holding: Holding, words: Words) -> None:
+        told = words.report(holding.claim.id, holding.claim.token, holding.claim.worker)
+        holding.started_at = holding.started_at or self.clock.now()
+        self._again(
+            lambda: self._agree(
+                lambda side: side.report(told, self.clock.now()), lambda: self.reports.report(told, self.clock.now())
+            )
+        )
 
     def _reclaim(self, limit: int) -> None:
         now = self.clock.now()

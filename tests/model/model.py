@@ -95,6 +95,8 @@ class Row:
     last_cursor: str | None = None
     progress_message: str | None = None
     progress_count: int = 0
+    result_count: int = 0
+    target_count: int | None = None
     last_progress_at: datetime | None = None
     done_reason: str | None = None
     run_started_at: datetime | None = None
@@ -138,8 +140,8 @@ class Row:
             parent_id=self.parent_id,
             last_cursor=self.last_cursor,
             progress_count=self.progress_count,
-            result_count=0,
-            target_count=None,
+            result_count=self.result_count,
+            target_count=self.target_count,
         )
 
 
@@ -244,6 +246,7 @@ class Model:
             created_by=job.created_by,
             created_at=now,
             payload=job.payload,
+            target_count=job.target_count,
         )
 
     def _replace(self, row: Row, job: NewJob, now: datetime) -> None:
@@ -513,6 +516,7 @@ def _child(row: Row) -> NewJob:
         unique_key=row.child_key or f"{row.id}@{slot // MICROSECOND}",
         parent_id=row.id,
         created_by=f"scheduler:{row.name or row.id}",
+        target_count=row.target_count,
     )
 
 
@@ -585,6 +589,7 @@ def _wait(row: Row, verdict: Verdict) -> None:
     row.slot_at = row.rerun_slot_at or verdict.slot_at or row.slot_at
     if verdict.status is RunStatus.COMPLETED:
         row.attempt, row.progress_count, row.last_cursor, row.progress_message = 0, 0, None, None
+        row.result_count = 0
 
 
 def _close(row: Row, state: JobState, now: datetime, why: str | None, *, keeps_slot: bool = False) -> None:

@@ -12,6 +12,7 @@ from tests.model.verdict import first_slot
 from windlass.core.cadence import ByHandler, Cron, Every, Misfire, OnExhausted, Recurrence
 from windlass.core.job import Edit, NewJob, OnConflict, RunReason, UniqueScope
 from windlass.core.outcome import Cancelled, Failure, Outcome, Raised, Released, Returned, Snoozed, Stopped
+from windlass.core.report import Report
 from windlass.core.retry import RetrySpec
 
 START = datetime(2026, 1, 15, 10, 30, tzinfo=UTC)
@@ -82,6 +83,7 @@ class Order(NamedTuple):
             unique_scope=self.scope,
             on_conflict=self.on_conflict,
             child_key=self.child_key,
+            target_count=3 if self.payload % 4 == 0 else None,
         )
 
 
@@ -160,3 +162,43 @@ places = st.integers(0, 11)
 """Which of a list's elements, counted round and round."""
 several_places = st.lists(places, min_size=1, max_size=4, unique=True)
 kinds = st.lists(st.integers(0, len(ENDINGS) - 1), min_size=4, max_size=4)
+
+phones: st.SearchStrategy[list[str]] = st.lists(st.sampled_from([str(number) for number in range(8)]), max_size=4)
+
+
+class Words(NamedTuple):
+    """What a pull worker says in one report."""
+
+    phones: list[str]
+    cursor: str | None
+    is_done: bool
+    error: str | None
+    key: str | None
+    is_named: bool
+    extend: timedelta | None
+
+    def report(self, job_id: int, token: int, worker: str) -> Report:
+        """Address it to a job; without a token the worker's name must do."""
+        return Report(
+            job_id=job_id,
+            worker=worker,
+            token=token if self.is_named else None,
+            items=[{"phone": phone} for phone in self.phones],
+            cursor=self.cursor,
+            is_done=self.is_done,
+            error=self.error,
+            key=self.key,
+            extend=self.extend,
+        )
+
+
+any_words = st.builds(
+    Words,
+    phones=phones,
+    cursor=st.sampled_from((None, "page 3")),
+    is_done=st.sampled_from((False, False, True)),
+    error=st.sampled_from((None, None, None, "blocked")),
+    key=st.sampled_from((None, "a", "b", "c")),
+    is_named=st.sampled_from((True, True, False)),
+    extend=st.sampled_from((None, seconds(1), seconds(90))),
+)

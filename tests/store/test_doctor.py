@@ -588,6 +588,28 @@ async def test_a_permit_without_a_token_is_reported(life: Life) -> None:
     assert await life.broken("update windlass_breakers set probe_job_id = 5") == {("breaker_permit", 5)}
 
 
+async def test_results_without_their_items_are_reported(life: Life) -> None:
+    job_id = life.ids["pending"]
+    assert await life.broken(f"update windlass_jobs set result_count = 2 where id = {job_id}") == {("items", job_id)}
+
+
+async def test_a_key_that_outlives_its_job_is_reported(life: Life) -> None:
+    found = await life.broken(
+        "insert into windlass_idempotency (job_id, key, created_at) "
+        f"select {NOWHERE}, key, created_at from (select created_at from windlass_jobs limit 1) as some_job "
+        "cross join (select 'a' as key union all select 'b') as twice"
+    )
+    assert found == {("idempotency", NOWHERE)}
+
+
+async def test_attempts_of_a_pulled_job_are_not_held_against_the_settings(life: Life) -> None:
+    job_id = life.ids["unlimited"]
+    strict = {**PROFILES, "pull": replace(PROFILES["pull"], max_attempts=1)}
+    pulled = f"update windlass_jobs set retry = 'pull' where id = {job_id}"
+    assert await life.broken(pulled, profiles=strict) == set()
+    assert await life.broken(pulled, f"update windlass_jobs set max_attempts = 1 where id = {job_id}") == {("attempts", job_id)}
+
+
 async def test_attempts_that_a_row_leaves_open_are_counted_by_its_profile(life: Life) -> None:
     strict = {**PROFILES, "task": replace(PROFILES["task"], max_attempts=1)}
     assert await life.broken(profiles=strict) == {("attempts", life.ids["unlimited"])}

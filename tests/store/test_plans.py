@@ -58,6 +58,13 @@ PARAMS: dict[str, Any] = {
     "name": "breaker-1",
     "lane": "lane-0",
     "avoid": 1,
+    "id": 7,
+    "key": "k",
+    "pull_id": "p",
+    "seen": 1,
+    "added": 1,
+    "cursor": None,
+    "message": None,
 }
 OWN_PARAMS: dict[str, dict[str, Any]] = {"claim_probe": {"task": "task-0"}}
 # Tasks behind breakers of every kind: the job that tries one is looked up by its number.
@@ -79,6 +86,11 @@ INDEXES = {
     "get_jobs": {"windlass_jobs_pkey"},
     "claim_probe": {"windlass_jobs_pending"},
     "get_breaker": {"windlass_jobs_pkey"},
+    "report_case": {"windlass_jobs_pkey"},
+    "add_progress": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "find_pull": {"windlass_jobs_pulls"},
+    "repull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "mark_pull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
 }
 ARMS = 4
 
@@ -138,13 +150,15 @@ def _value(name: str) -> Any:
     return PARAMS[name]
 
 
-@pytest.mark.parametrize("name", [*INDEXES, "cancel"])
+@pytest.mark.parametrize(
+    "name", [*INDEXES, "cancel", "insert_items", "list_items", "list_job_items", "count_items", "report_past", "stale_sources"]
+)
 def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
     path = tmp_path / "plan.db"
     migrate_sqlite(path)
     connection = driver.connect(str(path))
     for statement in queries("sqlite").statements(name, ARMS):
-        params = dict.fromkeys(PARAMETER.findall(statement), 1) | {"ids": "[]", "batch": "[]", "leases": "[]"}
+        params = dict.fromkeys(PARAMETER.findall(statement), 1) | {"ids": "[]", "batch": "[]", "leases": "[]", "items": "[]"}
         lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
         walks = [line for line in lines if re.match(r"SCAN (windlass_\w+|j|k|n|o|x)( |$)", line)]
         allowed = ("USING INDEX", "USING COVERING INDEX", "windlass_gates", "gates")

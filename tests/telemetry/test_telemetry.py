@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 
 import pytest
 
@@ -49,10 +48,9 @@ def test_a_line_for_machines_is_one_json_object() -> None:
 
 
 def test_an_exception_comes_with_the_line() -> None:
-    try:
+    with pytest.raises(ValueError, match="invalid literal") as caught:
         int("boom")
-    except ValueError:
-        made = record("failed", exc_info=sys.exc_info())
+    made = record("failed", exc_info=(caught.type, caught.value, caught.tb))
     assert "ValueError: invalid literal" in json.loads(JsonFormatter().format(made))["exception"]
     assert "ValueError: invalid literal" in TextFormatter().format(made)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from windlass.core.cadence import Recurrence
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
+from windlass.core.item import parse_fields
 from windlass.core.payload import JsonText, check_stored
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput
@@ -185,6 +186,7 @@ class NewJob:
             check_stored(self.metadata, field="metadata")
         if self.item_key is not None:
             check_stored(self.item_key, field="item_key", kind=list)
+            parse_fields(self.item_key)
         if self.recurrence is not None and self.unique_key is not None and self.unique_scope == UniqueScope.PENDING:
             raise InvalidInput(
                 "unique_scope", self.unique_scope, "a recurring job would lose its key during its runs; use active"

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from windlass.ports.breakers import Breakers
 from windlass.ports.clock import Clock
+from windlass.ports.items import Items
+from windlass.ports.settings import Settings
+from windlass.ports.sources import Sources
 from windlass.ports.store import Store
 
-__all__ = ["Breakers", "Clock", "Store"]
+__all__ = [
+    "Breakers",
+    "Clock",
+    "Items",
+    "Settings",
+    "Sources",
+    "Store",
+]

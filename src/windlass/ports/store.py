@@ -24,8 +24,12 @@ from windlass.core.job import (
     Slices,
 )
 from windlass.core.outcome import Finish, Run
+from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.transitions import Moved
 from windlass.ports.breakers import Breakers
+from windlass.ports.items import Items
+from windlass.ports.settings import Settings
+from windlass.ports.sources import Sources
 
 
 class Store(Protocol):
@@ -34,6 +38,21 @@ class Store(Protocol):
     @property
     def breakers(self) -> Breakers:
         """The circuit breakers."""
+        ...
+
+    @property
+    def items(self) -> Items:
+        """What workers have found."""
+        ...
+
+    @property
+    def sources(self) -> Sources:
+        """What `crawl` crawls."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """What operators have set."""
         ...
 
     async def aclose(self) -> None:
@@ -91,6 +110,22 @@ class Store(Protocol):
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped."""
+        ...
+
+    async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None, now: datetime | None = None) -> Claimed | None:
+        """Take one job to be worked on at once; the same worker and `pull_id` get the same lease again."""
+        ...
+
+    async def report(self, report: Report, now: datetime | None = None) -> Answer:
+        """Do everything a pull worker's report asks for, or nothing; raises JobNotFound, LeaseLost or TokenNeeded."""
+        ...
+
+    async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Held:
+        """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
+        ...
+
+    async def job_status(self, job_id: int) -> JobStatus:
+        """Say how a job stands; raises JobNotFound."""
         ...
 
     async def lapsed(self, limit: int = 500, now: datetime | None = None) -> list[Lapsed]:

@@ -11,6 +11,7 @@ from windlass.core.breaker import BreakerState
 from windlass.core.cadence import Recurrence
 from windlass.core.job import CLOSED, MAX_ATTEMPTS, MAX_KEY, MAX_NAME, WAITING, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.retry import PROFILES, Profile, RetrySpec
+from windlass.core.settings import is_pulled
 from windlass.errors import InvalidInput
 from windlass.store.calls.call import Call, Step, Steps
 from windlass.store.rows import Row
@@ -247,8 +248,10 @@ def _check_rules(job: _Job, profiles: Mapping[str, Profile]) -> Iterator[Problem
         yield Problem("retry", job.id, f"retry {job.retry!r} cannot be read")
     elif job.state in _STATES:
         most = job.max_attempts or profiles[RetrySpec.decode(job.retry).profile].max_attempts
+        # The settings of a pulled job may have said something else when it was decided.
+        is_settled = job.max_attempts is not None or not is_pulled(job.retry)
         # A failed job may be given fewer attempts than it has used: they count only after a fresh start.
-        if job.state != JobState.FAILED and job.attempt + job.is_waiting > most:
+        if is_settled and job.state != JobState.FAILED and job.attempt + job.is_waiting > most:
             yield Problem("attempts", job.id, f"{job.state} with {job.attempt} attempts used of {most}")
 
 
@@ -529,10 +532,20 @@ def _breakers(found: Sequence[Row]) -> list[Problem]:
     return [problem for row in found for problem in _broken(_BREAKER_RULES, _BreakerRow._make(row))]
 
 
+def _missing_items(found: Sequence[Row]) -> list[Problem]:
+    return [Problem("items", job_id, f"{said} results counted, {present} items kept") for job_id, said, present in found]
+
+
+def _lost_keys(found: Sequence[Row]) -> list[Problem]:
+    return [Problem("idempotency", job_id, f"{keys} keys of no job") for job_id, keys in found]
+
+
 _WHOLE: dict[str, Callable[[Sequence[Row]], list[Problem]]] = {
     "doctor_slots": _clashes("slot_clash", "its unique slot"),
     "doctor_names": _clashes("name_clash", "its name"),
     "doctor_counts": _miscounts,
     "doctor_gates": _gates,
     "doctor_breakers": _breakers,
+    "doctor_items": _missing_items,
+    "doctor_idempotency": _lost_keys,
 }

@@ -36,15 +36,15 @@ class Shape(NamedTuple):
     booleans: tuple[int, ...] = ()
 
 
-_CLAIMED_INSTANTS = (5, 6, 18, 19)
-_CLAIMED_WIDTH = len(Claimed._fields)
+CLAIMED_INSTANTS = (5, 6, 18, 19)
+CLAIMED_WIDTH = len(Claimed._fields)
 _JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27, 28))
 
 SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
     "contact": Shape((0,)),
-    "claim": Shape(_CLAIMED_INSTANTS),
-    "lapsed": Shape((*_CLAIMED_INSTANTS, _CLAIMED_WIDTH), (_CLAIMED_WIDTH + 1, _CLAIMED_WIDTH + 2)),
+    "claim": Shape(CLAIMED_INSTANTS),
+    "lapsed": Shape((*CLAIMED_INSTANTS, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
     "slices": Shape((4,)),
     "renew": Shape((4,), (2, 3)),
     "promote": Shape((1,)),
@@ -77,7 +77,7 @@ def _claim_order(job: Claimed) -> tuple[int, datetime, int]:
 
 def lapsed(rows: Sequence[Row]) -> list[Lapsed]:
     """Read leases past their end."""
-    return [Lapsed(Claimed._make(row[:_CLAIMED_WIDTH]), *row[_CLAIMED_WIDTH:]) for row in rows]
+    return [Lapsed(Claimed._make(row[:CLAIMED_WIDTH]), *row[CLAIMED_WIDTH:]) for row in rows]
 
 
 def held(rows: Sequence[Row]) -> list[Held]:

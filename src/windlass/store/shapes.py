@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from windlass.store import rows
-from windlass.store.calls import breakers
+from windlass.store.calls import breakers, case, items, report, settings, sources
 
 SHAPES: dict[str, rows.Shape] = {
     **rows.SHAPES,
     **breakers.SHAPES,
+    **case.SHAPES,
+    **items.SHAPES,
+    **report.SHAPES,
+    **settings.SHAPES,
+    **sources.SHAPES,
 }

@@ -27,14 +27,19 @@ from windlass.core.job import (
     Slices,
 )
 from windlass.core.outcome import Finish, Run
+from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
 from windlass.store.breakers import SqlBreakers
 from windlass.store.calls import audit, breakers, control, reads, recurrence, work
+from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.documents import Entry
+from windlass.store.items import SqlItems
+from windlass.store.settings import SqlSettings
+from windlass.store.sources import SqlSources
 
 T = TypeVar("T")
 log = logging.getLogger("windlass.store")
@@ -96,6 +101,21 @@ class SqlStore:
     def breakers(self) -> SqlBreakers:
         """The circuit breakers."""
         return SqlBreakers(self._db, self._actor)
+
+    @property
+    def items(self) -> SqlItems:
+        """What workers have found."""
+        return SqlItems(self._db)
+
+    @property
+    def sources(self) -> SqlSources:
+        """What `crawl` crawls."""
+        return SqlSources(self._db, self._actor)
+
+    @property
+    def settings(self) -> SqlSettings:
+        """What operators have set."""
+        return SqlSettings(self._db, self._actor)
 
     async def aclose(self) -> None:
         """Let go of the database."""
@@ -187,6 +207,22 @@ class SqlStore:
     async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped."""
         return await self._db.run(work.stop(runs, now))
+
+    async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None, now: datetime | None = None) -> Claimed | None:
+        """Take one job to be worked on at once; the same worker and `pull_id` get the same lease again."""
+        return await self._db.run(reports.pull(slices, lease, pull_id, most_arms=self._most_arms, now=now))
+
+    async def report(self, report: Report, now: datetime | None = None) -> Answer:
+        """Do everything a pull worker's report asks for, or nothing; raises JobNotFound, LeaseLost or TokenNeeded."""
+        return await self._db.run(reports.report(report, self._rng, self._profiles, now))
+
+    async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Held:
+        """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
+        return await self._db.run(reports.heartbeat(job_id, token, extend, now))
+
+    async def job_status(self, job_id: int) -> JobStatus:
+        """Say how a job stands; raises JobNotFound."""
+        return await self._db.run(reports.job_status(job_id))
 
     async def lapsed(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Lapsed]:
         """Read leases past their end."""

@@ -31,6 +31,7 @@ from windlass.core.retry import Profile
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.settings import current_profiles
 from windlass.store.documents import Entry
 
 MAX_ARMS = 64
@@ -265,7 +266,8 @@ def reclaim(
             return []
         found = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": moment})))
         ended = [lease for lease in found if only in {None, lease.job.id}]
-        endings = [_reclaimed(lease, rng, profiles, moment) for lease in ended if not lease.is_cancelled]
+        current = yield from current_profiles((lease.job for lease in ended), profiles)
+        endings = [_reclaimed(lease, rng, current, moment) for lease in ended if not lease.is_cancelled]
         stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in ended if lease.is_cancelled]
         taken: list[int] = []
         if endings:

@@ -81,3 +81,14 @@ select b.probe_job_id, b.name, b.state, b.threshold, b.open_us, b.opened_at is n
     b.half_opened_at is not null, b.probe_token is not null, b.is_forced,
     (select e.state from windlass_breaker_events e where e.breaker = b.name order by e.id desc limit 1)
 from windlass_breakers b order by b.name
+
+
+-- name: doctor_items
+-- A job has at least as many items as it says it found: a job that runs again counts anew, and its items stay.
+select j.id, j.result_count, coalesce(i.items, 0) from windlass_jobs j
+left join (select job_id, count(*) as items from windlass_items group by job_id) as i on i.job_id = j.id
+where j.result_count > coalesce(i.items, 0) order by j.id
+
+-- name: doctor_idempotency
+select i.job_id, count(*) from windlass_idempotency i
+where not exists (select 1 from windlass_jobs j where j.id = i.job_id) group by i.job_id order by i.job_id

@@ -1,0 +1,69 @@
+"""Sources: what a crawl crawls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from unicodedata import category
+from urllib.parse import urlsplit
+
+from windlass.core.checks import check_text
+from windlass.core.payload import check_stored
+from windlass.errors import InvalidInput
+
+MAX_SOURCE_NAME = 255
+MAX_URL = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class NewSource:
+    """A source to keep, checked when it is made; `metadata` is JSON text."""
+
+    id: str
+    name: str
+    url: str
+    metadata: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody could crawl or show."""
+        check_line("id", self.id, MAX_SOURCE_NAME)
+        check_line("name", self.name, MAX_SOURCE_NAME)
+        check_url("url", self.url)
+        if self.metadata is not None:
+            check_stored(self.metadata, field="metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source as it is kept."""
+
+    id: str
+    name: str
+    url: str
+    last_run_at: datetime | None
+    metadata: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+def check_line(field: str, value: str, limit: int) -> None:
+    """Refuse a text that is empty, too long or has control characters."""
+    check_text(field, value, limit)
+    if any(category(mark) == "Cc" for mark in value):
+        raise InvalidInput(field, value, "must not contain control characters")
+
+
+def check_url(field: str, value: str) -> None:
+    """Refuse what is not an http or https address with a host."""
+    check_line(field, value, MAX_URL)
+    if " " in value:
+        raise InvalidInput(field, value, "must not contain spaces")
+    try:
+        parts = urlsplit(value)
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        # Reading the port is what checks it.
+        is_sound = is_web and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        raise InvalidInput(field, value, "must be an http or https address")

@@ -1,0 +1,31 @@
+"""The verbs of items."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from windlass.core.item import Added, Item, ItemCount
+
+
+class Items(Protocol):
+    """What workers have found, each once in its collection."""
+
+    async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]], now: datetime | None = None) -> Added:
+        """Add what a run has found; raises LeaseLost when it is no longer ours."""
+        ...
+
+    async def list(
+        self, *, job_id: int | None = None, collection: str | None = None, after: int = 0, limit: int = 500
+    ) -> Sequence[Item]:
+        """Read items in the order they came: those that a job found first, or those of a collection."""
+        ...
+
+    def export(self, collection: str, *, after: int = 0, page: int = 100) -> AsyncIterator[Item]:
+        """Go through a whole collection without holding it in memory."""
+        ...
+
+    async def count(self, collection: str) -> ItemCount:
+        """Count a collection's items; beyond 10,000 the answer is a lower bound."""
+        ...

@@ -1,0 +1,94 @@
+"""Items: added under a lease, kept once in each collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from windlass.core.checks import check_range, check_text
+from windlass.core.item import Added, Item, ItemCount, NewItem, encode_items, key_fields, key_of
+from windlass.core.job import MAX_NAME, JobState
+from windlass.core.report import Case
+from windlass.errors import InvalidInput, JobNotFound, LeaseLost
+from windlass.store import documents
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.case import read_case
+from windlass.store.calls.reads import MAX_LIST
+from windlass.store.rows import Row, Shape
+
+MOST_COUNTED = 10_000
+
+SHAPES = {"list_items": Shape((5,)), "list_job_items": Shape((5,))}
+
+
+def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]], now: datetime | None = None) -> Call[Added]:
+    """Add what a run has found; raises LeaseLost when it is no longer ours."""
+    written = encode_items(items)
+
+    def steps() -> Steps[Added]:
+        case = yield from read_case(job_id, now=now)
+        if case is None:
+            raise JobNotFound(job_id)
+        if case.state is not JobState.RUNNING or case.job.token != token:
+            raise LeaseLost(job_id)
+        added = yield from insert(case, written, now)
+        yield Step("add_progress", progress_params(case, added, now))
+        return added
+
+    return Call(steps)
+
+
+def insert(case: Case, items: Sequence[NewItem], now: datetime | None) -> Steps[Added]:
+    """Insert items that nobody had found before; the job's row is locked."""
+    fields = key_fields(case.item_key)
+    keyed: dict[str, str] = {}
+    for item in items:
+        # The first of those with one key is kept, as it is between calls.
+        keyed.setdefault(key_of(item.value, fields), item.data)
+    if not keyed:
+        return Added()
+    params = {
+        "items": documents.array(f'{{"key":{documents.quote(key)},"data":{data}}}' for key, data in keyed.items()),
+        "collection": case.collection or case.job.task,
+        "job_id": case.job.id,
+        "now": now,
+    }
+    [[inserted]] = yield Step("insert_items", params)
+    return Added(inserted, len(items) - inserted)
+
+
+def progress_params(case: Case, added: Added, now: datetime | None, **said: object) -> dict[str, object]:
+    """Write what a holder's word adds to its job."""
+    counts = {"seen": added.added + added.duplicates, "added": added.added}
+    given = {"cursor": None, "message": None, "lease": None} | said
+    return {"id": case.job.id, "token": case.job.token, **counts, **given, "now": now}
+
+
+def list_items(
+    *, job_id: int | None = None, collection: str | None = None, after: int = 0, limit: int = MAX_LIST
+) -> Call[list[Item]]:
+    """Read items in the order they came, page by page: those a job found first, or those of a collection."""
+    check_range("limit", limit, 1, MAX_LIST)
+    page = {"after": after, "limit": limit}
+    if (job_id is None) == (collection is None):
+        raise InvalidInput("collection", collection, "give a job or a collection, not both")
+    if collection is None:
+        return single("list_job_items", {"job_id": job_id, **page}, _items, is_read=True)
+    check_text("collection", collection, MAX_NAME)
+    return single("list_items", {"collection": collection, **page}, _items, is_read=True)
+
+
+def _items(rows: Sequence[Row]) -> list[Item]:
+    return [Item(*row) for row in rows]
+
+
+def count_items(collection: str) -> Call[ItemCount]:
+    """Count a collection's items up to a bound."""
+    check_text("collection", collection, MAX_NAME)
+    return single("count_items", {"collection": collection, "most": MOST_COUNTED + 1}, _count, is_read=True)
+
+
+def _count(rows: Sequence[Row]) -> ItemCount:
+    found = rows[0][0]
+    return ItemCount(min(found, MOST_COUNTED), found <= MOST_COUNTED)

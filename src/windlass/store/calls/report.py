@@ -1,0 +1,184 @@
+"""The verbs of pull workers: pull, report, heartbeat, and the question how a job stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import NamedTuple
+
+from windlass.core.checks import check_text
+from windlass.core.ids import MAX_JOB
+from windlass.core.item import NewItem
+from windlass.core.job import CLOSED, MAX_NAME, MAX_TEXT, Claimed, Held, JobState, Lease, Slices, WaitReason
+from windlass.core.outcome import NO_RUN, Outcome, Returned, Run, decide
+from windlass.core.payload import sanitise_text
+from windlass.core.report import Answer, Case, JobStatus, Report, Standing, extension, standing
+from windlass.core.retry import Profile
+from windlass.errors import JobNotFound, LeaseLost
+from windlass.store import rows
+from windlass.store.calls import items, settings, work
+from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.case import read_case
+from windlass.store.rows import CLAIMED_INSTANTS, Row, Shape
+
+SHAPES = {
+    "add_progress": Shape((1,)),
+    "repull": Shape(CLAIMED_INSTANTS),
+    "job_status": Shape((), (3,)),
+}
+_TOKENS = 2**63
+
+
+def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: datetime | None = None) -> Call[Answer]:
+    """Do everything one report asks for, or nothing; a key that was seen before is answered as it was then."""
+    written = told.encoded_items()
+
+    def steps() -> Steps[Answer]:
+        fence = told.worker if told.token is None else None
+        case = yield from read_case(told.job_id, key=told.key, worker=fence, now=now)
+        if case is None:
+            raise JobNotFound(told.job_id)
+        if case.answer is not None:
+            return Answer.decode(case.answer)
+        how = standing(told, case)
+        if how is Standing.FINISHED:
+            return _finished(case)
+        if how is Standing.CANCELLED:
+            answer = yield from _stop(told, case, now)
+        else:
+            answer = yield from _hear(told, case, written, _Means(rng, profiles, now))
+        if told.key is not None:
+            kept = {"job_id": told.job_id, "key": told.key, "token": case.job.token, "answer": answer.encode(), "now": now}
+            yield Step("insert_idempotency", kept)
+        return answer
+
+    return Call(steps, is_urgent=True)
+
+
+def _finished(case: Case) -> Answer:
+    return Answer(state=case.state, is_done=True, done_reason=case.done_reason)
+
+
+def _stop(told: Report, case: Case, now: datetime | None) -> Steps[Answer]:
+    """Take a word about a cancelled job for the one that its run has stopped."""
+    if case.has_lease:
+        run = Run(log_excerpt=told.log_excerpt)
+        yield Step("stop", work.stop_params([(case.job.id, case.job.token, run)], None, now))
+    return Answer(state=JobState.CANCELLED, is_done=True, done_reason=case.done_reason, should_stop=True)
+
+
+class _Means(NamedTuple):
+    """What deciding needs besides the job and the report."""
+
+    rng: Random
+    profiles: Mapping[str, Profile]
+    now: datetime | None
+
+
+def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -> Steps[Answer]:
+    """Keep what the holder of the lease has found, and end its run if it says so."""
+    added = yield from items.insert(case, written, means.now)
+    said = items.progress_params(
+        case,
+        added,
+        means.now,
+        cursor=None if told.cursor is None else sanitise_text(told.cursor, work.MAX_CURSOR),
+        message=None if told.log is None else sanitise_text(told.log, MAX_TEXT),
+        lease=extension(told.extend),
+    )
+    [[result_count, expires_at]] = yield Step("add_progress", said)
+    answer = Answer(
+        state=JobState.RUNNING,
+        added=added.added,
+        duplicates=added.duplicates,
+        lease_expires_at=expires_at,
+        should_stop=case.is_stopping,
+    )
+    outcome = told.outcome(result_count, case.job.target_count)
+    if outcome is None:
+        return answer
+    state = yield from _end(case, outcome, Run(log_excerpt=told.log_excerpt), means)
+    return replace(
+        answer,
+        state=state,
+        lease_expires_at=None,
+        is_done=isinstance(outcome, Returned) or state in CLOSED,
+        done_reason=outcome.done_reason if isinstance(outcome, Returned) else None,
+        should_stop=False,
+    )
+
+
+def _end(case: Case, outcome: Outcome, run: Run, means: _Means) -> Steps[JobState]:
+    profiles = yield from settings.current_profiles([case.job], means.profiles)
+    ending = decide(case.job, outcome, run, now=case.now, rng=means.rng, profiles=profiles)
+    left = rows.finished((yield Step("finish", work.finish_params([ending], None, None, means.now))))
+    return left[case.job.id]
+
+
+def heartbeat(job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Call[Held]:
+    """Extend a lease and learn whether the work is still wanted; raises LeaseLost when it is no longer ours."""
+    is_possible = 0 < job_id <= MAX_JOB and abs(token) < _TOKENS
+    renewal = work.renew([(job_id, token, None)] if is_possible else [], extension(extend), now)
+
+    def steps() -> Steps[Held]:
+        for held in (yield from renewal.steps()):
+            return held
+        # Tells an unknown job from one that others hold.
+        yield from _status(job_id)
+        raise LeaseLost(job_id)
+
+    return Call(steps, is_urgent=True)
+
+
+def job_status(job_id: int) -> Call[JobStatus]:
+    """Say how a job stands; raises JobNotFound."""
+    return Call(lambda: _status(job_id), is_single=True, is_read=True)
+
+
+def _status(job_id: int) -> Steps[JobStatus]:
+    found: Sequence[Row] = (yield Step("job_status", {"id": job_id})) if 0 < job_id <= MAX_JOB else ()
+    for number, state, wait_reason, is_stopping, done_reason, last_error in found:
+        why = None if wait_reason is None else WaitReason(wait_reason)
+        return JobStatus(number, JobState(state), why, is_stopping, done_reason, last_error)
+    raise JobNotFound(job_id)
+
+
+def pull(
+    found: Slices, lease: Lease, pull_id: str | None = None, *, most_arms: int = work.MAX_ARMS, now: datetime | None = None
+) -> Call[Claimed | None]:
+    """Take one job to be worked on at once; the same worker asking again under the same `pull_id` gets the same lease."""
+    check_text("worker", lease.worker, MAX_NAME)
+    if pull_id is not None:
+        check_text("pull_id", pull_id, MAX_NAME)
+
+    def steps() -> Steps[Claimed | None]:
+        if pull_id is not None:
+            mine = yield from _pull_again(lease, pull_id, now)
+            if mine is not None:
+                return mine
+        if not found.open:
+            return None
+        claim = work.claim(found, 1, lease, started=True, most_arms=most_arms, now=now)
+        for job in (yield from claim.steps()):
+            if pull_id is not None:
+                # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
+                yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": pull_id})
+            return job
+        return None
+
+    return Call(steps)
+
+
+def _pull_again(lease: Lease, pull_id: str, now: datetime | None) -> Steps[Claimed | None]:
+    """Look for the lease that an earlier pull of this name got."""
+    for job_id, token, state in (yield Step("find_pull", {"worker": lease.worker, "pull_id": pull_id})):
+        if state == JobState.CANCELLED:
+            # Whoever asks for it again has not begun with it.
+            yield Step("stop", work.stop_params([(job_id, token, NO_RUN)], None, now))
+            continue
+        params = {"id": job_id, "token": token, "lease": lease.length, "now": now}
+        for job in rows.claimed((yield Step("repull", params))):
+            return job
+    return None

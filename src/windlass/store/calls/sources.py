@@ -1,0 +1,77 @@
+"""Sources: kept by id, asked for by how long ago they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from windlass.core.audit import Deed
+from windlass.core.checks import check_instant, check_range, check_text
+from windlass.core.payload import encode_object
+from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source
+from windlass.errors import SourceNotFound
+from windlass.store.calls.call import Call, single
+from windlass.store.calls.reads import MAX_LIST
+from windlass.store.rows import Row, Shape
+
+_SOURCE = Shape((3, 5, 6))
+SHAPES = dict.fromkeys(("upsert_source", "get_source", "list_sources", "stale_sources", "touch_source", "delete_source"), _SOURCE)
+
+
+def upsert(source: NewSource, now: datetime | None = None) -> Call[Source]:
+    """Keep a source under its id; metadata that is not given stays."""
+    params = {"source_id": source.id, "name": source.name, "url": source.url, "metadata": source.metadata, "now": now}
+    return single("upsert_source", params, lambda found: _sources(found)[0])
+
+
+def get(source_id: str) -> Call[Source]:
+    """Read a source; raises SourceNotFound."""
+    return _one("get_source", source_id, {}, is_read=True)
+
+
+def touch(source_id: str, now: datetime | None = None) -> Call[Source]:
+    """Note that a source has run; raises SourceNotFound."""
+    return _one("touch_source", source_id, {"now": now})
+
+
+def delete(source_id: str) -> Call[Source]:
+    """Forget a source; raises SourceNotFound."""
+    return _one("delete_source", source_id, {})
+
+
+def _one(query: str, source_id: str, params: dict[str, object], *, is_read: bool = False) -> Call[Source]:
+    check_text("source_id", source_id, MAX_SOURCE_NAME)
+
+    def decode(found: Sequence[Row]) -> Source:
+        if not found:
+            raise SourceNotFound(source_id)
+        return _sources(found)[0]
+
+    return single(query, {"source_id": source_id, **params}, decode, is_read=is_read)
+
+
+def list_sources(after: str = "", limit: int = MAX_LIST) -> Call[list[Source]]:
+    """Read sources in the order of their ids, page by page."""
+    check_range("limit", limit, 1, MAX_LIST)
+    return single("list_sources", {"after_source": after, "limit": limit}, _sources, is_read=True)
+
+
+def stale(before: datetime, limit: int = MAX_LIST) -> Call[list[Source]]:
+    """Read sources that have not run since, those that never ran first."""
+    check_instant("before", before)
+    check_range("limit", limit, 1, MAX_LIST)
+    return single("stale_sources", {"ran_before": before, "limit": limit}, _sources, is_read=True)
+
+
+def _sources(rows: Sequence[Row]) -> list[Source]:
+    return [Source(*row) for row in rows]
+
+
+def was_upserted(source: Source) -> Deed:
+    """Tell of a source that was made or changed."""
+    return Deed("upsert source", f"source:{source.id}", "done", encode_object({"name": source.name, "url": source.url}))
+
+
+def was_deleted(source: Source) -> Deed:
+    """Tell of a source that was forgotten."""
+    return Deed("delete source", f"source:{source.id}", "done", encode_object({"name": source.name, "url": source.url}))

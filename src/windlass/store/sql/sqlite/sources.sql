@@ -1,0 +1,26 @@
+-- name: upsert_source
+insert into windlass_sources as s (id, name, url, metadata, created_at, updated_at)
+values (:source_id, :name, :url, :metadata, {now}, {now})
+on conflict (id) do update set
+    name = excluded.name, url = excluded.url, metadata = coalesce(excluded.metadata, s.metadata), updated_at = {now}
+returning id, name, url, last_run_at, metadata, created_at, updated_at
+
+-- name: get_source
+select id, name, url, last_run_at, metadata, created_at, updated_at from windlass_sources where id = :source_id
+
+-- name: list_sources
+select id, name, url, last_run_at, metadata, created_at, updated_at from windlass_sources
+where id > :after_source order by id limit :limit
+
+-- name: stale_sources
+-- Those that never ran first.
+select id, name, url, last_run_at, metadata, created_at, updated_at from windlass_sources
+where last_run_at is null or last_run_at < :ran_before order by last_run_at, id limit :limit
+
+-- name: touch_source
+update windlass_sources set last_run_at = max(coalesce(last_run_at, {now}), {now}), updated_at = {now} where id = :source_id
+returning id, name, url, last_run_at, metadata, created_at, updated_at
+
+-- name: delete_source
+delete from windlass_sources where id = :source_id
+returning id, name, url, last_run_at, metadata, created_at, updated_at

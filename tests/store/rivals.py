@@ -1,0 +1,30 @@
+"""Several stores on one database, as several processes would open it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+from windlass.store import SqlStore, open_store
+from windlass.store.postgres import Postgres
+from windlass.store.sqlite import Sqlite
+
+
+@asynccontextmanager
+async def rivals(store: SqlStore, count: int = 4) -> AsyncIterator[list[SqlStore]]:
+    """Open the store's database again; one in memory belongs to its only store."""
+    database = store.database
+    if isinstance(database, Postgres):
+        url = database.dsn
+    elif isinstance(database, Sqlite) and database.path != ":memory:":
+        url = f"sqlite:///{database.path}"
+    else:
+        yield [store] * count
+        return
+    opened = [open_store(url, rng=Random(place)) for place in range(count)]
+    try:
+        yield opened
+    finally:
+        for one in opened:
+            await one.aclose()
