@@ -8,8 +8,11 @@ WindlassError
 ├── JobNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── LeaseLost                 the token is no longer the one on the row
+├── LeaseHeld                 a job cannot be deleted while somebody holds its lease
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
-├── SlotTaken                 an operator's retry into a unique slot that another job holds
+├── SlotTaken                 an operator's retry, requeue, override or clone into a unique slot that another job holds
+├── LetterNotFound
+├── LetterSettled             a dead letter was acknowledged or closed before; names by whom or how
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
@@ -81,6 +84,15 @@ class LeaseLost(WindlassError):
         self.job_id = job_id
 
 
+class LeaseHeld(WindlassError):
+    """Somebody holds the job, so it cannot be removed; cancel it or take its lease first."""
+
+    def __init__(self, job_id: int, worker: str | None) -> None:
+        super().__init__(f"cannot delete job {job_id}: {worker} holds its lease; cancel it or take the lease first")
+        self.job_id = job_id
+        self.worker = worker
+
+
 class DuplicateJob(WindlassError):
     """The unique key is taken and the caller asked to be refused."""
 
@@ -98,6 +110,24 @@ class SlotTaken(WindlassError):
         super().__init__(f"job {job_id} cannot come back: job {holder} holds its unique key")
         self.job_id = job_id
         self.holder = holder
+
+
+class LetterNotFound(WindlassError):
+    """No dead letter has this number."""
+
+    def __init__(self, letter_id: object) -> None:
+        super().__init__(f"dead letter {letter_id} not found")
+        self.letter_id = letter_id
+
+
+class LetterSettled(WindlassError):
+    """What was asked of a dead letter was done before, or can no longer be done."""
+
+    def __init__(self, letter_id: int, move: str, why: str) -> None:
+        super().__init__(f"cannot {move} dead letter {letter_id}: {why}")
+        self.letter_id = letter_id
+        self.move = move
+        self.why = why
 
 
 class StoreError(WindlassError):

@@ -13,7 +13,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.rows import SHAPES
+from windlass.store.shapes import SHAPES
 from windlass.store.sqlite import driver
 
 POSTGRES = queries("postgres")
@@ -51,6 +51,24 @@ SAMPLES: dict[str, Any] = {
     "outcome": "done",
     "target": "x",
     "request_id": "r",
+    "error": "e",
+    "error_type": "E",
+    "fingerprints": "{}",
+    "closed_reason": "retried",
+    "by": "ada",
+    "note": "n",
+    "fingerprint": "f",
+    "states": '["pending"]',
+    "reasons": '["scheduled retry"]',
+    "tasks": '["t"]',
+    "lanes": '["l"]',
+    "subject": "s",
+    "correlation_id": "c",
+    "search": "x",
+    "since": EPOCH,
+    "is_template": True,
+    "is_recurring": True,
+    "is_open": True,
     "lane_0": "l",
     "task_0": "t",
 }

@@ -176,3 +176,22 @@ select id, state from finished
 -- name: enough
 -- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
 (:max_attempts::integer > j.attempt or :max_attempts::integer >= j.max_attempts)
+
+-- name: job_matches
+-- The arrays are made once for the statement; a look into the document for each row would cost more than reading it.
+(:states::json is null or j.state = any(array(select json_array_elements_text(:states::json)))
+    or j.state || ' ' || coalesce(j.wait_reason, '') = any(array(select json_array_elements_text(:reasons::json))))
+  and (:tasks::json is null or j.task = any(array(select json_array_elements_text(:tasks::json))))
+  and (:lanes::json is null or j.lane = any(array(select json_array_elements_text(:lanes::json))))
+  and (:subject::text is null or j.subject = :subject::text)
+  and (:correlation_id::text is null or j.correlation_id = :correlation_id::text)
+  and (:parent_id::bigint is null or j.parent_id = :parent_id::bigint)
+  and (:since::timestamptz is null or j.created_at >= :since::timestamptz)
+  and (:is_template::boolean is null or j.spawn = :is_template::boolean)
+  and (:is_recurring::boolean is null or (j.cadence is not null) = :is_recurring::boolean)
+  and (:search::text is null or strpos(lower(j.task), lower(:search::text)) > 0
+    or strpos(lower(j.name), lower(:search::text)) > 0 or strpos(lower(j.subject), lower(:search::text)) > 0
+    or strpos(lower(j.unique_key), lower(:search::text)) > 0 or strpos(lower(j.last_error), lower(:search::text)) > 0
+    or exists (
+        select 1 from windlass_bodies b where b.job_id = j.id and strpos(lower(b.payload::text), lower(:search::text)) > 0
+    ))
