@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from windlass.core.job import Job, JobState, Lapsed
+from windlass.core.job import JobState, Lapsed
 from windlass.core.outcome import ERROR_LIMIT, Failure, Finish, Raised, Run, decide, fingerprint
 from windlass.core.payload import sanitise_text
 from windlass.store import rows
@@ -15,7 +15,6 @@ from windlass.store.calls.move import Move, move, numbers
 from windlass.store.calls.work import Judge, end_leases, finish_params, parts
 
 SHAPES = {"leased": rows.SHAPES["lapsed"]}
-_BURIABLE = frozenset({JobState.PENDING, JobState.SCHEDULED})
 
 
 def bury(ids: Sequence[int], error: str, now: datetime | None = None) -> Move:
@@ -29,17 +28,18 @@ def bury(ids: Sequence[int], error: str, now: datetime | None = None) -> Move:
 
 
 def _bury(ids: Sequence[int], error: str, now: datetime | None) -> Steps[set[int]]:
-    found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
-    return (yield from bury_jobs([job for job in found if job.state in _BURIABLE], error, now))
+    # Without the rest of the row: a payload may be large and says nothing here.
+    found: list[tuple[int, str]] = list((yield Step("buriable", {"ids": numbers(ids)})))
+    return (yield from bury_jobs(found, error, now)) if found else set()
 
 
-def bury_jobs(jobs: Sequence[Job], error: str, now: datetime | None) -> Steps[set[int]]:
-    """Fail waiting jobs that this transaction has locked."""
+def bury_jobs(jobs: Sequence[tuple[int, str]], error: str, now: datetime | None) -> Steps[set[int]]:
+    """Fail waiting jobs, given as (id, task), that this transaction has locked."""
     failure = Failure(sanitise_text(error, ERROR_LIMIT) or "buried by hand", "Buried")
     # By task: a letter's fingerprint says which task failed how, and nothing of the single job.
-    prints = {job.task: fingerprint(job.task, failure) for job in jobs}
+    prints = {task: fingerprint(task, failure) for _, task in jobs}
     params = {
-        "ids": numbers([job.id for job in jobs]),
+        "ids": numbers([job_id for job_id, _ in jobs]),
         "fingerprints": json.dumps(prints),
         "error": failure.message,
         "error_type": failure.kind,

@@ -50,7 +50,7 @@ def _spawn(template: Job, moment: datetime, now: datetime | None) -> Steps[Enque
     try:
         next_at, job = _next_of(template, moment), _child(template)
     except InvalidInput as error:
-        yield from bury_jobs([template], f"the template's stored rules cannot be read: {error}", now)
+        yield from bury_jobs([(template.id, template.task)], f"the template's stored rules cannot be read: {error}", now)
         return error
     params = {"id": template.id, "seen_at": template.run_at, "next_at": next_at, "now": now}
     if not (yield Step("advance_template", params)):

@@ -95,6 +95,12 @@ with c as materialized (
 )
 select id from gone
 
+-- name: buriable
+select j.id, j.task from windlass_jobs j
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+  and j.state in ('pending', 'scheduled')
+order by j.id
+
 -- name: bury
 -- The caller has locked the rows.
 with c as materialized (

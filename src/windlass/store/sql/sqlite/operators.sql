@@ -61,6 +61,10 @@ delete from windlass_dead_letters where job_id in ({deletable});
 delete from windlass_idempotency where job_id in ({deletable});
 delete from windlass_jobs where id in ({deletable}) returning id
 
+-- name: buriable
+select id, task from windlass_jobs
+where id in (select value from json_each(:ids)) and state in ('pending', 'scheduled') order by id
+
 -- name: bury
 insert into windlass_dead_letters (job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at)
 select j.id, j.task, j.lane, {original_job}, :error,
