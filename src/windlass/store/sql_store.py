@@ -316,6 +316,7 @@ class SqlStore:
         check_range("batch", batch, 1, documents.MAX_ROWS)
         known = {"judge": self._judge, "token": self._new_token(), "now": now}
         make = bulk.maker(verb, options or {}, known)
+        size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
         until = await self._db.run(bulk.highest())
         done, page = Bulk(), bulk.Page([], 0)
         while page.end is not None:
@@ -323,8 +324,8 @@ class SqlStore:
             if dry_run:
                 done = done.plus(Bulk(len(page.ids)))
                 continue
-            for start in range(0, len(page.ids), batch):
-                call = bulk.batch(make, wanted, page.ids[start : start + batch])
+            for start in range(0, len(page.ids), size):
+                call = bulk.batch(make, wanted, page.ids[start : start + size])
                 part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1), now))
                 done = done.plus(part)
         return done

@@ -38,6 +38,8 @@ VERBS: Mapping[str, Callable[..., Move]] = {
 }
 # So many rows are looked at in one statement, however few of them match.
 WINDOW = 20_000
+# A clone reads and writes whole payloads, which may have a megabyte each.
+MOST_AT_ONCE = {"clone": 100}
 _MOST_IDS = 100
 
 
