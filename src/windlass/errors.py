@@ -10,8 +10,11 @@ WindlassError
 ├── SourceNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
+├── LeaseHeld                 a job cannot be deleted while somebody holds its lease
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
-├── SlotTaken                 an operator's retry into a unique slot that another job holds
+├── SlotTaken                 an operator's retry, requeue, override or clone into a unique slot that another job holds
+├── LetterNotFound
+├── LetterSettled             a dead letter was acknowledged or closed before; names by whom or how
 ├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
@@ -106,6 +109,15 @@ class TokenNeeded(LeaseLost):
         self.worker = worker
 
 
+class LeaseHeld(WindlassError):
+    """Somebody holds the job, so it cannot be removed; cancel it or take its lease first."""
+
+    def __init__(self, job_id: int, worker: str | None) -> None:
+        super().__init__(f"cannot delete job {job_id}: {worker} holds its lease; cancel it or take the lease first")
+        self.job_id = job_id
+        self.worker = worker
+
+
 class DuplicateJob(WindlassError):
     """The unique key is taken and the caller asked to be refused."""
 
@@ -132,6 +144,24 @@ class BreakerOpen(WindlassError):
         super().__init__(f"breaker {name!r} is open; ask again at {probe_at.isoformat()}")
         self.name = name
         self.probe_at = probe_at
+
+
+class LetterNotFound(WindlassError):
+    """No dead letter has this number."""
+
+    def __init__(self, letter_id: object) -> None:
+        super().__init__(f"dead letter {letter_id} not found")
+        self.letter_id = letter_id
+
+
+class LetterSettled(WindlassError):
+    """What was asked of a dead letter was done before, or can no longer be done."""
+
+    def __init__(self, letter_id: int, move: str, why: str) -> None:
+        super().__init__(f"cannot {move} dead letter {letter_id}: {why}")
+        self.letter_id = letter_id
+        self.move = move
+        self.why = why
 
 
 class StoreError(WindlassError):

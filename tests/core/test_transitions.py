@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 
 from windlass.core.job import Job, JobState
 from windlass.core.transitions import TARGETS, TRANSITIONS, Moved, is_legal
-from windlass.errors import InvalidTransition, JobNotFound
+from windlass.errors import InvalidTransition, JobNotFound, LeaseHeld
 
 # SPEC §2, written out a second time on purpose.
 TABLE = """
@@ -71,6 +71,18 @@ def test_a_refused_move_names_the_job_the_move_and_both_states(move: str) -> Non
     error = caught.value
     assert (error.job_id, error.move, error.state, error.target) == (7, move, JobState.COMPLETED, TARGETS[move])
     assert str(error) == f"cannot {move} job 7: completed → {TARGETS[move]} is not a legal move"
+
+
+def test_a_move_whose_name_does_not_say_where_it_leads_names_its_target() -> None:
+    moved = Moved("override", (), (a_job(7, JobState.SCHEDULED),), (), JobState.RUNNING)
+    with pytest.raises(InvalidTransition, match="cannot override job 7: scheduled → running"):
+        moved.one()
+
+
+def test_a_refused_delete_names_who_holds_the_job() -> None:
+    with pytest.raises(LeaseHeld, match="cannot delete job 7: w1 holds its lease") as caught:
+        Moved("delete", (), (replace(a_job(7, JobState.RUNNING), worker="w1"),), ()).one()
+    assert (caught.value.job_id, caught.value.worker) == (7, "w1")
 
 
 def test_a_move_of_a_job_that_does_not_exist_is_not_found() -> None:

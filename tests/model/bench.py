@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 from psycopg import sql
 
-from tests.model.model import Letter, Moves, Progress, Row, Told
+from tests.model.model import Clones, Letter, LetterAt, Moves, Progress, Row, Settles, Told
 from tests.model.verdict import PastRun
 from windlass.core.contact import Contact
 from windlass.core.item import Added
@@ -33,11 +33,13 @@ from windlass.core.job import (
     Slices,
     WaitReason,
 )
+from windlass.core.letters import Settled
 from windlass.core.outcome import Finish, Run
 from windlass.core.report import Answer, Report
 from windlass.core.transitions import Moved
 from windlass.errors import StoreUnavailable, WindlassError
 from windlass.store import SqlStore
+from windlass.store.calls import override
 from windlass.store.calls.call import Call
 from windlass.store.sqlite import Sqlite
 
@@ -87,11 +89,13 @@ class Side:
         self.store = store
         self._theirs: dict[int, int] = {}
         self._ours: dict[int, int] = {}
+        self._letters: dict[LetterAt, int] = {}
 
     def forget(self) -> None:
         """Start over with an empty store."""
         self._theirs.clear()
         self._ours.clear()
+        self._letters.clear()
 
     @contextmanager
     def outage(self) -> Iterator[None]:
@@ -150,17 +154,52 @@ class Side:
     async def promote(self, limit: int, now: datetime) -> Promoted:
         return await self.store.promote(limit, now)
 
-    async def move(self, verb: str, ids: Sequence[int], now: datetime) -> Moves:
+    async def move(self, verb: str, ids: Sequence[int], now: datetime, **options: Any) -> Moves:
         """Let an operator move jobs, by the name of the verb."""
         move: Callable[..., Awaitable[Moved]] = getattr(self.store, verb)
-        return self._moves(await move(self._sent(ids), now=now))
+        return self._moves(await move(self._sent(ids), **options, now=now))
+
+    async def override_status(self, ids: Sequence[int], now: datetime, status: JobState, lease: Lease) -> Moves:
+        """Override with a token that all sides share, which the store would draw by itself."""
+        by = lease.worker.removeprefix("operator:")
+        call = override.override_status(self._sent(ids), status, by=by, lease_length=lease.length, token=lease.token, now=now)
+        return self._moves(await self.store.database.run(call))
+
+    async def clone(self, ids: Sequence[int], now: datetime) -> Clones:
+        moved = await self.store.clone(self._sent(ids), now=now)
+        new = self._adopt([Enqueued(job.id) for job in moved.changed])
+        made = {self._ours[job.parent_id or 0]: one.id for job, one in zip(moved.changed, new, strict=True)}
+        moves = self._moves(moved._replace(changed=()))
+        return Clones(made, moves.refused, moves.missing)
+
+    async def acknowledge(self, letters: Sequence[LetterAt], now: datetime, by: str) -> Settles:
+        ids = await self._letter_ids(letters)
+        return self._settles(ids, await self.store.letters.acknowledge(list(ids), by=by, note="seen", now=now))
+
+    async def requeue(self, letters: Sequence[LetterAt], now: datetime) -> Settles:
+        ids = await self._letter_ids(letters)
+        return self._settles(ids, await self.store.letters.requeue(list(ids), now))
+
+    async def _letter_ids(self, letters: Sequence[LetterAt]) -> dict[int, LetterAt]:
+        """Find letters by their place, and remember them: their job may be gone when they are asked for again."""
+        for place in letters:
+            found = await self.store.list_dead_letters(self._theirs[place.job])
+            if place.place < len(found):
+                self._letters[place] = found[place.place].id
+        return {self._letters[place]: place for place in letters}
+
+    def _settles(self, ids: dict[int, LetterAt], settled: Settled) -> Settles:
+        changed, refused = (sorted(ids[letter.id] for letter in found) for found in (settled.changed, settled.refused))
+        return Settles(
+            changed, refused, [ids[number] for number in settled.missing], sorted(self._ours[job.id] for job in settled.jobs)
+        )
 
     async def edit(self, number: int, changes: Edit, now: datetime) -> Moves:
         return self._moves(await self.store.edit(self._theirs[number], changes, now))
 
     def _moves(self, moved: Moved) -> Moves:
         changed, refused = ([self._ours[job.id] for job in jobs] for jobs in (moved.changed, moved.refused))
-        return Moves(changed, refused, list(moved.missing))
+        return Moves(changed, refused, [self._ours.get(number, number) for number in moved.missing])
 
     def _own(self, job: Job) -> Job:
         return replace(

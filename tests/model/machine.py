@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.model import wishes
 from tests.model.bench import UNKNOWN, Bench, History, Refusal, Side, attempt, differences
-from tests.model.model import Ending, Model, Moves, Progress, Row, Slot, Told
+from tests.model.model import Ending, LetterAt, Model, Moves, Progress, Row, Slot, Told
 from tests.model.reports import Reports
 from tests.model.wishes import LEASE, Order, Words
 from windlass.core.contact import Contact
@@ -209,16 +209,56 @@ class LockStep(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model.jobs)
     @rule(
-        verb=st.sampled_from(wishes.MOVES), places=wishes.several_places, is_sloppy=st.sampled_from((False, False, False, True))
+        wish=st.sampled_from(wishes.MOVES), places=wishes.several_places, is_sloppy=st.sampled_from((False, False, False, True))
     )
-    def operate(self, verb: str, places: list[int], *, is_sloppy: bool) -> None:
+    def operate(self, wish: tuple[str, dict[str, Any]], places: list[int], *, is_sloppy: bool) -> None:
         numbers = [row.id for row in _pick(self._rows_open_first(), places)] + [UNKNOWN] * is_sloppy
-        self._operate(verb, numbers)
+        self._operate(wish[0], numbers, **wish[1])
 
     @precondition(lambda self: self.model.jobs)
-    @rule(verb=st.sampled_from(wishes.MOVES), places=wishes.several_places)
-    def operate_on_runs(self, verb: str, places: list[int]) -> None:
-        self._operate(verb, sorted({holding.claim.id for holding in self._held(places)}))
+    @rule(wish=st.sampled_from(wishes.MOVES), places=wishes.several_places)
+    def operate_on_runs(self, wish: tuple[str, dict[str, Any]], places: list[int]) -> None:
+        self._operate(wish[0], sorted({holding.claim.id for holding in self._held(places)}), **wish[1])
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(status=st.sampled_from(wishes.OVERRIDES), places=wishes.several_places, is_run=st.booleans())
+    def override(self, status: JobState, places: list[int], *, is_run: bool) -> None:
+        if is_run:
+            numbers = sorted({holding.claim.id for holding in self._held(places)})
+        else:
+            numbers = [row.id for row in _pick(self._rows_closed_first(), places)]
+        self._override(status, numbers)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(place=wishes.places)
+    def delete(self, place: int) -> None:
+        self._operate("delete", [row.id for row in _pick(self._rows_closed_first(), [place])])
+
+    @precondition(lambda self: 0 < len(self.model.jobs) < MOST_JOBS)
+    @rule(places=wishes.several_places)
+    def clone(self, places: list[int]) -> None:
+        self._clone([row.id for row in _pick(self._rows_closed_first(), places)])
+
+    @precondition(lambda self: self._letters())
+    @rule(places=wishes.several_places)
+    def acknowledge(self, places: list[int]) -> None:
+        letters = _pick(self._letters(), places)
+        self._again(
+            lambda: self._agree(
+                lambda side: side.acknowledge(letters, self.clock.now(), "ann"),
+                lambda: self.model.acknowledge(letters, self.clock.now(), "ann"),
+            )
+        )
+
+    @precondition(lambda self: self._letters())
+    @rule(places=wishes.several_places)
+    def requeue(self, places: list[int]) -> None:
+        letters = _pick(self._letters(), places)
+        self._again(
+            lambda: self._agree(
+                lambda side: side.requeue(letters, self.clock.now()), lambda: self.model.requeue(letters, self.clock.now())
+            )
+        )
 
     @precondition(lambda self: self._rows_in(JobState.FAILED))
     @rule(places=wishes.several_places)
@@ -419,11 +459,36 @@ class LockStep(RuleBasedStateMachine):
         now = self.clock.now()
         self._agree(lambda side: side.promote(limit, now), lambda: self.model.promote(limit, now))
 
-    def _operate(self, verb: str, asked: Sequence[int]) -> None:
+    def _override(self, status: JobState, asked: Sequence[int]) -> None:
+        numbers = self._without_rivals(asked)
+        self.last_token += 1
+        lease = Lease(self.last_token, "operator:ann", LEASE)
+        now = self.clock.now()
+        self._agree(
+            lambda side: side.override_status(numbers, now, status, lease),
+            lambda: self.model.override_status(numbers, now, status, lease),
+        )
+
+    def _clone(self, numbers: Sequence[int]) -> None:
+        now = self.clock.now()
+        self.is_sound = False
+        answer = self.bench.ask(lambda side: side.clone(numbers, now))
+        made = {} if isinstance(answer, Refusal) else answer.made
+        wanted = attempt(lambda: self.model.clone(numbers, now, made))
+        assert answer == wanted, f"the stores answer {answer}, the model {wanted}"
+        self.is_sound = True
+
+    def _letters(self) -> list[LetterAt]:
+        """List the letters, those that stand first."""
+        found = [(row.id, index, letter) for row in self.model.jobs.values() for index, letter in enumerate(row.letters)]
+        found.sort(key=lambda one: one[2].closed_at is not None)
+        return [LetterAt(number, index) for number, index, _ in found]
+
+    def _operate(self, verb: str, asked: Sequence[int], **options: Any) -> None:
         numbers = self._without_rivals(asked) if verb == "retry" else asked
         if not numbers:
             return
-        verbs: dict[str, Callable[[Sequence[int], datetime], Moves]] = {
+        verbs: dict[str, Callable[..., Moves]] = {
             "cancel": self.model.cancel,
             "stop_run": self.model.stop_run,
             "pause": self.model.pause,
@@ -432,10 +497,17 @@ class LockStep(RuleBasedStateMachine):
             "enable": self.model.enable,
             "run_now": self.model.run_now,
             "retry": self.model.retry,
+            "boost": self.model.boost,
+            "set_priority": self.model.set_priority,
+            "bury": self.model.bury,
+            "fail": self.model.fail,
+            "take_lease": self.model.take_lease,
+            "delete": self.model.delete,
         }
         self._again(
             lambda: self._agree(
-                lambda side: side.move(verb, numbers, self.clock.now()), lambda: verbs[verb](numbers, self.clock.now())
+                lambda side: side.move(verb, numbers, self.clock.now(), **options),
+                lambda: verbs[verb](numbers, self.clock.now(), **options),
             )
         )
 
@@ -455,7 +527,8 @@ class LockStep(RuleBasedStateMachine):
         self.clock.advance(seconds=by.total_seconds())
 
     def _is_live(self, holding: Holding) -> bool:
-        return self.model.jobs[holding.claim.id].token == holding.claim.token
+        row = self.model.jobs.get(holding.claim.id)
+        return row is not None and row.token == holding.claim.token
 
     def _live_first(self) -> list[Holding]:
         return sorted(self.holdings, key=lambda holding: (not self._is_live(holding), -holding.claim.token))
@@ -478,6 +551,9 @@ class LockStep(RuleBasedStateMachine):
 
     def _rows_open_first(self) -> list[Row]:
         return sorted(self.model.jobs.values(), key=lambda row: row.state in CLOSED)
+
+    def _rows_closed_first(self) -> list[Row]:
+        return sorted(self.model.jobs.values(), key=lambda row: row.state not in CLOSED)
 
     def _rows_in(self, state: JobState) -> list[Row]:
         return [row for row in self.model.jobs.values() if row.state is state]

@@ -26,7 +26,7 @@ from windlass.core.job import (
     UniqueScope,
     WaitReason,
 )
-from windlass.core.outcome import LeaseExpired, Outcome
+from windlass.core.outcome import Failure, LeaseExpired, Outcome, Raised
 from windlass.core.retry import RetrySpec
 from windlass.errors import DuplicateJob, InvalidInput, LeaseLost, SlotTaken
 
@@ -45,6 +45,9 @@ class Letter:
     first_died_at: datetime
     died_at: datetime
     deaths: int = 1
+    acknowledged_at: datetime | None = None
+    acknowledged_by: str | None = None
+    note: str | None = None
     closed_at: datetime | None = None
     closed_reason: str | None = None
 
@@ -179,6 +182,30 @@ class Moves(NamedTuple):
     missing: list[int]
 
 
+class LetterAt(NamedTuple):
+    """A dead letter: the how-manieth of which job."""
+
+    job: int
+    place: int
+
+
+class Settles(NamedTuple):
+    """What became of letters, and which jobs came back."""
+
+    changed: list[LetterAt]
+    refused: list[LetterAt]
+    missing: list[LetterAt]
+    jobs: list[int]
+
+
+class Clones(NamedTuple):
+    """The new jobs by the old ones they were made from."""
+
+    made: dict[int, int]
+    refused: list[int]
+    missing: list[int]
+
+
 class Model:
     """A store without a database."""
 
@@ -289,8 +316,8 @@ class Model:
         """Extend what is still held, expired or not; a cancelled run learns of it here."""
         held = []
         for number, token, started_at in leases:
-            row = self.jobs[number]
-            if row.token != token or row.lease_expires_at is None:
+            row = self.jobs.get(number)
+            if row is None or row.token != token or row.lease_expires_at is None:
                 continue
             row.lease_expires_at = max(row.lease_expires_at, now + length)
             is_cancelled = row.state is S.CANCELLED
@@ -301,8 +328,8 @@ class Model:
 
     def progress(self, step: Progress, now: datetime) -> None:
         """Note how far a run has come; who reports has started."""
-        row = self.jobs[step.id]
-        if row.token != step.token or row.state is not S.RUNNING:
+        row = self.jobs.get(step.id)
+        if row is None or row.token != step.token or row.state is not S.RUNNING:
             raise LeaseLost(step.id)
         row.progress_count, row.last_progress_at = step.done, now
         row.last_cursor = step.cursor or row.last_cursor
@@ -314,8 +341,8 @@ class Model:
         taken: set[Slot] = {(row.task, row.unique_slot) for row in self.jobs.values() if row.unique_slot is not None}
         accepted: dict[int, JobState] = {}
         for ending in sorted(endings, key=lambda ending: ending.claim.id):
-            row = self.jobs[ending.claim.id]
-            if row.state is S.RUNNING and row.token == ending.claim.token:
+            row = self.jobs.get(ending.claim.id)
+            if row is not None and row.state is S.RUNNING and row.token == ending.claim.token:
                 self._end(row, ending, taken, now)
                 accepted[row.id] = row.state
         return accepted
@@ -335,8 +362,8 @@ class Model:
         """Let go of cancelled runs; one that had started after all still leaves its execution."""
         stopped = []
         for number, token, started_at in told:
-            row = self.jobs[number]
-            if row.token == token and row.state is S.CANCELLED:
+            row = self.jobs.get(number)
+            if row is not None and row.token == token and row.state is S.CANCELLED:
                 _let_go(row, started_at, now)
                 stopped.append(number)
         return stopped
@@ -345,15 +372,18 @@ class Model:
         """Take back what nobody renewed."""
         lapsed = [row for row in self.jobs.values() if row.lease_expires_at is not None and row.lease_expires_at <= now]
         lapsed = sorted(lapsed, key=lambda row: row.id)[:limit]
+        self._end_leases(lapsed, now)
+        return [row.id for row in lapsed]
+
+    def _end_leases(self, rows: Sequence[Row], now: datetime) -> None:
         endings = [
             Ending(row.claimed(), LeaseExpired(row.run_started_at is not None, row.stop_requested), row.run_started_at, now)
-            for row in lapsed
+            for row in rows
             if row.state is S.RUNNING
         ]
-        cancelled = [Told(row.id, row.token or 0, None) for row in lapsed if row.state is S.CANCELLED]
+        cancelled = [Told(row.id, row.token or 0, None) for row in rows if row.state is S.CANCELLED]
         self.finish(endings, now)
         self.stop(cancelled, now)
-        return [row.id for row in lapsed]
 
     def promote(self, limit: int, now: datetime) -> tuple[int, datetime | None]:
         """Make due jobs pending, and say when the next is due."""
@@ -472,6 +502,123 @@ class Model:
                 rows.append(row)
         return self._move(ids, rows)
 
+    def boost(self, ids: Sequence[int], now: datetime, amount: int) -> Moves:  # noqa: ARG002 - as every move
+        """Raise both priorities up to a hundred; what is higher stays."""
+        rows = self._known(ids, *WAITING, S.RUNNING, S.FAILED)
+        for row in rows:
+            row.priority = max(row.priority, min(100, row.priority + amount))
+            row.base_priority = max(row.base_priority, min(100, row.base_priority + amount))
+        return self._move(ids, rows)
+
+    def set_priority(self, ids: Sequence[int], now: datetime, priority: int) -> Moves:  # noqa: ARG002 - as every move
+        """Set both priorities."""
+        rows = self._known(ids, *WAITING, S.RUNNING, S.FAILED)
+        for row in rows:
+            row.priority = row.base_priority = priority
+        return self._move(ids, rows)
+
+    def delete(self, ids: Sequence[int], _now: datetime) -> Moves:
+        """Remove what nobody holds."""
+        rows = [row for row in self._known(ids, *JobState) if row.token is None]
+        moves = self._move(ids, rows)
+        for row in rows:
+            del self.jobs[row.id]
+        return moves
+
+    def bury(self, ids: Sequence[int], now: datetime, error: str) -> Moves:
+        """Fail what waits, with a letter."""
+        rows = self._known(ids, S.PENDING, S.SCHEDULED)
+        for row in rows:
+            _close(row, S.FAILED, now, "buried")
+            row.last_error, row.last_error_at = error, now
+            _bury(row, error, now)
+        return self._move(ids, rows)
+
+    def fail(self, ids: Sequence[int], now: datetime, error: str, *, will_retry: bool) -> Moves:
+        """End runs as failed; bury what waits, if it shall not come back."""
+        rows = self._known(ids, S.RUNNING)
+        outcome = Raised(Failure(error), is_final=not will_retry)
+        self.finish([Ending(row.claimed(), outcome, row.run_started_at, now) for row in rows], now)
+        failed = [row.id for row in rows]
+        if not will_retry:
+            failed += self.bury([number for number in ids if number not in failed], now, error).changed
+        return self._move(ids, [self.jobs[number] for number in failed])
+
+    def take_lease(self, ids: Sequence[int], now: datetime) -> Moves:
+        """End leases as if they had lapsed."""
+        rows = [row for row in self._known(ids, *JobState) if row.token is not None]
+        self._end_leases(rows, now)
+        return self._move(ids, rows)
+
+    def override_status(self, ids: Sequence[int], now: datetime, status: JobState, lease: Lease) -> Moves:
+        """Put jobs into a state, round the table."""
+        rows = []
+        for row in self._known(ids, *JobState):
+            if row.spawn and status in {S.PENDING, S.RUNNING}:
+                continue
+            takes_key = status is S.PENDING or (status is S.RUNNING and row.unique_scope is not UniqueScope.PENDING)
+            holder = self._rival(row) if takes_key else None
+            if holder is not None and len(ids) == 1:
+                raise SlotTaken(row.id, holder.id)
+            if holder is None:
+                _override(row, status, lease, now)
+                rows.append(row)
+        return self._move(ids, rows)
+
+    def clone(self, ids: Sequence[int], now: datetime, numbers: dict[int, int]) -> Clones:
+        """Enqueue finished jobs once more; the new numbers are given by the number of the old job."""
+        made: dict[int, int] = {}
+        for row in self._known(ids, *CLOSED):
+            new = self._enqueue(_copy(row, now), now, numbers.get(row.id, -row.id))
+            if not new.is_duplicate:
+                made[row.id] = new.id
+            elif len(ids) == 1:
+                raise SlotTaken(row.id, new.id)
+        known = sorted(number for number in ids if number in self.jobs)
+        return Clones(made, [n for n in known if n not in made], [n for n in ids if n not in self.jobs])
+
+    def acknowledge(self, letters: Sequence[LetterAt], now: datetime, by: str) -> Settles:
+        """Note who has seen letters, once."""
+        changed = []
+        for place in letters:
+            letter = self._letter(place)
+            if letter is not None and letter.acknowledged_at is None:
+                letter.acknowledged_at, letter.acknowledged_by, letter.note = now, by, "seen"
+                changed.append(place)
+        return self._settled(letters, changed, set())
+
+    def requeue(self, letters: Sequence[LetterAt], now: datetime) -> Settles:
+        """Bring back the jobs of open letters: failed ones afresh, schedules that went on now."""
+        standing = [place for place in letters if (found := self._letter(place)) is not None and found.closed_at is None]
+        numbers = sorted({place.job for place in standing})
+        failed = [number for number in numbers if self.jobs[number].state is S.FAILED]
+        back: set[int] = set()
+        for row in (self.jobs[number] for number in failed):
+            holder = self._rival(row)
+            if holder is not None and len(letters) == 1:
+                raise SlotTaken(row.id, holder.id)
+            if holder is None:
+                _restart(row, now, "requeued")
+                back.add(row.id)
+        schedules = [n for n in numbers if n not in failed and self.jobs[n].cadence is not None]
+        back |= set(self.run_now(schedules, now).changed)
+        for number in back:
+            _close_letters(self.jobs[number], "requeued", now)
+        return self._settled(letters, [place for place in standing if place.job in back], back)
+
+    def _letter(self, place: LetterAt) -> Letter | None:
+        row = self.jobs.get(place.job)
+        return None if row is None else row.letters[place.place]
+
+    def _settled(self, letters: Sequence[LetterAt], changed: Sequence[LetterAt], back: set[int]) -> Settles:
+        known = [place for place in letters if place.job in self.jobs]
+        return Settles(
+            sorted(changed),
+            sorted(place for place in known if place not in changed),
+            [place for place in letters if place not in known],
+            sorted(back),
+        )
+
     def _rival(self, row: Row) -> Row | None:
         slot = (row.task, row.unique_key)
         rivals = (other for other in self.jobs.values() if other is not row and (other.task, other.unique_slot) == slot)
@@ -479,7 +626,9 @@ class Model:
 
     def edit(self, number: int, changes: Edit) -> Moves:
         """Change a job; only a new cadence moves its next run."""
-        row = self.jobs[number]
+        row = self.jobs.get(number)
+        if row is None:
+            return Moves([], [], [number])
         if row.state in {S.COMPLETED, S.CANCELLED}:
             return Moves([], [number], [])
         if changes.recurrence is not None and row.cadence is None:
@@ -623,7 +772,7 @@ def _let_go(row: Row, told_at: datetime | None, now: datetime) -> None:
 def _bury(row: Row, error: str, now: datetime) -> None:
     """One open letter for each job, updated by later deaths."""
     for letter in row.letters:
-        if letter.closed_at is None:
+        if letter.closed_at is None and letter.acknowledged_at is None:
             letter.error, letter.died_at, letter.deaths = error, now, letter.deaths + 1
             return
     row.letters.append(Letter(error, now, now))
@@ -635,10 +784,68 @@ def _close_letters(row: Row, why: str, now: datetime) -> None:
             letter.closed_at, letter.closed_reason = now, why
 
 
-def _restart(row: Row, now: datetime) -> None:
-    row.state, row.wait_reason, row.run_at, row.closed_at, row.done_reason = S.PENDING, WaitReason.OPERATOR, now, None, None
+def _restart(row: Row, now: datetime, why: str = "retried") -> None:
+    row.state = S.SCHEDULED if row.spawn else S.PENDING
+    row.wait_reason, row.run_at, row.closed_at, row.done_reason = WaitReason.OPERATOR, now, None, None
     row.attempt, row.crashes, row.priority, row.unique_slot = 0, 0, row.base_priority, row.unique_key
-    _close_letters(row, "retried", now)
+    _close_letters(row, why, now)
+
+
+def _override(row: Row, status: JobState, lease: Lease, now: datetime) -> None:
+    was, started_at = row.state, row.run_started_at
+    is_held = row.held and status in {S.PENDING, S.RUNNING}
+    attempt = _attempt_after(row, status)
+    if was is S.RUNNING and started_at is not None:
+        _add_run(row, started_at, now, Verdict(was, status=RunStatus.CANCELLED, reason=RunReason.STOPPED))
+    elif was is S.RUNNING:
+        row.executions -= 1
+    if was is S.FAILED and status is not S.FAILED:
+        _close_letters(row, "overridden", now)
+    _forget_run(row)
+    row.attempt, row.paused_at, row.closed_at = attempt, None, None
+    if status in CLOSED:
+        _close(row, status, now, "overridden")
+        if status is S.COMPLETED:
+            row.last_error, row.last_error_at = None, None
+        return
+    row.state, row.held, row.done_reason = status, is_held, None
+    row.unique_slot = row.unique_key
+    if status is S.PENDING:
+        row.wait_reason, row.run_at, row.crashes, row.priority = WaitReason.OPERATOR, now, 0, row.base_priority
+        return
+    row.wait_reason, row.executions, row.run_started_at = None, row.executions + 1, now
+    row.token, row.worker, row.claimed_at, row.lease_expires_at = lease.token, lease.worker, now, now + lease.length
+    if row.unique_scope is UniqueScope.PENDING:
+        row.unique_slot = None
+
+
+def _attempt_after(row: Row, status: JobState) -> int:
+    """Count what an override leaves: nothing for a fresh start, and a revoked run is not held against the next one."""
+    if status is S.PENDING:
+        return 0
+    if status is S.RUNNING:
+        return 1 if row.state in CLOSED else row.attempt + (row.state is not S.RUNNING)
+    return row.attempt - (row.state is S.RUNNING and row.run_started_at is None)
+
+
+def _copy(row: Row, now: datetime) -> NewJob:
+    rule = row.recurrence
+    return NewJob(
+        task=row.task,
+        lane=row.lane,
+        payload=row.payload,
+        priority=row.base_priority,
+        max_attempts=row.max_attempts,
+        retry=RetrySpec.decode(row.retry),
+        recurrence=rule,
+        run_at=None if rule is None else first_slot(rule, now),
+        spawn=row.spawn,
+        unique_key=row.unique_key,
+        unique_scope=row.unique_scope or UniqueScope.ACTIVE,
+        child_key=row.child_key,
+        parent_id=row.id,
+        created_by=row.created_by,
+    )
 
 
 def _move_cadence(row: Row, rule: Recurrence, next_at: datetime) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.model.verdict import first_slot
 from windlass.core.cadence import ByHandler, Cron, Every, Misfire, OnExhausted, Recurrence
-from windlass.core.job import Edit, NewJob, OnConflict, RunReason, UniqueScope
+from windlass.core.job import Edit, JobState, NewJob, OnConflict, RunReason, UniqueScope
 from windlass.core.outcome import Cancelled, Failure, Outcome, Raised, Released, Returned, Snoozed, Stopped
 from windlass.core.report import Report
 from windlass.core.retry import RetrySpec
@@ -156,7 +156,21 @@ EDITS: tuple[Callable[[datetime], Edit], ...] = (
 )
 
 ADVANCES = tuple(map(seconds, (0.000001, 0.3, 1, 5, 19.999999, 20, 20.000001, 30, 45, 61, 61, 125, 300, 3700, 90_000)))
-MOVES = ("cancel", "stop_run", "pause", "resume", "disable", "enable", "run_now", "retry")
+OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "boost": ({"amount": 3}, {"amount": 97}),
+    "set_priority": ({"priority": 6}, {"priority": -2}, {"priority": 300}),
+    "bury": ({"error": "enough 7"},),
+    "fail": ({"error": "stuck 7", "will_retry": True}, {"error": "never 7", "will_retry": False}),
+}
+MOVES: tuple[tuple[str, dict[str, Any]], ...] = tuple(
+    (verb, options)
+    for verb in (
+        *("cancel", "stop_run", "pause", "resume", "disable", "enable", "run_now", "retry"),
+        *("boost", "set_priority", "bury", "fail", "take_lease"),
+    )
+    for options in OPTIONS.get(verb, ({},))
+)
+OVERRIDES = (JobState.PENDING, JobState.RUNNING, JobState.COMPLETED, JobState.FAILED)
 
 places = st.integers(0, 11)
 """Which of a list's elements, counted round and round."""

@@ -546,13 +546,13 @@ def blocking(store: SqlStore) -> Iterator[SyncStore]:
         if isinstance(database, Postgres):
             blocking_database = SyncPostgres(database.dsn)
             stack.callback(blocking_database.close)
-            yield SyncStore(blocking_database)
+            yield SyncStore(blocking_database, rng=Random(2))
         else:
             assert isinstance(database, Sqlite)
             own = database if database.path == ":memory:" else Sqlite(database.path, Random(2))
             if own is not database:
                 stack.callback(own.close)
-            yield SyncStore(own)
+            yield SyncStore(own, rng=Random(2))
 
 
 async def test_blocking_code_has_the_same_verbs(store: SqlStore, clock: FakeClock) -> None:

@@ -93,14 +93,22 @@ async def test_run_now_of_a_template_spawns_at_once(store: SqlStore, clock: Fake
     assert (await store.get(template)).state is JobState.PAUSED
 
 
-async def test_a_template_nobody_can_read_holds_up_nobody(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_nobody_can_read_is_buried_and_holds_up_nobody(store: SqlStore, clock: FakeClock) -> None:
     bad = await enqueue_one(store, clock, a_template(clock))
     await execute(store, f"update windlass_jobs set cadence = '{{}}', name = null where id = {bad}")
     await enqueue_one(store, clock, a_template(clock))
     clock.advance(hours=1)
     assert len(await store.spawn(now=clock.now())) == 1
-    await execute(store, f"delete from windlass_jobs where id = {bad}")
-    await execute(store, f"delete from windlass_bodies where job_id = {bad}")
+    [letter] = await store.list_dead_letters(bad)
+    assert (await store.get(bad)).state is JobState.FAILED
+    assert "cannot be read" in letter.error
+    clock.advance(hours=1)
+    assert len(await store.spawn(now=clock.now())) == 1
+    assert (await store.retry([bad], clock.now())).one().state is JobState.SCHEDULED
+    assert len(await store.spawn(now=clock.now())) == 0
+    assert (await store.get(bad)).state is JobState.FAILED
+    # What stays broken is reported for as long as it is there.
+    (await store.delete([bad])).one()
 
 
 async def test_a_recurring_job_without_a_time_waits_for_its_first_slot(store: SqlStore, clock: FakeClock) -> None:

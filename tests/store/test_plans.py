@@ -65,6 +65,23 @@ PARAMS: dict[str, Any] = {
     "added": 1,
     "cursor": None,
     "message": None,
+    "until": 10_000,
+    "states": '["pending"]',
+    "reasons": "[]",
+    "tasks": None,
+    "lanes": None,
+    "subject": None,
+    "correlation_id": None,
+    "parent_id": None,
+    "search": None,
+    "since": None,
+    "is_template": None,
+    "is_recurring": None,
+    "most": 100,
+    "amount": 5,
+    "error": "e",
+    "error_type": "E",
+    "fingerprints": '{"task-3":"f"}',
 }
 OWN_PARAMS: dict[str, dict[str, Any]] = {"claim_probe": {"task": "task-0"}}
 # Tasks behind breakers of every kind: the job that tries one is looked up by its number.
@@ -91,7 +108,15 @@ INDEXES = {
     "find_pull": {"windlass_jobs_pulls"},
     "repull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "mark_pull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "page_ids": {"windlass_jobs_pkey"},
+    "matching_ids": {"windlass_jobs_pkey"},
+    "leased": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "override": {"windlass_jobs_pkey"},
+    "bury": {"windlass_jobs_pkey"},
+    "boost": {"windlass_jobs_pkey"},
 }
+# The others leave the state open.
+OWN: dict[str, dict[str, Any]] = {"override": {"state": "completed"}}
 ARMS = 4
 
 
@@ -129,6 +154,7 @@ def test_a_claim_locks_through_a_tid_scan_above_the_merge(database: tuple[psycop
 def _plan(connection: psycopg.Connection[Any], name: str) -> str:
     [statement] = queries("postgres").statements(name, ARMS)
     params = {one: _value(one) for one in PARAMETER.findall(statement)} | OWN_PARAMS.get(name, {})
+    params = {one: _value(one) for one in PARAMETER.findall(statement)} | OWN.get(name, {})
     text = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
     with connection.transaction(force_rollback=True):
         found = connection.execute(f"explain (analyze, costs off, timing off) {text}", params).fetchall()

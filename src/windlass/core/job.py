@@ -19,7 +19,7 @@ MAX_NAME = 200
 MAX_KEY = 1000
 MAX_TEXT = 4000
 MAX_ATTEMPTS = 1_000_000
-_INT32 = 2**31 - 1
+INT32 = 2**31 - 1
 
 
 class JobState(StrEnum):
@@ -133,7 +133,7 @@ class NewJob:
         if not isinstance(self.payload, JsonText):
             check_stored(self.payload, field="payload")
         if self.priority or isinstance(self.priority, bool):
-            check_range("priority", self.priority, -_INT32 - 1, _INT32)
+            check_range("priority", self.priority, -INT32 - 1, INT32)
         if not self.is_plain:
             self._check_details()
 
@@ -484,7 +484,7 @@ class Edit:
     def __post_init__(self) -> None:
         """Refuse bad values before anything is written."""
         if self.priority is not None:
-            check_range("priority", self.priority, -_INT32 - 1, _INT32)
+            check_range("priority", self.priority, -INT32 - 1, INT32)
         if self.max_attempts is not None:
             check_range("max_attempts", self.max_attempts, 1, MAX_ATTEMPTS)
         if self.timeout is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from windlass.core.job import Job, JobState
-from windlass.errors import InvalidTransition, JobNotFound
+from windlass.errors import InvalidTransition, JobNotFound, LeaseHeld
 
 S = JobState
 
@@ -30,6 +30,13 @@ TARGETS: dict[str, JobState] = {
     "run now": S.PENDING,
     "retry": S.PENDING,
     "edit": S.SCHEDULED,
+    "boost": S.SCHEDULED,
+    "set priority": S.SCHEDULED,
+    "clone": S.PENDING,
+    "bury": S.FAILED,
+    "fail": S.FAILED,
+    "take lease": S.SCHEDULED,
+    "override": S.PENDING,
 }
 """Where each operator move leads: what an error names beside the state it met."""
 
@@ -48,6 +55,8 @@ class Moved(NamedTuple):
     changed: tuple[Job, ...]
     refused: tuple[Job, ...]
     missing: tuple[int, ...]
+    target: JobState | None = None
+    """Where the move was to lead, when its name alone does not say it."""
 
     def one(self) -> Job:
         """Return the one changed job, or raise what kept it from changing."""
@@ -55,5 +64,7 @@ class Moved(NamedTuple):
             return self.changed[0]
         if self.refused:
             job = self.refused[0]
-            raise InvalidTransition(job.id, self.move, job.state, TARGETS[self.move])
+            if self.move == "delete":
+                raise LeaseHeld(job.id, job.worker)
+            raise InvalidTransition(job.id, self.move, job.state, self.target or TARGETS[self.move])
         raise JobNotFound(self.missing[0])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from windlass.core.bulk import Bulk
 from windlass.core.contact import Contact
+from windlass.core.filter import JobFilter
 from windlass.core.job import (
     Claimed,
     Count,
@@ -28,6 +30,7 @@ from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.transitions import Moved
 from windlass.ports.breakers import Breakers
 from windlass.ports.items import Items
+from windlass.ports.letters import Letters
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 
@@ -174,6 +177,58 @@ class Store(Protocol):
 
     async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
+        ...
+
+    async def boost(self, ids: Sequence[int], amount: int, now: datetime | None = None) -> Moved:
+        """Raise the priority of jobs that are not over, up to 100."""
+        ...
+
+    async def set_priority(self, ids: Sequence[int], priority: int, now: datetime | None = None) -> Moved:
+        """Give jobs that are not over a new priority, which is also the one they return to."""
+        ...
+
+    async def override_status(
+        self, ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta, now: datetime | None = None
+    ) -> Moved:
+        """Put jobs into a state by hand, round the table of moves; raises SlotTaken for a single one whose key is held."""
+        ...
+
+    async def clone(self, ids: Sequence[int], created_by: str | None = None, now: datetime | None = None) -> Moved:
+        """Make new jobs from finished ones; the answer has the new ones."""
+        ...
+
+    async def delete(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Remove jobs that nobody holds; the answer has them as they were."""
+        ...
+
+    async def bury(self, ids: Sequence[int], error: str, now: datetime | None = None) -> Moved:
+        """Fail waiting jobs for good, each with a dead letter."""
+        ...
+
+    async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool, now: datetime | None = None) -> Moved:
+        """End runs as failed, by policy or for good; waiting jobs only for good."""
+        ...
+
+    async def take_lease(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """End leases as if nobody had renewed them."""
+        ...
+
+    async def bulk(
+        self,
+        verb: str,
+        wanted: JobFilter,
+        options: Mapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        batch: int = 500,
+        now: datetime | None = None,
+    ) -> Bulk:
+        """Do what a verb does, by its name and with its options, to every job a filter matches, batch by batch."""
+        ...
+
+    @property
+    def letters(self) -> Letters:
+        """What operators do with dead letters."""
         ...
 
     async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:

@@ -39,10 +39,10 @@ def open_sync_store(url: str, *, rng: Random) -> SyncStore:
     if scheme == "sqlite":
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
-        return SyncStore(Sqlite(rest, rng))
+        return SyncStore(Sqlite(rest, rng), rng=rng)
     from windlass.store.postgres import SyncPostgres  # noqa: PLC0415 - an optional dependency
 
-    return SyncStore(SyncPostgres(rest, prepare=prepare))
+    return SyncStore(SyncPostgres(rest, prepare=prepare), rng=rng)
 
 
 def _parsed(url: str) -> tuple[str, str, bool]:

@@ -250,8 +250,8 @@ def _check_rules(job: _Job, profiles: Mapping[str, Profile]) -> Iterator[Problem
         most = job.max_attempts or profiles[RetrySpec.decode(job.retry).profile].max_attempts
         # The settings of a pulled job may have said something else when it was decided.
         is_settled = job.max_attempts is not None or not is_pulled(job.retry)
-        # A failed job may be given fewer attempts than it has used: they count only after a fresh start.
-        if is_settled and job.state != JobState.FAILED and job.attempt + job.is_waiting > most:
+        # A failed job may be given fewer attempts than it has used, and then be overridden: they count only after a fresh start.
+        if is_settled and not job.is_closed and job.attempt + job.is_waiting > most:
             yield Problem("attempts", job.id, f"{job.state} with {job.attempt} attempts used of {most}")
 
 
@@ -321,9 +321,9 @@ def _is_token_used_rightly(job: _Job) -> bool:
 
 
 def _are_letters_right(job: _Job) -> bool:
-    """Whether a failed job has its letter, and a one-shot job that did not fail has none left open."""
+    """Whether a failed job has its letter, unless failed by override, and a one-shot job that did not fail has none open."""
     if job.state == JobState.FAILED:
-        return job.standing_letters > 0
+        return job.standing_letters > 0 or job.done_reason == "overridden"
     return job.cadence is not None or job.open_letters == 0
 
 

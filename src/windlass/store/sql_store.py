@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from random import Random
 from typing import Any, Protocol, TypeVar
 
 from windlass.core.audit import Actor
+from windlass.core.bulk import Bulk
+from windlass.core.checks import check_range
 from windlass.core.contact import Contact
+from windlass.core.filter import JobFilter
 from windlass.core.job import (
     Claimed,
     Count,
@@ -33,11 +37,13 @@ from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
 from windlass.store.breakers import SqlBreakers
-from windlass.store.calls import audit, breakers, control, reads, recurrence, work
+from windlass.store.calls import audit, breakers, bulk, control, endings, override, reads, recurrence, work
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
+from windlass.store.calls.clone import clone
 from windlass.store.documents import Entry
 from windlass.store.items import SqlItems
+from windlass.store.letters import SqlLetters
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
 
@@ -84,6 +90,7 @@ class SqlStore:
         self._profiles = profiles
         self._most_arms = most_arms
         self._actor = actor
+        self._judge = work.Judge(rng, profiles)
 
     def acting(self, actor: Actor) -> SqlStore:
         """Give the same store with its operator verbs audited, each in the transaction of what it does."""
@@ -116,6 +123,11 @@ class SqlStore:
     def settings(self) -> SqlSettings:
         """What operators have set."""
         return SqlSettings(self._db, self._actor)
+
+    @property
+    def letters(self) -> SqlLetters:
+        """What operators do with dead letters."""
+        return SqlLetters(self._db, self._actor)
 
     async def aclose(self) -> None:
         """Let go of the database."""
@@ -251,15 +263,14 @@ class SqlStore:
         return await self._db.run(recurrence.promote(limit, now))
 
     async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
-        """Let due templates enqueue their jobs; one whose rule cannot be read holds up nobody else."""
+        """Let due templates enqueue their jobs; one whose rules cannot be read becomes a dead letter."""
         spawned: list[Enqueued] = []
         for template in await self._db.run(recurrence.due_templates(limit, now)):
-            try:
-                child = await self._db.run(recurrence.spawn(template.id, template.run_at, now))
-            except InvalidInput as error:
-                log.error("template %d cannot spawn: %s", template.id, error)  # noqa: TRY400
-            else:
-                spawned += [] if child is None else [child]
+            child = await self._db.run(recurrence.spawn(template.id, template.run_at, now))
+            if isinstance(child, InvalidInput):
+                log.error("template %d cannot spawn and was buried: %s", template.id, child)
+            elif child is not None:
+                spawned.append(child)
         return spawned
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
@@ -293,6 +304,77 @@ class SqlStore:
     async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
         return await self._operate(control.retry(ids, now), now)
+
+    async def boost(self, ids: Sequence[int], amount: int, now: datetime | None = None) -> Moved:
+        """Raise the priority of jobs that are not over, up to 100."""
+        return await self._operate(control.boost(ids, amount, now), now)
+
+    async def set_priority(self, ids: Sequence[int], priority: int, now: datetime | None = None) -> Moved:
+        """Give jobs that are not over a new priority, which is also the one they return to."""
+        return await self._operate(control.set_priority(ids, priority, now), now)
+
+    async def override_status(
+        self, ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta, now: datetime | None = None
+    ) -> Moved:
+        """Put jobs into a state by hand, round the table of moves; raises SlotTaken for a single one whose key is held."""
+        token = self._new_token()
+        call = override.override_status(ids, status, by=by, lease_length=lease_length, token=token, now=now)
+        return await self._operate(call, now)
+
+    def _new_token(self) -> int:
+        return self._rng.getrandbits(62)
+
+    async def clone(self, ids: Sequence[int], created_by: str | None = None, now: datetime | None = None) -> Moved:
+        """Make new jobs from finished ones; the answer has the new ones."""
+        return await self._operate(clone(ids, created_by, now), now)
+
+    async def delete(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """Remove jobs that nobody holds; the answer has them as they were."""
+        return await self._operate(control.delete(ids), now)
+
+    async def bury(self, ids: Sequence[int], error: str, now: datetime | None = None) -> Moved:
+        """Fail waiting jobs for good, each with a dead letter."""
+        return await self._operate(endings.bury(ids, error, now), now)
+
+    async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool, now: datetime | None = None) -> Moved:
+        """End runs as failed, by policy or for good; waiting jobs only for good."""
+        return await self._operate(endings.fail(ids, error, will_retry=will_retry, judge=self._judge, now=now), now)
+
+    async def take_lease(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+        """End leases as if nobody had renewed them."""
+        return await self._operate(endings.take_lease(ids, judge=self._judge, now=now), now)
+
+    async def bulk(
+        self,
+        verb: str,
+        wanted: JobFilter,
+        options: Mapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        batch: int = documents.MAX_ROWS,
+        now: datetime | None = None,
+    ) -> Bulk:
+        """Do what a verb does, by its name and with its options, to every job a filter matches.
+
+        Each batch is a transaction of its own, so an error leaves the batches before it done. Jobs that come meanwhile are
+        left alone.
+        """
+        check_range("batch", batch, 1, documents.MAX_ROWS)
+        known = {"judge": self._judge, "token": self._new_token(), "now": now}
+        make = bulk.maker(verb, options or {}, known)
+        size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
+        until = await self._db.run(bulk.highest())
+        done, page = Bulk(), bulk.Page([], 0)
+        while page.end is not None:
+            page = await self._db.run(bulk.page_ids(wanted, page.end, until))
+            if dry_run:
+                done = done.plus(Bulk(len(page.ids)))
+                continue
+            for start in range(0, len(page.ids), size):
+                call = bulk.batch(make, wanted, page.ids[start : start + size])
+                part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1), now))
+                done = done.plus(part)
+        return done
 
     async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
         """Change a job; only a new cadence moves its next run."""

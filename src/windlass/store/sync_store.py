@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any, Protocol, TypeVar
 
 from windlass.core.job import Count, Edit, Enqueued, Execution, Held, Job, NewJob
+from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import JobNotFound
 from windlass.store import documents
 from windlass.store.breakers import SyncBreakers
-from windlass.store.calls import control, reads, work
+from windlass.store.calls import control, endings, reads, work
 from windlass.store.calls.call import Call
+from windlass.store.calls.clone import clone
+from windlass.store.letters import SyncLetters
 
 T = TypeVar("T")
 
@@ -36,9 +40,10 @@ class SyncDatabase(Protocol):
 class SyncStore:
     """What a client needs, blocking."""
 
-    def __init__(self, database: SyncDatabase) -> None:
-        """Speak to `database`."""
+    def __init__(self, database: SyncDatabase, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES) -> None:
+        """Speak to `database`; `profiles` say what rows leave open about retries."""
         self._db = database
+        self._judge = work.Judge(rng, profiles)
 
     @property
     def database(self) -> SyncDatabase:
@@ -49,6 +54,11 @@ class SyncStore:
     def breakers(self) -> SyncBreakers:
         """The circuit breakers."""
         return SyncBreakers(self._db)
+
+    @property
+    def letters(self) -> SyncLetters:
+        """What operators do with dead letters."""
+        return SyncLetters(self._db)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -107,6 +117,30 @@ class SyncStore:
     def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Start failed jobs afresh."""
         return self._db.run_sync(control.retry(ids, now))
+
+    def boost(self, ids: Sequence[int], amount: int, now: datetime | None = None) -> Moved:
+        """Raise the priority of jobs that are not over, up to 100."""
+        return self._db.run_sync(control.boost(ids, amount, now))
+
+    def set_priority(self, ids: Sequence[int], priority: int, now: datetime | None = None) -> Moved:
+        """Give jobs that are not over a new priority."""
+        return self._db.run_sync(control.set_priority(ids, priority, now))
+
+    def clone(self, ids: Sequence[int], created_by: str | None = None, now: datetime | None = None) -> Moved:
+        """Make new jobs from finished ones."""
+        return self._db.run_sync(clone(ids, created_by, now))
+
+    def delete(self, ids: Sequence[int]) -> Moved:
+        """Remove jobs that nobody holds."""
+        return self._db.run_sync(control.delete(ids))
+
+    def bury(self, ids: Sequence[int], error: str, now: datetime | None = None) -> Moved:
+        """Fail waiting jobs for good."""
+        return self._db.run_sync(endings.bury(ids, error, now))
+
+    def fail(self, ids: Sequence[int], error: str, *, will_retry: bool, now: datetime | None = None) -> Moved:
+        """End runs as failed; waiting jobs only for good."""
+        return self._db.run_sync(endings.fail(ids, error, will_retry=will_retry, judge=self._judge, now=now))
 
     def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
         """Change a job."""

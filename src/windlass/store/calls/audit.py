@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from windlass.core.audit import Actor, Deed
+from windlass.core.letters import Settled
 from windlass.core.payload import encode_object
 from windlass.core.transitions import Moved
 from windlass.store.calls.call import Call, Step, Steps
@@ -31,18 +32,33 @@ def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed], now: 
 def moved(answer: Moved) -> Deed:
     """Tell of an operator move: how many it changed and how many it could not."""
     ids = [job.id for job in (*answer.changed, *answer.refused)] + list(answer.missing)
-    details = {
-        "ids": ids[:_MOST_IDS],
-        "changed": len(answer.changed),
-        "refused": len(answer.refused),
-        "missing": len(answer.missing),
-    }
+    details = _details(answer, ids) | ({} if answer.target is None else {"target": answer.target})
     return Deed(
         answer.move,
         f"job:{ids[0]}" if len(ids) == 1 else "jobs",
         "done" if answer.changed else "refused",
         encode_object(details),
     )
+
+
+def settled(answer: Settled) -> Deed:
+    """Tell what became of dead letters."""
+    ids = [letter.id for letter in (*answer.changed, *answer.refused)] + list(answer.missing)
+    return Deed(
+        answer.move,
+        f"letter:{ids[0]}" if len(ids) == 1 else "letters",
+        "done" if answer.changed else "refused",
+        encode_object(_details(answer, ids)),
+    )
+
+
+def _details(answer: Moved | Settled, ids: list[int]) -> dict[str, object]:
+    return {
+        "ids": ids[:_MOST_IDS],
+        "changed": len(answer.changed),
+        "refused": len(answer.refused),
+        "missing": len(answer.missing),
+    }
 
 
 def _params(actor: Actor, deed: Deed, now: datetime | None) -> dict[str, object]:

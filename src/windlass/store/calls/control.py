@@ -6,70 +6,55 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from windlass.core.ids import MAX_JOB
-from windlass.core.job import MAX_TEXT, Edit, Job, JobState
+from windlass.core.checks import check_range
+from windlass.core.job import INT32, MAX_TEXT, Edit, Job, JobState
 from windlass.core.payload import sanitise_text
 from windlass.core.transitions import Moved
-from windlass.errors import InvalidInput, SlotTaken
+from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.move import Move, answer, move, numbers
+
+HIGHEST_BOOST = 100
+_FAILED = frozenset({JobState.FAILED})
 
 
-def _move(move: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Call[Moved]:
-    """Make an operator move, answered with the rows its own statement left."""
-    listed = documents.numbers(possible(ids))
+def _move(name: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Move:
+    """Make a move of one query."""
 
-    def steps() -> Steps[Moved]:
-        changed = set(rows.ids((yield Step(query, {"ids": listed, **params}))))
-        return _moved(move, ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
+    def changes() -> Steps[set[int]]:
+        return set(rows.ids((yield Step(query, {"ids": numbers(ids), **params}))))
 
-    return Call(steps)
+    return move(name, ids, changes)
 
 
-def possible(ids: Sequence[int]) -> list[int]:
-    """Leave out numbers that no job can have; they come back as missing."""
-    return [job_id for job_id in ids if 0 < job_id <= MAX_JOB]
-
-
-def _moved(move: str, ids: Sequence[int], changed: set[int], left: Sequence[Job]) -> Moved:
-    known = {job.id for job in left}
-    return Moved(
-        move,
-        tuple(job for job in left if job.id in changed),
-        tuple(job for job in left if job.id not in changed),
-        tuple(job_id for job_id in ids if job_id not in known),
-    )
-
-
-def cancel(ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Call[Moved]:
+def cancel(ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Move:
     """Cancel jobs at once; running ones keep their lease until they have stopped."""
     return _move("cancel", "cancel", ids, {"reason": None if reason is None else sanitise_text(reason, MAX_TEXT), "now": now})
 
 
-def stop_run(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+def stop_run(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Ask running recurring jobs to end this run; their cadence goes on."""
     return _move("stop", "stop_run", ids, {"now": now})
 
 
-def pause(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+def pause(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Hold waiting jobs until they are resumed."""
     return _move("pause", "pause", ids, {"now": now})
 
 
-def resume(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+def resume(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Let paused jobs go on; recurring ones count anew from now."""
 
-    def steps() -> Steps[Moved]:
-        listed = documents.numbers(possible(ids))
+    def changes() -> Steps[set[int]]:
         # Locked first: the next time is computed from a cadence that nobody may change meanwhile.
-        yield Step("lock_jobs", {"ids": listed})
+        yield Step("lock_jobs", {"ids": numbers(ids)})
         [[moment]] = yield Step("clock", {"now": now})
-        found = rows.jobs((yield Step("get_jobs", {"ids": listed})))
+        found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
         batch = documents.array(_resumed(job, moment) for job in found if job.state is JobState.PAUSED)
-        changed = set(rows.ids((yield Step("resume", {"jobs": batch, "now": now}))))
-        return _moved("resume", ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
+        return set(rows.ids((yield Step("resume", {"jobs": batch, "now": now}))))
 
-    return Call(steps)
+    return move("resume", ids, changes)
 
 
 def _resumed(job: Job, now: datetime) -> str:
@@ -82,32 +67,59 @@ def _resumed(job: Job, now: datetime) -> str:
     return f'{{"id":{job.id}{moved}}}'
 
 
-def disable(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+def disable(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Stop jobs from running by themselves; a running one finishes its run first."""
     return _move("disable", "disable", ids, {"now": now})
 
 
-def enable(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+def enable(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Undo `disable`; the next time is kept, so an overdue job is due at once."""
     return _move("enable", "enable", ids, {"now": now})
 
 
-def run_now(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+def run_now(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Run waiting jobs now, running ones once more after their run."""
     return _move("run now", "run_now", ids, {"now": now})
 
 
-def retry(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
+def retry(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Start failed jobs afresh; one whose unique key another job holds is refused."""
+    return move("retry", ids, lambda: restart(ids, "retried", now), contested=_FAILED)
+
+
+def restart(ids: Sequence[int], closed_reason: str, now: datetime | None) -> Steps[set[int]]:
+    """Give failed jobs a fresh start and close their letters with a reason."""
+    params = {"ids": numbers(ids), "closed_reason": closed_reason, "now": now}
+    return set(rows.ids((yield Step("retry", params))))
+
+
+def boost(ids: Sequence[int], amount: int, now: datetime | None = None) -> Move:
+    """Raise priorities, up to 100; one that is higher already stays."""
+    check_range("amount", amount, 1, HIGHEST_BOOST)
+    return _move("boost", "boost", ids, {"amount": amount, "most": HIGHEST_BOOST, "now": now})
+
+
+def set_priority(ids: Sequence[int], priority: int, now: datetime | None = None) -> Move:
+    """Give jobs a new priority, which is also the one they return to."""
+    check_range("priority", priority, -INT32 - 1, INT32)
+    return _move("set priority", "set_priority", ids, {"priority": priority, "now": now})
+
+
+def delete(ids: Sequence[int]) -> Move:
+    """Remove jobs with all that belongs to them but their items; one whose lease is held stays.
+
+    There is nothing left to show, so the answer has the jobs as they were.
+    """
+
+    def changes() -> Steps[set[int]]:
+        return set(rows.ids((yield Step("delete_jobs", {"ids": numbers(ids)}))))
 
     def steps() -> Steps[Moved]:
-        moved = yield from _move("retry", "retry", ids, {"now": now}).steps()
-        if len(ids) == 1 and moved.refused and moved.refused[0].state is JobState.FAILED:
-            for job_id, holder in (yield Step("holders_of", {"ids": documents.numbers(ids)})):
-                raise SlotTaken(job_id, holder)
-        return moved
+        yield Step("lock_jobs", {"ids": numbers(ids)})
+        before = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
+        return answer("delete", ids, (yield from changes()), before)
 
-    return Call(steps)
+    return Move(steps=steps, name="delete", changes=changes)
 
 
 def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]:
@@ -128,7 +140,7 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
 
     def steps() -> Steps[Moved]:
         changed = set(rows.ids((yield Step("edit", params))))
-        moved = _moved("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": f"[{job_id}]"}))))
+        moved = answer("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": f"[{job_id}]"}))))
         if moved.refused:
             _explain_refusal(moved.refused[0], changes)
         return moved

@@ -8,7 +8,7 @@ from windlass.core.checks import check_range
 from windlass.core.job import Count, DeadLetter, Execution, Job, JobState
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, single
-from windlass.store.calls.control import possible
+from windlass.store.calls.move import possible
 
 MAX_LIST = 500
 

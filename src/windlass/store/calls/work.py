@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range, check_text
@@ -33,6 +33,8 @@ from windlass.store import documents, rows
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.settings import current_profiles
 from windlass.store.documents import Entry
+
+T = TypeVar("T")
 
 MAX_ARMS = 64
 MAX_CLAIM = 1000
@@ -266,19 +268,40 @@ def reclaim(
             return []
         found = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": moment})))
         ended = [lease for lease in found if only in {None, lease.job.id}]
-        current = yield from current_profiles((lease.job for lease in ended), profiles)
-        endings = [_reclaimed(lease, rng, current, moment) for lease in ended if not lease.is_cancelled]
-        stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in ended if lease.is_cancelled]
-        taken: list[int] = []
-        if endings:
-            taken += rows.finished((yield Step("reclaim", finish_params(endings, None, moment, now))))
-        if stops:
-            taken += rows.ids((yield Step("stop", stop_params(stops, moment, now))))
-        return sorted(taken)
+        return sorted((yield from end_leases(ended, Judge(rng, profiles), moment, expired_before=moment, now=now)))
 
     return Call(steps)
 
 
-def _reclaimed(lease: Lapsed, rng: Random, profiles: Mapping[str, Profile], now: datetime) -> Finish:
+class Judge(NamedTuple):
+    """What deciding needs besides the job: chance, and what rows leave open about retries."""
+
+    rng: Random
+    profiles: Mapping[str, Profile]
+
+
+def end_leases(
+    leases: Sequence[Lapsed], judge: Judge, moment: datetime, *, expired_before: datetime | None, now: datetime | None
+) -> Steps[list[int]]:
+    """Take leases back: a run is decided as lost, a cancelled one as stopped. Returns the jobs that were still held."""
+    current = judge._replace(profiles=(yield from current_profiles((lease.job for lease in leases), judge.profiles)))
+    taken: list[int] = []
+    for part in parts(leases):
+        endings = [_reclaimed(lease, current, moment) for lease in part if not lease.is_cancelled]
+        stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in part if lease.is_cancelled]
+        if endings:
+            taken += rows.finished((yield Step("reclaim", finish_params(endings, None, expired_before, now))))
+        if stops:
+            taken += rows.ids((yield Step("stop", stop_params(stops, expired_before, now))))
+    return taken
+
+
+def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Cut what one call was asked for into what one statement takes."""
+    return (items[start : start + documents.MAX_ROWS] for start in range(0, len(items), documents.MAX_ROWS))
+
+
+def _reclaimed(lease: Lapsed, judge: Judge, now: datetime) -> Finish:
     outcome = LeaseExpired(has_started=lease.started_at is not None, is_stopping=lease.is_stopping)
-    return decide(lease.job, outcome, Run(started_at=lease.started_at), now=now, rng=rng, profiles=profiles)
+    run = Run(started_at=lease.started_at)
+    return decide(lease.job, outcome, run, now=now, rng=judge.rng, profiles=judge.profiles)

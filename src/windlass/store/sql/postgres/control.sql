@@ -106,12 +106,12 @@ with c as materialized (
         select 1 from windlass_jobs o where o.task = ranked.task and o.unique_slot = ranked.unique_key and o.id <> ranked.id
     )
 ), letters as (
-    update windlass_dead_letters d set closed_at = {now}, closed_reason = 'retried'
+    update windlass_dead_letters d set closed_at = {now}, closed_reason = :closed_reason::text
     where d.closed_at is null and d.job_id in (select id from free)
 ), changed as (
     update windlass_jobs j set
-        state = 'pending', wait_reason = 'operator', run_at = {now}, attempt = 0, crashes = 0, closed_at = null,
-        priority = j.base_priority, unique_slot = j.unique_key, done_reason = null, updated_at = {now}
+        state = case when j.spawn then 'scheduled' else 'pending' end, wait_reason = 'operator', run_at = {now},
+        attempt = 0, crashes = 0, closed_at = null, priority = j.base_priority, unique_slot = j.unique_key, done_reason = null, updated_at = {now}
     from free where j.id = free.id
     returning j.id
 )

@@ -74,11 +74,11 @@ returning id
 
 -- name: retry
 -- A fresh start. Of several jobs with one key only the first comes back, and none while another job holds the key.
-update windlass_dead_letters set closed_at = {now}, closed_reason = 'retried'
+update windlass_dead_letters set closed_at = {now}, closed_reason = :closed_reason
 where closed_at is null and job_id in ({retriable});
 update windlass_jobs as j set
-    state = 'pending', wait_reason = 'operator', run_at = {now}, attempt = 0, crashes = 0, closed_at = null,
-    priority = j.base_priority, unique_slot = j.unique_key, done_reason = null, updated_at = {now}
+    state = case when j.spawn then 'scheduled' else 'pending' end, wait_reason = 'operator', run_at = {now}, attempt = 0,
+    crashes = 0, closed_at = null, priority = j.base_priority, unique_slot = j.unique_key, done_reason = null, updated_at = {now}
 where j.id in ({retriable})
 returning id
 

@@ -174,3 +174,38 @@ case b.state when 'open' then b.probe_at <= {now} when 'half_open' then not ({pr
 -- name: breaker_columns
 b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure_at, b.opened_at, b.probe_at,
     b.half_opened_at, b.probe_job_id, b.probe_token, b.last_probe_job_id, b.is_forced, b.updated_at, {probe_alive}, {now}
+
+
+-- name: overridable
+-- Of several jobs with one key only the first may take it, and none while another job holds it.
+select c.id from (
+    select id, task, unique_key,
+        unique_key is not null and (:state = 'pending' or :state = 'running' and unique_scope <> 'pending') as takes_key,
+        row_number() over (
+            partition by task, unique_key, :state = 'running' and unique_scope = 'pending' order by unique_slot is null, id
+        ) as place
+    from windlass_jobs
+    where id in (select value from json_each(:ids)) and not (spawn and :state in ('pending', 'running'))
+) as c
+where not c.takes_key or c.place = 1 and not exists (
+    select 1 from windlass_jobs o where o.task = c.task and o.unique_slot = c.unique_key and o.id <> c.id
+)
+
+-- name: deletable
+select id from windlass_jobs where id in (select value from json_each(:ids)) and token is null
+
+-- name: job_matches
+(:states is null or j.state in (select value from json_each(:states))
+    or j.state || ' ' || coalesce(j.wait_reason, '') in (select value from json_each(:reasons)))
+  and (:tasks is null or j.task in (select value from json_each(:tasks)))
+  and (:lanes is null or j.lane in (select value from json_each(:lanes)))
+  and (:subject is null or j.subject = :subject)
+  and (:correlation_id is null or j.correlation_id = :correlation_id)
+  and (:parent_id is null or j.parent_id = :parent_id)
+  and (:since is null or j.created_at >= :since)
+  and (:is_template is null or j.spawn = :is_template)
+  and (:is_recurring is null or (j.cadence is not null) = :is_recurring)
+  and (:search is null or instr(lower(j.task), lower(:search)) or instr(lower(j.name), lower(:search))
+    or instr(lower(j.subject), lower(:search)) or instr(lower(j.unique_key), lower(:search))
+    or instr(lower(j.last_error), lower(:search))
+    or exists (select 1 from windlass_bodies b where b.job_id = j.id and instr(lower(b.payload), lower(:search))))

@@ -1,0 +1,54 @@
+"""What operators do with dead letters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from windlass.core.checks import check_text
+from windlass.core.job import MAX_KEY, MAX_NAME, DeadLetter, Job
+from windlass.errors import LetterNotFound, LetterSettled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterFilter:
+    """A set of dead letters; an empty field asks for nothing."""
+
+    task: str | None = None
+    fingerprint: str | None = None
+    is_open: bool = True
+    """Only letters that nothing has closed yet."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no letter could have."""
+        for field, limit in (("task", MAX_NAME), ("fingerprint", MAX_KEY)):
+            value = getattr(self, field)
+            if value is not None:
+                check_text(field, value, limit)
+
+
+class Settled(NamedTuple):
+    """What became of dead letters: as the move left them, those it refused, and the jobs it brought back."""
+
+    move: str
+    changed: tuple[DeadLetter, ...]
+    refused: tuple[DeadLetter, ...]
+    missing: tuple[int, ...]
+    jobs: tuple[Job, ...] = ()
+
+    def one(self) -> DeadLetter:
+        """Return the one changed letter, or raise what kept it from changing."""
+        if self.changed:
+            return self.changed[0]
+        if self.refused:
+            letter = self.refused[0]
+            raise LetterSettled(letter.id, self.move, _why(self.move, letter))
+        raise LetterNotFound(self.missing[0])
+
+
+def _why(move: str, letter: DeadLetter) -> str:
+    if move == "acknowledge":
+        return f"{letter.acknowledged_by} acknowledged it before"
+    if letter.closed_at is not None:
+        return f"it was {letter.closed_reason} before"
+    return f"job {letter.job_id} has ended in another way, or cannot be made again"

@@ -1,0 +1,41 @@
+"""The verbs of dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from windlass.core.bulk import Bulk
+from windlass.core.letters import LetterFilter, Settled
+
+
+class Letters(Protocol):
+    """What operators do with dead letters."""
+
+    async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
+        """Note who has seen letters; one that was acknowledged before stays as it is and is refused."""
+        ...
+
+    async def requeue(self, ids: Sequence[int], now: datetime | None = None) -> Settled:
+        """Bring back the jobs of open letters; raises SlotTaken for a single one whose unique key is held."""
+        ...
+
+    async def acknowledge_all(
+        self,
+        wanted: LetterFilter,
+        *,
+        by: str,
+        note: str | None = None,
+        dry_run: bool = False,
+        batch: int = 500,
+        now: datetime | None = None,
+    ) -> Bulk:
+        """Acknowledge every letter a filter matches, each batch in a transaction of its own."""
+        ...
+
+    async def requeue_all(
+        self, wanted: LetterFilter, *, dry_run: bool = False, batch: int = 500, now: datetime | None = None
+    ) -> Bulk:
+        """Bring back the jobs of every open letter a filter matches, each batch in a transaction of its own."""
+        ...

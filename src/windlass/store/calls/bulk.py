@@ -1,0 +1,133 @@
+"""Moves over whatever a filter matches, batch by batch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from windlass.core.audit import Deed
+from windlass.core.bulk import Bulk
+from windlass.core.filter import JobFilter
+from windlass.core.payload import encode_object
+from windlass.errors import InvalidInput
+from windlass.store import documents, rows
+from windlass.store.calls import control, endings, override
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.clone import clone
+from windlass.store.calls.letters import Settling
+from windlass.store.calls.move import Move
+
+VERBS: Mapping[str, Callable[..., Move]] = {
+    "cancel": control.cancel,
+    "stop_run": control.stop_run,
+    "pause": control.pause,
+    "resume": control.resume,
+    "disable": control.disable,
+    "enable": control.enable,
+    "run_now": control.run_now,
+    "retry": control.retry,
+    "boost": control.boost,
+    "set_priority": control.set_priority,
+    "delete": control.delete,
+    "override_status": override.override_status,
+    "clone": clone,
+    "bury": endings.bury,
+    "fail": endings.fail,
+    "take_lease": endings.take_lease,
+}
+# So many rows are looked at in one statement, however few of them match.
+WINDOW = 20_000
+# A clone reads and writes whole payloads, which may have a megabyte each.
+MOST_AT_ONCE = {"clone": 100}
+_MOST_IDS = 100
+
+
+class Page(NamedTuple):
+    """The jobs that matched among the next ones, and where the look ended."""
+
+    ids: list[int]
+    end: int | None
+
+
+def maker(verb: str, options: Mapping[str, Any], known: Mapping[str, Any]) -> Callable[[Sequence[int]], Move]:
+    """Find a verb and give it its options; `known` is what the store adds where a verb asks for it."""
+    if verb not in VERBS:
+        raise InvalidInput("verb", verb, f"must be one of {', '.join(VERBS)}")
+    make = VERBS[verb]
+    signature = inspect.signature(make)
+    given = {**options, **{name: value for name, value in known.items() if name in signature.parameters}}
+    try:
+        signature.bind([], **given)
+    except TypeError as error:
+        raise InvalidInput("options", sorted(options), f"do not fit {verb}: {error}") from None
+    # Bad values are refused before the first batch, and by a dry run too.
+    make([], **given)
+    return lambda ids: make(ids, **given)
+
+
+def highest() -> Call[int]:
+    """Find where a bulk ends: jobs that come later are not meant."""
+    return single("highest_job", {}, lambda found: found[0][0], is_read=True)
+
+
+def page_ids(wanted: JobFilter, after: int, until: int, window: int = WINDOW) -> Call[Page]:
+    """Read the numbers of the jobs that match among the next `window` ones, in order and without a lock."""
+
+    def steps() -> Steps[Page]:
+        [[end]] = yield Step("window_end", {"after": after, "until": until, "window": window})
+        if end is None:
+            return Page([], None)
+        return Page(rows.ids((yield Step("page_ids", {"after": after, "until": end, **_params(wanted)}))), end)
+
+    return Call(steps, is_read=True)
+
+
+def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[tuple[Bulk, Deed]]:
+    """Move those of some jobs that still match, in one transaction."""
+
+    def steps() -> Steps[tuple[Bulk, Deed]]:
+        listed = {"ids": documents.numbers(ids)}
+        chosen = rows.ids((yield Step("matching_ids", listed | _params(wanted))))
+        move = make(chosen)
+        changed = (yield from move.changes()) if chosen else set()
+        return _counted(move.name, "jobs", chosen, changed)
+
+    return Call(steps)
+
+
+def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[tuple[Bulk, Deed]]:
+    """Settle some letters in one transaction."""
+
+    def steps() -> Steps[tuple[Bulk, Deed]]:
+        return _counted(settling.name, "letters", ids, (yield from settling.changes()))
+
+    return Call(steps)
+
+
+def _counted(move: str, target: str, ids: Sequence[int], changed: set[int]) -> tuple[Bulk, Deed]:
+    bulk = Bulk(len(ids), len(changed), len(ids) - len(changed))
+    details = encode_object({"ids": list(ids[:_MOST_IDS]), **bulk._asdict()})
+    return bulk, Deed(move, target, "done" if changed else "refused", details)
+
+
+def _params(wanted: JobFilter) -> dict[str, Any]:
+    plain = [part.state.value for part in wanted.states if part.reasons is None]
+    reasons = [f"{part.state} {reason}" for part in wanted.states for reason in sorted(part.reasons or ())]
+    return {
+        "states": _array(plain) if wanted.states else None,
+        "reasons": _array(reasons),
+        "tasks": _array(wanted.tasks) if wanted.tasks else None,
+        "lanes": _array(wanted.lanes) if wanted.lanes else None,
+        "subject": wanted.subject,
+        "correlation_id": wanted.correlation_id,
+        "parent_id": wanted.parent_id,
+        "search": wanted.search,
+        "since": wanted.since,
+        "is_template": wanted.is_template,
+        "is_recurring": wanted.is_recurring,
+    }
+
+
+def _array(texts: Sequence[str]) -> str:
+    return documents.array(map(documents.quote, texts))

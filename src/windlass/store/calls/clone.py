@@ -1,0 +1,94 @@
+"""New jobs from old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from windlass.core.checks import check_text
+from windlass.core.job import CLOSED, MAX_NAME, Enqueued, Job, NewJob, UniqueScope
+from windlass.core.retry import RetrySpec
+from windlass.core.transitions import Moved
+from windlass.errors import InvalidInput, SlotTaken
+from windlass.store import documents, rows
+from windlass.store.calls.call import Step, Steps
+from windlass.store.calls.move import Move, answer, numbers
+from windlass.store.calls.work import enqueue
+
+
+def clone(ids: Sequence[int], created_by: str | None = None, now: datetime | None = None) -> Move:
+    """Enqueue finished jobs once more as new ones; the answer has the new jobs.
+
+    A recurring job's clone has no name. One whose unique key is held is refused; asked for alone, that is raised.
+    """
+    if created_by is not None:
+        check_text("created_by", created_by, MAX_NAME)
+
+    def cloned() -> Steps[tuple[list[Job], dict[int, Enqueued]]]:
+        yield Step("lock_jobs", {"ids": numbers(ids)})
+        found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
+        copies = dict(_copies(found, created_by))
+        # `enqueue` of nothing would still be a statement.
+        made = (yield from enqueue(list(copies.values()), now).steps()) if copies else []
+        return found, dict(zip(copies, made, strict=True))
+
+    def changes() -> Steps[set[int]]:
+        _, made = yield from cloned()
+        return {job_id for job_id, new in made.items() if not new.is_duplicate}
+
+    def steps() -> Steps[Moved]:
+        found, made = yield from cloned()
+        if len(ids) == 1:
+            _raise_refusal(found, made)
+        new = [one.id for one in made.values() if not one.is_duplicate]
+        left = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers(new)})))
+        originals = {job_id for job_id, one in made.items() if not one.is_duplicate}
+        return answer("clone", ids, originals, found)._replace(changed=tuple(left))
+
+    return Move(steps=steps, name="clone", changes=changes)
+
+
+def _copies(jobs: Sequence[Job], created_by: str | None) -> Iterator[tuple[int, NewJob]]:
+    for job in jobs:
+        if job.state in CLOSED:
+            try:
+                yield job.id, copy_of(job, created_by)
+            except InvalidInput:
+                # Its stored rules cannot be read, so no new job can have them.
+                continue
+
+
+def _raise_refusal(found: Sequence[Job], made: dict[int, Enqueued]) -> None:
+    """Say why the one finished job has no clone: its key is held, or its rules cannot be read."""
+    for job in found:
+        if job.state in CLOSED and job.id not in made:
+            copy_of(job, None)
+        elif job.id in made and made[job.id].is_duplicate:
+            raise SlotTaken(job.id, made[job.id].id)
+
+
+def copy_of(job: Job, created_by: str | None) -> NewJob:
+    """Describe a job that does what this one did, as its child."""
+    return NewJob(
+        task=job.task,
+        lane=job.lane,
+        payload=job.payload,
+        priority=job.base_priority,
+        max_attempts=job.max_attempts,
+        retry=RetrySpec.decode(job.retry),
+        recurrence=job.recurrence,
+        spawn=job.spawn,
+        timeout=None if job.timeout_us is None else timedelta(microseconds=job.timeout_us),
+        unique_key=job.unique_key,
+        unique_scope=job.unique_scope or UniqueScope.ACTIVE,
+        child_key=job.child_key,
+        subject=job.subject,
+        correlation_id=job.correlation_id,
+        parent_id=job.id,
+        target_count=job.target_count,
+        item_key=job.item_key,
+        collection=job.collection,
+        metadata=job.metadata,
+        description=job.description,
+        created_by=created_by or job.created_by,
+    )

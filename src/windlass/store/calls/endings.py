@@ -1,0 +1,90 @@
+"""Endings by hand: an operator buries a job, fails its run or takes its lease."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from windlass.core.job import JobState, Lapsed
+from windlass.core.outcome import ERROR_LIMIT, Failure, Finish, Raised, Run, decide, fingerprint
+from windlass.core.payload import sanitise_text
+from windlass.store import rows
+from windlass.store.calls.call import Step, Steps
+from windlass.store.calls.move import Move, move, numbers
+from windlass.store.calls.settings import current_profiles
+from windlass.store.calls.work import Judge, end_leases, finish_params, parts
+
+SHAPES = {"leased": rows.SHAPES["lapsed"]}
+
+
+def bury(ids: Sequence[int], error: str, now: datetime | None = None) -> Move:
+    """Fail waiting jobs for good, each with a dead letter."""
+
+    def changes() -> Steps[set[int]]:
+        yield Step("lock_jobs", {"ids": numbers(ids)})
+        return (yield from _bury(ids, error, now))
+
+    return move("bury", ids, changes)
+
+
+def _bury(ids: Sequence[int], error: str, now: datetime | None) -> Steps[set[int]]:
+    # Without the rest of the row: a payload may be large and says nothing here.
+    found: list[tuple[int, str]] = list((yield Step("buriable", {"ids": numbers(ids)})))
+    return (yield from bury_jobs(found, error, now)) if found else set()
+
+
+def bury_jobs(jobs: Sequence[tuple[int, str]], error: str, now: datetime | None) -> Steps[set[int]]:
+    """Fail waiting jobs, given as (id, task), that this transaction has locked."""
+    failure = Failure(sanitise_text(error, ERROR_LIMIT) or "buried by hand", "Buried")
+    # By task: a letter's fingerprint says which task failed how, and nothing of the single job.
+    prints = {task: fingerprint(task, failure) for _, task in jobs}
+    params = {
+        "ids": numbers([job_id for job_id, _ in jobs]),
+        "fingerprints": json.dumps(prints),
+        "error": failure.message,
+        "error_type": failure.kind,
+        "now": now,
+    }
+    return set(rows.ids((yield Step("bury", params))))
+
+
+def fail(ids: Sequence[int], error: str, *, will_retry: bool, judge: Judge, now: datetime | None = None) -> Move:
+    """End runs as failed, by their policy or for good; a waiting job can only be failed for good.
+
+    The worker that holds such a run is refused when it reports.
+    """
+
+    def changes() -> Steps[set[int]]:
+        yield Step("lock_jobs", {"ids": numbers(ids)})
+        [[moment]] = yield Step("clock", {"now": now})
+        held = rows.lapsed((yield Step("leased", {"ids": numbers(ids)})))
+        outcome = Raised(Failure(error, "FailedByHand"), is_final=not will_retry)
+        current = judge._replace(profiles=(yield from current_profiles((lease.job for lease in held), judge.profiles)))
+        endings = [_failed(lease, outcome, current, moment) for lease in held if not lease.is_cancelled]
+        changed: set[int] = set()
+        for part in parts(endings):
+            changed |= rows.finished((yield Step("finish", finish_params(part, None, None, now)))).keys()
+        if not will_retry:
+            changed |= yield from _bury([job_id for job_id in ids if job_id not in changed], error, now)
+        return changed
+
+    return move("fail", ids, changes, target=JobState.SCHEDULED if will_retry else JobState.FAILED)
+
+
+def _failed(lease: Lapsed, outcome: Raised, judge: Judge, now: datetime) -> Finish:
+    # A run that nobody reported as started counts from its claim: whoever fails it says that it ran.
+    run = Run(started_at=lease.started_at, finished_at=now)
+    return decide(lease.job, outcome, run, now=now, rng=judge.rng, profiles=judge.profiles)
+
+
+def take_lease(ids: Sequence[int], *, judge: Judge, now: datetime | None = None) -> Move:
+    """End leases as if nobody had renewed them, whenever they would have ended."""
+
+    def changes() -> Steps[set[int]]:
+        yield Step("lock_jobs", {"ids": numbers(ids)})
+        [[moment]] = yield Step("clock", {"now": now})
+        held = rows.lapsed((yield Step("leased", {"ids": numbers(ids)})))
+        return set((yield from end_leases(held, judge, moment, expired_before=None, now=now)))
+
+    return move("take lease", ids, changes)

@@ -1,0 +1,187 @@
+"""The verbs of dead letters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from windlass.core.cadence import Recurrence
+from windlass.core.checks import check_range, check_text
+from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, JobState, NewJob, UniqueScope
+from windlass.core.letters import LetterFilter, Settled
+from windlass.core.payload import encode, sanitise_text
+from windlass.core.retry import RetrySpec
+from windlass.errors import InvalidInput, SlotTaken
+from windlass.store import documents, rows
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.control import restart
+from windlass.store.calls.move import numbers
+from windlass.store.calls.work import enqueue
+
+SHAPES = {"get_letters": rows.SHAPES["list_dead_letters"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settling(Call[Settled]):
+    """A verb of letters ready to run; a bulk needs only its `changes`."""
+
+    name: str
+    changes: Callable[[], Steps[set[int]]]
+
+
+def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settling:
+    """Note who has seen letters; one that was acknowledged before stays as it is."""
+    check_text("by", by, MAX_NAME)
+    kept = None if note is None else sanitise_text(note, MAX_TEXT)
+    params = {"ids": numbers(ids), "by": by, "note": kept, "now": now}
+
+    def changes() -> Steps[set[int]]:
+        return set(rows.ids((yield Step("acknowledge", params))))
+
+    def steps() -> Steps[Settled]:
+        return (yield from _settled("acknowledge", ids, (yield from changes()), {}))
+
+    return Settling(steps=steps, name="acknowledge", changes=changes)
+
+
+class _Return(NamedTuple):
+    """A job that a requeue met: the one that came back for it, or the one that holds its key."""
+
+    job_id: int
+    holder: int | None = None
+
+
+def requeue(ids: Sequence[int], now: datetime | None = None) -> Settling:
+    """Bring back the jobs of open letters and close them; of any number of callers one does it.
+
+    A failed job starts afresh, a schedule that went on runs now, and a job that is gone is made again.
+    """
+
+    def changes() -> Steps[set[int]]:
+        return {letter for letter, met in (yield from _requeue(ids, now)).items() if met.holder is None}
+
+    def steps() -> Steps[Settled]:
+        met = yield from _requeue(ids, now)
+        if len(ids) == 1 and met and met[ids[0]].holder is not None:
+            raise SlotTaken(met[ids[0]].job_id, met[ids[0]].holder or 0)
+        back = {letter: one.job_id for letter, one in met.items() if one.holder is None}
+        return (yield from _settled("requeue", ids, set(back), back))
+
+    return Settling(steps=steps, name="requeue", changes=changes)
+
+
+def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int, int]) -> Steps[Settled]:
+    left = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
+    jobs = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers(set(back.values()))}))) if back else []
+    known = {letter.id for letter in left}
+    return Settled(
+        name,
+        tuple(letter for letter in left if letter.id in changed),
+        tuple(letter for letter in left if letter.id not in changed),
+        tuple(letter_id for letter_id in ids if letter_id not in known),
+        tuple(jobs),
+    )
+
+
+def _requeue(ids: Sequence[int], now: datetime | None) -> Steps[dict[int, _Return]]:
+    """Say for each letter that was open which job came back, or who holds the key of the one that could not."""
+    asked = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
+    # Jobs before letters, as everywhere; what was read before the locks is read again.
+    yield Step("lock_jobs", {"ids": documents.numbers({letter.job_id for letter in asked})})
+    still_open = set(rows.ids((yield Step("lock_letters", {"ids": numbers(ids)}))))
+    letters = [letter for letter in asked if letter.id in still_open]
+    found = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers({letter.job_id for letter in letters})})))
+    met = yield from _return(found, now)
+    known = {job.id for job in found}
+    met |= yield from _make_again([letter for letter in letters if letter.job_id not in known], now)
+    back = [job_id for job_id, one in met.items() if one.holder is None]
+    if back:
+        # Every standing letter of the job: one run answers them all.
+        yield Step("close_letters", {"ids": documents.numbers(back), "closed_reason": "requeued", "now": now})
+    return {letter.id: met[letter.job_id] for letter in letters if letter.job_id in met}
+
+
+def _return(jobs: Sequence[Job], now: datetime | None) -> Steps[dict[int, _Return]]:
+    failed = [job.id for job in jobs if job.state is JobState.FAILED]
+    others = [job.id for job in jobs if job.state is not JobState.FAILED and job.cadence is not None]
+    restarted = (yield from restart(failed, "requeued", now)) if failed else set()
+    hurried = set(rows.ids((yield Step("run_now", {"ids": documents.numbers(others), "now": now})))) if others else set()
+    met = {job_id: _Return(job_id) for job_id in restarted | hurried}
+    refused = [job_id for job_id in failed if job_id not in restarted]
+    if refused:
+        for job_id, holder in (yield Step("holders_of", {"ids": documents.numbers(refused)})):
+            met[job_id] = _Return(job_id, holder)
+    return met
+
+
+def _make_again(letters: Sequence[DeadLetter], now: datetime | None) -> Steps[dict[int, _Return]]:
+    """Enqueue jobs that are gone, from what their letters kept of them."""
+    jobs = dict(_originals(letters))
+    if not jobs:
+        return {}
+    made: list[Enqueued] = yield from enqueue(list(jobs.values()), now).steps()
+    return {
+        job_id: _Return(job_id, new.id) if new.is_duplicate else _Return(new.id) for job_id, new in zip(jobs, made, strict=True)
+    }
+
+
+def _originals(letters: Sequence[DeadLetter]) -> Iterator[tuple[int, NewJob]]:
+    for letter in letters:
+        try:
+            yield letter.job_id, original(letter)
+        except InvalidInput:
+            # What it was made with cannot be read any more; the letter stays and is refused.
+            continue
+
+
+def original(letter: DeadLetter) -> NewJob:
+    """Describe the job a letter is about, as a child of the one that is gone."""
+    kept: dict[str, Any] = json.loads(letter.original_job)
+    cadence, timeout = kept["cadence"], kept["timeout_us"]
+    return NewJob(
+        task=kept["task"],
+        lane=kept["lane"],
+        payload=encode(kept["payload"]),
+        priority=kept["base_priority"],
+        max_attempts=kept["max_attempts"],
+        retry=RetrySpec.decode(kept["retry"]),
+        delay=None if cadence is None or kept["spawn"] else timedelta(),
+        recurrence=None if cadence is None else Recurrence.decode(cadence),
+        spawn=bool(kept["spawn"]),
+        timeout=None if timeout is None else timedelta(microseconds=timeout),
+        name=kept["name"],
+        unique_key=kept["unique_key"],
+        unique_scope=kept["unique_scope"] or UniqueScope.ACTIVE,
+        child_key=kept["child_key"],
+        subject=kept["subject"],
+        correlation_id=kept["correlation_id"],
+        parent_id=letter.job_id,
+        target_count=kept["target_count"],
+        item_key=None if kept["item_key"] is None else encode(kept["item_key"]),
+        collection=kept["collection"],
+        metadata=None if kept["metadata"] is None else encode(kept["metadata"]),
+        description=kept["description"],
+        created_by=kept["created_by"],
+    )
+
+
+def highest() -> Call[int]:
+    """Find where a bulk over letters ends."""
+    return single("highest_letter", {}, lambda found: found[0][0], is_read=True)
+
+
+def page(wanted: LetterFilter, after: int, until: int, limit: int) -> Call[list[int]]:
+    """Read the numbers of letters that match, in order."""
+    check_range("limit", limit, 1, documents.MAX_ROWS)
+    params = {
+        "after": after,
+        "until": until,
+        "task": wanted.task,
+        "fingerprint": wanted.fingerprint,
+        "is_open": wanted.is_open,
+        "limit": limit,
+    }
+    return single("page_letters", params, rows.ids, is_read=True)

@@ -1,0 +1,67 @@
+"""What an operator move is: the jobs it changes, and the answer that tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import Job, JobState
+from windlass.core.transitions import Moved
+from windlass.errors import SlotTaken
+from windlass.store import documents, rows
+from windlass.store.calls.call import Call, Step, Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move(Call[Moved]):
+    """A move ready to run; a bulk needs only its `changes`, and so reads no whole rows."""
+
+    name: str
+    changes: Callable[[], Steps[set[int]]]
+
+
+def move(
+    name: str,
+    ids: Sequence[int],
+    changes: Callable[[], Steps[set[int]]],
+    *,
+    target: JobState | None = None,
+    contested: frozenset[JobState] = frozenset(),
+) -> Move:
+    """Make a move, answered with the rows it left.
+
+    A job refused in one of the `contested` states may have met a holder of its unique key; asked for alone, that is raised.
+    """
+
+    def steps() -> Steps[Moved]:
+        changed = yield from changes()
+        left = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
+        moved = answer(name, ids, changed, left)._replace(target=target)
+        if len(ids) == 1 and moved.refused and moved.refused[0].state in contested:
+            for job_id, holder in (yield Step("holders_of", {"ids": numbers(ids)})):
+                raise SlotTaken(job_id, holder)
+        return moved
+
+    return Move(steps=steps, name=name, changes=changes)
+
+
+def possible(ids: Sequence[int]) -> list[int]:
+    """Leave out numbers that no job can have; they come back as missing."""
+    return [job_id for job_id in ids if 0 < job_id <= MAX_JOB]
+
+
+def numbers(ids: Sequence[int]) -> str:
+    """Write the numbers that a job can have as an array."""
+    return documents.numbers(possible(ids))
+
+
+def answer(name: str, ids: Sequence[int], changed: set[int], left: Sequence[Job]) -> Moved:
+    """Sort the jobs a move was asked for by what became of them."""
+    known = {job.id for job in left}
+    return Moved(
+        name,
+        tuple(job for job in left if job.id in changed),
+        tuple(job for job in left if job.id not in changed),
+        tuple(job_id for job_id in ids if job_id not in known),
+    )

@@ -1,0 +1,103 @@
+"""Dead letters: seen, and brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from windlass.core.audit import Actor
+from windlass.core.bulk import Bulk
+from windlass.core.checks import check_range
+from windlass.core.letters import LetterFilter, Settled
+from windlass.store import documents
+from windlass.store.calls import audit, bulk, letters
+
+if TYPE_CHECKING:
+    from windlass.store.sql_store import Database
+    from windlass.store.sync_store import SyncDatabase
+
+
+class SqlLetters:
+    """What operators do with dead letters."""
+
+    def __init__(self, database: Database, actor: Actor | None) -> None:
+        """Speak to `database`; `actor` is whom the audit log names."""
+        self._db = database
+        self._actor = actor
+
+    async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
+        """Note who has seen letters; one that was acknowledged before stays as it is and is refused."""
+        return await self._settle(letters.acknowledge(ids, by=by, note=note, now=now), now)
+
+    async def requeue(self, ids: Sequence[int], now: datetime | None = None) -> Settled:
+        """Bring back the jobs of open letters; raises SlotTaken for a single one whose unique key is held."""
+        return await self._settle(letters.requeue(ids, now), now)
+
+    async def _settle(self, call: letters.Settling, now: datetime | None) -> Settled:
+        return await self._db.run(audit.audited(call, self._actor, audit.settled, now))
+
+    async def acknowledge_all(
+        self,
+        wanted: LetterFilter,
+        *,
+        by: str,
+        note: str | None = None,
+        dry_run: bool = False,
+        batch: int = documents.MAX_ROWS,
+        now: datetime | None = None,
+    ) -> Bulk:
+        """Acknowledge every letter a filter matches, each batch in a transaction of its own."""
+        make = partial(letters.acknowledge, by=by, note=note, now=now)
+        return await self._bulk(make, wanted, batch, now, dry_run=dry_run)
+
+    async def requeue_all(
+        self,
+        wanted: LetterFilter,
+        *,
+        dry_run: bool = False,
+        batch: int = documents.MAX_ROWS,
+        now: datetime | None = None,
+    ) -> Bulk:
+        """Bring back the jobs of every open letter a filter matches, each batch in a transaction of its own."""
+        return await self._bulk(lambda ids: letters.requeue(ids, now), wanted, batch, now, dry_run=dry_run)
+
+    async def _bulk(
+        self,
+        make: Callable[[Sequence[int]], letters.Settling],
+        wanted: LetterFilter,
+        batch: int,
+        now: datetime | None,
+        *,
+        dry_run: bool,
+    ) -> Bulk:
+        check_range("batch", batch, 1, documents.MAX_ROWS)
+        make([])
+        until = await self._db.run(letters.highest())
+        done, after = Bulk(), 0
+        while ids := await self._db.run(letters.page(wanted, after, until, batch)):
+            after = ids[-1]
+            part = Bulk(len(ids))
+            if not dry_run:
+                call = bulk.letter_batch(make(ids), ids)
+                part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1), now))
+            done = done.plus(part)
+        return done
+
+
+class SyncLetters:
+    """The same for code without an event loop."""
+
+    def __init__(self, database: SyncDatabase) -> None:
+        """Speak to `database`."""
+        self._db = database
+
+    def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
+        """Note who has seen letters."""
+        return self._db.run_sync(letters.acknowledge(ids, by=by, note=note, now=now))
+
+    def requeue(self, ids: Sequence[int], now: datetime | None = None) -> Settled:
+        """Bring back the jobs of open letters."""
+        return self._db.run_sync(letters.requeue(ids, now))
