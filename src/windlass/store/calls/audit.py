@@ -16,14 +16,16 @@ T = TypeVar("T")
 _MOST_IDS = 100
 
 
-def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed], now: datetime | None = None) -> Call[T]:
+def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None], now: datetime | None = None) -> Call[T]:
     """Make a call leave a line in the audit log, in its own transaction; without an actor it stays as it is."""
     if actor is None:
         return call
 
     def steps() -> Steps[T]:
         answer = yield from call.steps()
-        yield Step("add_audit", _params(actor, tell(answer), now))
+        deed = tell(answer)
+        if deed is not None:
+            yield Step("add_audit", _params(actor, deed, now))
         return answer
 
     return Call(steps, is_urgent=call.is_urgent)

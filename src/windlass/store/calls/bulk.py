@@ -83,10 +83,10 @@ def page_ids(wanted: JobFilter, after: int, until: int, window: int = WINDOW) ->
     return Call(steps, is_read=True)
 
 
-def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[tuple[Bulk, Deed]]:
+def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
     """Move those of some jobs that still match, in one transaction."""
 
-    def steps() -> Steps[tuple[Bulk, Deed]]:
+    def steps() -> Steps[tuple[Bulk, Deed | None]]:
         listed = {"ids": documents.numbers(ids)}
         chosen = rows.ids((yield Step("matching_ids", listed | _params(wanted))))
         move = make(chosen)
@@ -96,17 +96,19 @@ def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequenc
     return Call(steps)
 
 
-def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[tuple[Bulk, Deed]]:
+def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
     """Settle some letters in one transaction."""
 
-    def steps() -> Steps[tuple[Bulk, Deed]]:
+    def steps() -> Steps[tuple[Bulk, Deed | None]]:
         return _counted(settling.name, "letters", ids, (yield from settling.changes()))
 
     return Call(steps)
 
 
-def _counted(move: str, target: str, ids: Sequence[int], changed: set[int]) -> tuple[Bulk, Deed]:
+def _counted(move: str, target: str, ids: Sequence[int], changed: set[int]) -> tuple[Bulk, Deed | None]:
     bulk = Bulk(len(ids), len(changed), len(ids) - len(changed))
+    if not ids:
+        return bulk, None
     details = encode_object({"ids": list(ids[:_MOST_IDS]), **bulk._asdict()})
     return bulk, Deed(move, target, "done" if changed else "refused", details)
 
