@@ -1,0 +1,372 @@
+"""The process that runs jobs of `process` isolation: imports the application once, then does what its worker sends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import inspect
+import itertools
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from windlass.core.current import CurrentJob, current_job
+from windlass.core.job import Claimed
+from windlass.core.payload import sanitise_text
+from windlass.core.task import Registry, TaskSpec
+from windlass.errors import ConfigError, InvalidPayload, WindlassError
+from windlass.worker.context import JobContext
+from windlass.worker.frames import CHUNK, BadFrame, Channel, Frames, encode_frame
+from windlass.worker.lifeline import hold_lifeline
+from windlass.worker.memory import OwnMemory, Resident
+from windlass.worker.threads import SlotThread
+from windlass.worker.wire import Cost, pack_end, pack_raised, pack_returned, unpack_error, unpack_job
+
+LOG_LIMIT = 65_536
+"""Characters of log kept for a run; the newest win."""
+
+
+class Application(NamedTuple):
+    """What a target must offer."""
+
+    registry: Registry
+    lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None
+
+
+def load(target: str) -> Application:
+    """Import `module:attribute`."""
+    module, colon, path = target.partition(":")
+    if not (module and colon and path):
+        raise ConfigError(f"the application is named as module:attribute, not {target!r}")
+    found: Any = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    if not isinstance(getattr(found, "registry", None), Registry):
+        raise ConfigError(f"{target} has no registry of tasks")
+    return Application(found.registry, getattr(found, "lifespan", None))
+
+
+class LogTail(logging.Handler):
+    """Keeps the newest log lines of the current run."""
+
+    def __init__(self) -> None:
+        """Keep nothing yet."""
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        self._lines: deque[str] = deque()
+        self._size = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line, and drop the oldest past the limit."""
+        try:
+            line = self.format(record)[-LOG_LIMIT:]
+        except Exception:  # noqa: BLE001 - a record that cannot be written must not fail the handler that logged it
+            self.handleError(record)
+            return
+        self._lines.append(line)
+        self._size += len(line) + 1
+        while self._size > LOG_LIMIT and len(self._lines) > 1:
+            self._size -= len(self._lines.popleft()) + 1
+
+    def take(self) -> str:
+        """Give the lines of the run and start anew."""
+        self.acquire()
+        try:
+            text = "\n".join(self._lines)
+            self._lines.clear()
+            self._size = 0
+        finally:
+            self.release()
+        return sanitise_text(text, LOG_LIMIT) if text else ""
+
+
+class PipeLink:
+    """How a handler in a child reaches the store: the worker is asked and answers."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel) -> None:
+        """Ask through `channel`, which lives on `loop`."""
+        self._loop = loop
+        self._channel = channel
+        self._thread = threading.get_ident()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Future[Any]] = {}
+        self._is_over = False
+        self.is_stopping = False
+
+    async def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """Ask from a coroutine, on whatever loop it runs."""
+        return await asyncio.wrap_future(self._ask(verb, arguments))
+
+    def call_sync(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """Ask from a function, blocking."""
+        if threading.get_ident() == self._thread:
+            raise RuntimeError(f"a coroutine must await {verb}() in place of calling {verb}_sync(): it would wait for ever")
+        return self._ask(verb, arguments).result()
+
+    def answer(self, number: int, answer: Any, refusal: list[Any] | None) -> None:
+        """Give a call what the worker said."""
+        future = self._waiting.pop(number, None)
+        if future is None or not future.set_running_or_notify_cancel():
+            return
+        if refusal is None:
+            future.set_result(answer)
+        else:
+            future.set_exception(unpack_error(refusal))
+
+    def close(self) -> None:
+        """Refuse every later call: its answer would go to another job."""
+        self._is_over = True
+        for future in self._waiting.values():
+            future.cancel()
+
+    def _ask(self, verb: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        number = next(self._numbers)
+        try:
+            frame = encode_frame(["call", number, verb, dict(arguments)])
+        except BadFrame as error:
+            raise InvalidPayload(verb, arguments, str(error)) from error
+        future: Future[Any] = Future()
+        if threading.get_ident() == self._thread:
+            self._send(number, frame, future)
+        else:
+            self._loop.call_soon_threadsafe(self._send, number, frame, future)
+        return future
+
+    def _send(self, number: int, frame: bytes, future: Future[Any]) -> None:
+        if self._is_over:
+            future.set_exception(WindlassError("the run that asks is over"))
+            return
+        self._waiting[number] = future
+        self._channel.send(frame)
+
+
+class Meter:
+    """What a run costs this process and the processes it waited for."""
+
+    def __init__(self) -> None:
+        """Open once what is read for every run."""
+        self._memory = OwnMemory()
+        self._started_s = 0.0
+
+    def start(self) -> None:
+        """Begin a run."""
+        self._memory.reset()
+        self._started_s = _cpu_time_s()
+
+    def read(self) -> Cost:
+        """Tell the cost since `start`."""
+        total = _cpu_time_s()
+        memory: Resident = self._memory.read()
+        return Cost(round((total - self._started_s) * 1000), memory.peak_mb, round(total * 1000), memory.now_mb)
+
+
+def _cpu_time_s() -> float:
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + waited.ru_utime + waited.ru_stime
+
+
+class Server:
+    """Runs one job after the other on this process's event loop; functions run in a thread, so that `stop` is heard."""
+
+    def __init__(self, registry: Registry, end: socket.socket) -> None:
+        """Listen on the worker's socket."""
+        self._registry = registry
+        self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
+        self._channel = Channel(end, self._loop, heard=self._hear, lost=_die)
+        # A forked copy must never answer in our place, nor keep the socket open.
+        os.register_at_fork(after_in_child=self._channel.disown)
+        self._requests: asyncio.Queue[list[Any] | None] = asyncio.Queue()
+        self._thread = SlotThread("windlass-handler")
+        self._log = LogTail()
+        self._meter = Meter()
+        self._number = 0
+        self._link = PipeLink(self._loop, self._channel)
+        self._should_cancel = False
+        self._cancellable: asyncio.Task[None] | None = None
+
+    async def serve(self, state: Any) -> None:
+        """Say that we are ready, and run what comes until the worker says goodbye."""
+        _prepare_logs(self._log)
+        cost = self._meter.read()
+        self._say("ready", list(cost))
+        while (request := await self._requests.get()) is not None:
+            # A task of its own for every job: its context variables and its cancellation end with it.
+            await self._loop.create_task(self._run(request, state))
+
+    def fail(self, error: BaseException) -> None:
+        """Say why there will be no service."""
+        self._say("failed", sanitise_text("".join(traceback.format_exception(error)), LOG_LIMIT))
+
+    def _say(self, *message: Any) -> None:
+        self._channel.send(encode_frame(message))
+
+    def _hear(self, message: Any) -> None:
+        match message:
+            case ["run", number, fields]:
+                self._number = number
+                self._link = PipeLink(self._loop, self._channel)
+                self._should_cancel = False
+                self._requests.put_nowait(fields)
+            case ["answer", number, answer, refusal]:
+                self._link.answer(number, answer, refusal)
+            case ["stop", number, is_cancelling]:
+                self._stop(number, is_cancelling=is_cancelling)
+            case ["bye"]:
+                self._requests.put_nowait(None)
+
+    def _stop(self, number: int, *, is_cancelling: bool) -> None:
+        # It may speak of a run whose end crossed it on the way.
+        if number == self._number:
+            self._link.is_stopping = True
+            self._should_cancel = is_cancelling
+            if is_cancelling and self._cancellable is not None:
+                self._cancellable.cancel()
+
+    async def _run(self, fields: list[Any], state: Any) -> None:
+        job = unpack_job(fields)
+        context = JobContext(job, self._link, state)
+        current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id))
+        self._log.take()
+        self._meter.start()
+        outcome = await self._outcome(job, context)
+        self._link.close()
+        _flush_output()
+        self._say("end", self._number, pack_end(outcome, context, self._log.take(), self._meter.read()))
+
+    async def _outcome(self, job: Claimed, context: JobContext) -> list[Any]:
+        """Run the handler; whatever it raises becomes words, also what would end a process."""
+        spec = self._registry.get(job.task)
+        if spec is None:
+            return pack_raised(ConfigError(f"the child process has no task named {job.task!r}"), None)
+        try:
+            arguments = spec.arguments(job.payload)
+        except BaseException as error:  # noqa: BLE001 - reading a payload runs the application's code too
+            return pack_raised(error, spec, is_bad_payload=isinstance(error, InvalidPayload))
+        call = partial(spec.function, context, **arguments) if spec.takes_context else partial(spec.function, **arguments)
+        try:
+            return pack_returned(await self._call(spec, call))
+        except BaseException as error:  # noqa: BLE001 - as above: SystemExit of a handler is its failure
+            return pack_raised(error, spec, is_cancelled=isinstance(error, asyncio.CancelledError))
+        finally:
+            self._leave_if_forked()
+
+    async def _call(self, spec: TaskSpec, call: Callable[[], Any]) -> Any:
+        if _is_coroutine_function(spec.function):
+            return await self._await(call())
+        value = await self._thread.run(partial(self._enter, call))
+        return await self._await(value) if inspect.isawaitable(value) else value
+
+    async def _await(self, coroutine: Any) -> Any:
+        self._cancellable = task = asyncio.current_task()
+        if self._should_cancel and task is not None:
+            task.cancel()
+        try:
+            return await coroutine
+        finally:
+            self._cancellable = None
+
+    def _enter(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        finally:
+            self._leave_if_forked()
+
+    def _leave_if_forked(self) -> None:
+        """End a copy that a handler forked and that came back from the handler as if it were us."""
+        if os.getpid() != self._pid:
+            os._exit(0)
+
+
+@lru_cache(maxsize=4096)
+def _is_coroutine_function(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function)
+
+
+def _prepare_logs(tail: LogTail) -> None:
+    """Capture what handlers log; an application that has not set logging up has it go to the worker's stderr."""
+    root = logging.getLogger()
+    if not root.handlers:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    root.addHandler(tail)
+
+
+def _flush_output() -> None:
+    """Show what a handler printed now: a later kill would lose it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def _die(_why: str) -> None:
+    """End with all that we started: the worker is gone."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+@asynccontextmanager
+async def _no_lifespan() -> AsyncIterator[None]:
+    yield None
+
+
+async def _serve(application: Application, end: socket.socket) -> None:
+    server = Server(application.registry, end)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            state = await stack.enter_async_context((application.lifespan or _no_lifespan)())
+        except BaseException as error:
+            server.fail(error)
+            raise
+        await server.serve(state)
+
+
+def _load_or_tell(target: str, end: socket.socket) -> Application:
+    try:
+        sys.path += [entry for entry in _read_path(end) if entry not in sys.path]
+        return load(target)
+    except BaseException as error:
+        # The loop is not running yet, so that an application may run one of its own while it is imported.
+        end.sendall(encode_frame(["failed", sanitise_text("".join(traceback.format_exception(error)), LOG_LIMIT)]))
+        raise
+
+
+def _read_path(end: socket.socket) -> list[str]:
+    """Hear where the worker imports from: it may know places that the environment does not tell us."""
+    frames = Frames()
+    while not (messages := frames.feed(end.recv(CHUNK) or _parting())):
+        pass
+    [path] = messages
+    return list(path)
+
+
+def _parting() -> bytes:
+    raise EOFError("the worker went away")
+
+
+def main() -> None:
+    """Serve the worker that started us: `child <target> <socket> <lifeline> <worker's pid>`."""
+    target, socket_fd, lifeline_fd, parent = sys.argv[1:]
+    hold_lifeline(int(lifeline_fd), parent=int(parent))
+    end = socket.socket(fileno=int(socket_fd))
+    end.set_inheritable(False)
+    try:
+        asyncio.run(_serve(_load_or_tell(target, end), end))
+    except BaseException:  # noqa: BLE001 - told to the worker already
+        traceback.print_exc()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
