@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -62,7 +64,7 @@ class Application:
         self.opened += 1
         yield {"opened": self.opened, "loop": id(asyncio.get_running_loop())}
         if path := os.environ.get("WINDLASS_TEST_LEFT"):
-            Path(path).write_text("left")
+            Path(path).write_text("left")  # noqa: ASYNC240 - nothing else runs any more
 
 
 app = Application()
@@ -88,7 +90,7 @@ def whoami(ctx: JobContext) -> dict[str, Any]:
 
 @task()
 async def whose_loop(ctx: JobContext) -> bool:
-    return ctx.state["loop"] == id(asyncio.get_running_loop())
+    return bool(ctx.state["loop"] == id(asyncio.get_running_loop()))
 
 
 @task()
@@ -108,6 +110,28 @@ def signal_self(number: int) -> None:
 
 
 @task()
+def stop_self(ctx: JobContext) -> None:
+    ctx.progress_sync(message="started")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@task()
+def cut_the_wire() -> None:
+    """Close every descriptor but the standard ones, the worker's socket among them."""
+    os.closerange(3, 256)
+    time.sleep(300)
+
+
+@task()
+def talk_nonsense() -> None:
+    """Write to the worker's socket."""
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            socket.socket(fileno=os.dup(int(path.name))).send(b"\x7f\0\0\0 not a message")
+    time.sleep(300)
+
+
+@task()
 def allocate() -> None:
     held = []
     while True:
@@ -123,21 +147,23 @@ def hold(megabytes: int) -> int:
 
 @task()
 def start_and_hang(ctx: JobContext, path: str) -> None:
-    """Leave a child, a grandchild in a session of its own, and one whose parent is gone, then hang."""
-    plain = subprocess.Popen(["sleep", "300"])
-    detached = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    orphan = int(subprocess.check_output(["sh", "-c", "setsid sleep 300 > /dev/null & echo $!"]))
-    clean = subprocess.Popen(["sleep", "300"], start_new_session=True, env={})
+    """Leave a child, one in a session of its own, one whose parent is gone, and one with a clean environment; then hang."""
+    plain = _sleep()
+    detached = _sleep(start_new_session=True)
+    orphan = int(subprocess.check_output(["sh", "-c", "setsid sleep 300 > /dev/null 2>&1 & echo $!"]))
+    clean = _sleep(start_new_session=True, env={})
     Path(path).write_text(json.dumps([plain.pid, detached.pid, orphan, clean.pid]))
     ctx.progress_sync(message="started")
     time.sleep(300)
 
 
+def _sleep(**options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "300"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+
+
 @task()
 def start_and_crash(path: str) -> None:
-    plain = subprocess.Popen(["sleep", "300"])
-    detached = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    Path(path).write_text(json.dumps([plain.pid, detached.pid]))
+    Path(path).write_text(json.dumps([_sleep().pid, _sleep(start_new_session=True).pid]))
     os._exit(3)
 
 

@@ -56,6 +56,8 @@ class ChildProcess:
         self.over_mb: int | None = None
         """What it held when it was ended for that."""
         self.is_killed = False
+        self.broken: str | None = None
+        """Why it was ended: nothing more could be heard from it."""
         ours, theirs = socket.socketpair()
         try:
             self._process, self._lifeline = _spawn(target, theirs.fileno(), self._mark)
@@ -97,17 +99,22 @@ class ChildProcess:
     def kill_now(self) -> None:
         """Kill it with all its descendants, from any thread and without waiting."""
         self.is_killed = True
-        threading.Thread(target=self._kill, name=f"windlass-kill-{self.pid}", daemon=True).start()
+        self._start_kill()
 
     def exceed(self, held_mb: int) -> None:
         """Kill it for the memory it holds; called by the memory watch, on its thread."""
         self.over_mb = held_mb
         self._kill()
 
-    def _kill(self) -> None:
+    def _start_kill(self, why_broken: str | None = None) -> None:
+        # On a thread: looking through all processes takes milliseconds that the event loop has not got.
+        threading.Thread(target=self._kill, args=(why_broken,), name=f"windlass-kill-{self.pid}", daemon=True).start()
+
+    def _kill(self, why_broken: str | None = None) -> None:
         with self._lock:
             # Once reaped, its number may be another's.
             if not self._is_reaped:
+                self.broken = why_broken
                 kill_descendants(self.pid, self._mark)
 
     def _hear(self, message: Any) -> None:
@@ -119,10 +126,10 @@ class ChildProcess:
         if len(self._unheard) >= _MOST_UNHEARD:
             self._channel.pause()
 
-    def _lose(self, _why: str) -> None:
+    def _lose(self, why: str) -> None:
         """End a child that closed its socket or said what is no message, if it does not end by itself."""
         if self._deadline is None:
-            self._deadline = self._loop.call_later(_LAST_BREATH_S, self.kill_now)
+            self._deadline = self._loop.call_later(_LAST_BREATH_S, self._start_kill, why)
 
     def _bury(self) -> None:
         """Wait for the child's death, end what it leaves behind, and reap it; on a thread of its own."""

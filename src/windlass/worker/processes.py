@@ -209,6 +209,8 @@ def _crashed(child: ChildProcess, death: Death, memory_limit_mb: int | None) -> 
         crash = Crashed(text, signal=signal.SIGKILL, is_memory=True)
     elif child.is_killed:
         crash = Crashed("the child process was killed by its worker", signal=signal.SIGKILL, is_killed=True)
+    elif child.broken is not None and death.status == -signal.SIGKILL:
+        crash = Crashed(f"the child process cut its connection to the worker: {child.broken}", signal=signal.SIGKILL)
     else:
         crash = describe_death(death.status)
     return ChildEnd(crash, cpu_time_ms=cpu_time_ms, memory_peak_mb=child.over_mb)
