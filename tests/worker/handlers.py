@@ -255,6 +255,13 @@ async def report(ctx: JobContext) -> list[int]:
 
 
 @task()
+def wish_oddly(ctx: JobContext) -> None:
+    ctx.items_crawled = "many"  # type: ignore[assignment]
+    ctx.metadata = {"odd": object()}
+    ctx.again = 5  # type: ignore[assignment]
+
+
+@task()
 def report_sync(ctx: JobContext) -> list[int]:
     ctx.progress_sync(3, cursor="c3", message="half way")
     return list(ctx.items_sync([{"k": 1}, {"k": 2}]))

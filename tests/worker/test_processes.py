@@ -448,6 +448,12 @@ async def test_a_coroutines_calls_reach_the_worker_and_its_wishes_come_back(runn
     assert (end.items_crawled, end.items_indexed, end.metadata) == (5, 4, '{"source":"test"}')
 
 
+async def test_a_handler_that_sets_nonsense_on_its_context_fails_alone(runner: ChildRunner) -> None:
+    outcome = (await run(runner, "wish_oddly")).outcome
+    assert isinstance(outcome, ChildRaised)
+    assert await result_of(runner, "add", a=1, b=1) == 2
+
+
 async def test_a_functions_calls_reach_the_worker(runner: ChildRunner, store: Store) -> None:
     end = await runner.run(a_job("report_sync"), handle=store)
     assert end.outcome == ChildReturned("[1,1]")

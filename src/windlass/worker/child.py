@@ -189,7 +189,9 @@ class Server:
         self._channel = Channel(end, self._loop, heard=self._hear, lost=_die)
         # A forked copy must never answer in our place, nor keep the socket open.
         os.register_at_fork(after_in_child=self._channel.disown)
-        self._requests: asyncio.Queue[list[Any] | None] = asyncio.Queue()
+        self._goodbye = asyncio.Event()
+        self._state: Any = None
+        self._running: asyncio.Task[None] | None = None
         self._thread = SlotThread("windlass-handler")
         self._log = LogTail()
         self._meter = Meter()
@@ -200,12 +202,12 @@ class Server:
 
     async def serve(self, state: Any) -> None:
         """Say that we are ready, and run what comes until the worker says goodbye."""
+        self._state = state
         _prepare_logs(self._log)
-        cost = self._meter.read()
-        self._say("ready", list(cost))
-        while (request := await self._requests.get()) is not None:
-            # A task of its own for every job: its context variables and its cancellation end with it.
-            await self._loop.create_task(self._run(request, state))
+        self._say("ready", list(self._meter.read()))
+        await self._goodbye.wait()
+        if self._running is not None:
+            await self._running
 
     def fail(self, error: BaseException) -> None:
         """Say why there will be no service."""
@@ -220,13 +222,14 @@ class Server:
                 self._number = number
                 self._link = PipeLink(self._loop, self._channel)
                 self._should_cancel = False
-                self._requests.put_nowait(fields)
+                # A task of its own for every job: its context variables and its cancellation end with it.
+                self._running = self._loop.create_task(self._run(fields))
             case ["answer", number, answer, refusal]:
                 self._link.answer(number, answer, refusal)
             case ["stop", number, is_cancelling]:
                 self._stop(number, is_cancelling=is_cancelling)
             case ["bye"]:
-                self._requests.put_nowait(None)
+                self._goodbye.set()
 
     def _stop(self, number: int, *, is_cancelling: bool) -> None:
         # It may speak of a run whose end crossed it on the way.
@@ -236,15 +239,21 @@ class Server:
             if is_cancelling and self._cancellable is not None:
                 self._cancellable.cancel()
 
-    async def _run(self, fields: list[Any], state: Any) -> None:
+    async def _run(self, fields: list[Any]) -> None:
         job = unpack_job(fields)
-        context = JobContext(job, self._link, state)
+        context = JobContext(job, self._link, self._state)
         current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id))
         self._log.take()
         self._meter.start()
         outcome = await self._outcome(job, context)
         self._link.close()
         _flush_output()
+        try:
+            self._end(outcome, context)
+        except Exception as error:  # noqa: BLE001 - a handler may have set anything on its context
+            self._end(pack_raised(error, None), JobContext(job, self._link))
+
+    def _end(self, outcome: list[Any], context: JobContext) -> None:
         self._say("end", self._number, pack_end(outcome, context, self._log.take(), self._meter.read()))
 
     async def _outcome(self, job: Claimed, context: JobContext) -> list[Any]:
@@ -311,7 +320,7 @@ def _flush_output() -> None:
             stream.flush()
 
 
-def _die(_why: str) -> None:
+def _die(_why: Exception) -> None:
     """End with all that we started: the worker is gone."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
 

@@ -106,15 +106,15 @@ class ChildProcess:
         self.over_mb = held_mb
         self._kill()
 
-    def _start_kill(self, why_broken: str | None = None) -> None:
+    def _start_kill(self, why_broken: Exception | None = None) -> None:
         # On a thread: looking through all processes takes milliseconds that the event loop has not got.
         threading.Thread(target=self._kill, args=(why_broken,), name=f"windlass-kill-{self.pid}", daemon=True).start()
 
-    def _kill(self, why_broken: str | None = None) -> None:
+    def _kill(self, why_broken: Exception | None = None) -> None:
         with self._lock:
             # Once reaped, its number may be another's.
             if not self._is_reaped:
-                self.broken = why_broken
+                self.broken = self.broken or (None if why_broken is None else str(why_broken))
                 kill_descendants(self.pid, self._mark)
 
     def _hear(self, message: Any) -> None:
@@ -126,9 +126,13 @@ class ChildProcess:
         if len(self._unheard) >= _MOST_UNHEARD:
             self._channel.pause()
 
-    def _lose(self, why: str) -> None:
-        """End a child that closed its socket or said what is no message, if it does not end by itself."""
-        if self._deadline is None:
+    def _lose(self, why: Exception) -> None:
+        """End a child that said what is no message, or that closed its socket and does not end by itself."""
+        if isinstance(why, BadFrame):
+            # Known now: the child, which hears us leave, may be faster than the kill.
+            self.broken = str(why)
+            self._start_kill()
+        elif self._deadline is None:
             self._deadline = self._loop.call_later(_LAST_BREATH_S, self._start_kill, why)
 
     def _bury(self) -> None:

@@ -79,7 +79,7 @@ class Channel:
         loop: asyncio.AbstractEventLoop,
         *,
         heard: Callable[[Any], None],
-        lost: Callable[[str], None],
+        lost: Callable[[Exception], None],
     ) -> None:
         """Listen from now on."""
         end.settimeout(0)
@@ -144,14 +144,14 @@ class Channel:
         try:
             data = self._end.recv(CHUNK)
             if not data:
-                self._lose("it closed its end")
+                self._lose(EOFError("it closed its end"))
             else:
                 for message in self._frames.feed(data):
                     self._heard(message)
         except (BlockingIOError, InterruptedError):
             return False
         except (OSError, BadFrame) as error:
-            self._lose(str(error))
+            self._lose(error)
         return self._is_open
 
     def _push(self, data: bytes | bytearray) -> int:
@@ -160,7 +160,7 @@ class Channel:
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
-            self._lose(str(error))
+            self._lose(error)
             return 0
 
     def _flush(self) -> None:
@@ -168,6 +168,6 @@ class Channel:
         if self._is_open and not self._unsent:
             self._loop.remove_writer(self._end.fileno())
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: Exception) -> None:
         self.close()
         self._lost(why)
