@@ -12,8 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -265,6 +267,64 @@ def wish_oddly(ctx: JobContext) -> None:
 def report_sync(ctx: JobContext) -> list[int]:
     ctx.progress_sync(3, cursor="c3", message="half way")
     return list(ctx.items_sync([{"k": 1}, {"k": 2}]))
+
+
+@task()
+def run_a_loop(ctx: JobContext) -> list[int]:
+    """Do what functions do that call into asynchronous libraries, from the main thread."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+    async def inner() -> list[int]:
+        await ctx.progress(1)
+        return list(await ctx.items([{"k": 1}, {"k": 2}]))
+
+    return asyncio.run(inner())
+
+
+@task()
+def report_from_threads(ctx: JobContext, threads: int) -> int:
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(1 for _ in pool.map(ctx.progress_sync, range(threads * 20)))
+
+
+@task()
+async def report_from_a_thread(ctx: JobContext) -> None:
+    await asyncio.to_thread(ctx.progress_sync, 1)
+
+
+@task()
+def give_coroutine(ctx: JobContext) -> Any:
+    ctx.progress_sync(1)
+
+    async def later() -> str:
+        await ctx.progress(2)
+        return "later"
+
+    return later()
+
+
+LATE: list[str] = []
+
+
+@task()
+def leave_a_thread(ctx: JobContext) -> None:
+    def go_on() -> None:
+        while ctx.cancelled is False:
+            try:
+                ctx.progress_sync(1)
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                LATE.append(str(error))
+                return
+
+    threading.Thread(target=go_on, daemon=True).start()
+
+
+@task()
+def late_words() -> list[str]:
+    until = time.monotonic() + 30
+    while not LATE and time.monotonic() < until:
+        time.sleep(0.005)
+    return LATE
 
 
 @task()

@@ -384,7 +384,7 @@ async def test_an_error_whose_text_fails_still_has_a_text(runner: ChildRunner) -
 
 
 async def test_stop_iteration_is_an_error_like_any_other(runner: ChildRunner) -> None:
-    assert (await error_of(runner, "stop")).kind == "RuntimeError"
+    assert (await error_of(runner, "stop")).kind == "StopIteration"
 
 
 async def test_a_coroutine_that_exits_fails_and_the_child_lives_on(runner: ChildRunner) -> None:
@@ -458,6 +458,35 @@ async def test_a_functions_calls_reach_the_worker(runner: ChildRunner, store: St
     end = await runner.run(a_job("report_sync"), handle=store)
     assert end.outcome == ChildReturned("[1,1]")
     assert [verb for verb, _ in store.asked] == ["progress", "items"]
+
+
+async def test_a_function_has_the_main_thread_and_may_run_a_loop_of_its_own(runner: ChildRunner, store: Store) -> None:
+    for _ in range(2):
+        assert (await runner.run(a_job("run_a_loop"), handle=store)).outcome == ChildReturned("[1,1]")
+    assert [verb for verb, _ in store.asked] == ["progress", "items"] * 2
+
+
+async def test_threads_of_a_function_may_all_ask_at_once(runner: ChildRunner, store: Store) -> None:
+    assert (await runner.run(a_job("report_from_threads", threads=8), handle=store)).outcome == ChildReturned("160")
+    assert sorted(arguments["count"] for _, arguments in store.asked) == list(range(160))
+
+
+async def test_a_thread_of_a_coroutine_may_ask(runner: ChildRunner, store: Store) -> None:
+    assert (await runner.run(a_job("report_from_a_thread"), handle=store)).outcome == ChildReturned(None)
+    assert len(store.asked) == 1
+
+
+async def test_a_function_that_gives_a_coroutine_has_it_run(runner: ChildRunner, store: Store) -> None:
+    assert (await runner.run(a_job("give_coroutine"), handle=store)).outcome == ChildReturned('"later"')
+    assert [arguments["count"] for _, arguments in store.asked] == [1, 2]
+
+
+async def test_a_thread_that_outlives_its_run_can_ask_for_nothing_more(runner: ChildRunner, store: Store) -> None:
+    assert (await runner.run(a_job("leave_a_thread"), handle=store)).outcome == ChildReturned(None)
+    asked = len(store.asked)
+    [words] = await result_of(runner, "late_words")
+    assert words in {"the run that asks is over", ""}
+    assert len(store.asked) == asked
 
 
 async def test_a_refused_call_raises_the_same_error_in_the_handler(runner: ChildRunner, store: Store) -> None:

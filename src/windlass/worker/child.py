@@ -16,9 +16,10 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import copy_context
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -31,11 +32,12 @@ from windlass.worker.context import JobContext
 from windlass.worker.frames import CHUNK, BadFrame, Channel, Frames, encode_frame
 from windlass.worker.lifeline import hold_lifeline
 from windlass.worker.memory import OwnMemory, Resident
-from windlass.worker.threads import SlotThread
-from windlass.worker.wire import Cost, pack_end, pack_raised, pack_returned, unpack_error, unpack_job
+from windlass.worker.wire import Cost, pack_bare_end, pack_end, pack_raised, pack_returned, unpack_error, unpack_job
 
 LOG_LIMIT = 65_536
 """Characters of log kept for a run; the newest win."""
+
+_PATIENCE_S = 0.05
 
 
 class Application(NamedTuple):
@@ -93,27 +95,43 @@ class LogTail(logging.Handler):
 
 
 class PipeLink:
-    """How a handler in a child reaches the store: the worker is asked and answers."""
+    """How a handler in a child reaches the store: the worker is asked and answers.
+
+    While a coroutine runs, the event loop reads the answers. While a function runs, the loop stands still, and whoever
+    waits or asks reads the socket for itself: so the function has the main thread, and no thread is woken for a job.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel) -> None:
         """Ask through `channel`, which lives on `loop`."""
         self._loop = loop
         self._channel = channel
-        self._thread = threading.get_ident()
+        self._loop_thread = threading.get_ident()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Any]] = {}
+        self._lock = threading.Lock()
+        self._is_reading = False
         self._is_over = False
-        self.is_stopping = False
+        self.should_stop = False
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the worker asked the run to end."""
+        if self._is_reading and not self.should_stop:
+            self._read()
+        return self.should_stop
 
     async def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Ask from a coroutine, on whatever loop it runs."""
-        return await asyncio.wrap_future(self._ask(verb, arguments))
+        future = self._ask(verb, arguments)
+        if self._is_reading:
+            return await asyncio.to_thread(self._wait, future)
+        return await asyncio.wrap_future(future)
 
     def call_sync(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Ask from a function, blocking."""
-        if threading.get_ident() == self._thread:
+        if not self._is_reading and threading.get_ident() == self._loop_thread:
             raise RuntimeError(f"a coroutine must await {verb}() in place of calling {verb}_sync(): it would wait for ever")
-        return self._ask(verb, arguments).result()
+        return self._wait(self._ask(verb, arguments))
 
     def answer(self, number: int, answer: Any, refusal: list[Any] | None) -> None:
         """Give a call what the worker said."""
@@ -125,11 +143,18 @@ class PipeLink:
         else:
             future.set_exception(unpack_error(refusal))
 
+    def read_here(self, *, is_reading: bool) -> None:
+        """Say whether the event loop stands still, so that we must read; no other thread of ours reads once this returns."""
+        with self._lock:
+            self._is_reading = is_reading
+
     def close(self) -> None:
         """Refuse every later call: its answer would go to another job."""
-        self._is_over = True
-        for future in self._waiting.values():
-            future.cancel()
+        with self._lock:
+            self._is_reading = False
+            self._is_over = True
+            for future in self._waiting.values():
+                future.cancel()
 
     def _ask(self, verb: str, arguments: Mapping[str, Any]) -> Future[Any]:
         number = next(self._numbers)
@@ -138,18 +163,26 @@ class PipeLink:
         except BadFrame as error:
             raise InvalidPayload(verb, arguments, str(error)) from error
         future: Future[Any] = Future()
-        if threading.get_ident() == self._thread:
-            self._send(number, frame, future)
-        else:
-            self._loop.call_soon_threadsafe(self._send, number, frame, future)
+        with self._lock:
+            if self._is_over:
+                raise WindlassError("the run that asks is over")
+            self._waiting[number] = future
+            if self._is_reading or threading.get_ident() == self._loop_thread:
+                self._channel.send(frame)
+                return future
+        self._loop.call_soon_threadsafe(self._channel.send, frame)
         return future
 
-    def _send(self, number: int, frame: bytes, future: Future[Any]) -> None:
-        if self._is_over:
-            future.set_exception(WindlassError("the run that asks is over"))
-            return
-        self._waiting[number] = future
-        self._channel.send(frame)
+    def _wait(self, future: Future[Any]) -> Any:
+        while self._is_reading and not future.done():
+            self._channel.wait(_PATIENCE_S)
+            self._read()
+        return future.result()
+
+    def _read(self) -> None:
+        with self._lock:
+            if self._is_reading:
+                self._channel.pump()
 
 
 class Meter:
@@ -179,39 +212,53 @@ def _cpu_time_s() -> float:
 
 
 class Server:
-    """Runs one job after the other on this process's event loop; functions run in a thread, so that `stop` is heard."""
+    """Runs one job after the other: coroutines on this process's event loop, functions in the main thread beside it."""
 
-    def __init__(self, registry: Registry, end: socket.socket) -> None:
+    def __init__(self, application: Application, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         """Listen on the worker's socket."""
-        self._registry = registry
-        self._loop = asyncio.get_running_loop()
+        self._application = application
+        self._loop = loop
         self._pid = os.getpid()
-        self._channel = Channel(end, self._loop, heard=self._hear, lost=_die)
+        self._channel = Channel(end, loop, heard=self._hear, lost=_die)
         # A forked copy must never answer in our place, nor keep the socket open.
         os.register_at_fork(after_in_child=self._channel.disown)
         self._goodbye = asyncio.Event()
-        self._state: Any = None
-        self._running: asyncio.Task[None] | None = None
-        self._thread = SlotThread("windlass-handler")
         self._log = LogTail()
         self._meter = Meter()
+        self._state: Any = None
         self._number = 0
-        self._link = PipeLink(self._loop, self._channel)
+        self._link = PipeLink(loop, self._channel)
+        self._function: Callable[[], None] | None = None
+        self._coroutine: asyncio.Task[None] | None = None
         self._should_cancel = False
-        self._cancellable: asyncio.Task[None] | None = None
+        self._cancellable: asyncio.Task[Any] | None = None
 
-    async def serve(self, state: Any) -> None:
-        """Say that we are ready, and run what comes until the worker says goodbye."""
-        self._state = state
-        _prepare_logs(self._log)
-        self._say("ready", list(self._meter.read()))
-        await self._goodbye.wait()
-        if self._running is not None:
-            await self._running
+    def serve(self) -> None:
+        """Run what comes until the worker says goodbye."""
+        life = self._loop.create_task(self._live())
+        life.add_done_callback(lambda _: self._loop.stop())
+        while not life.done():
+            self._loop.run_forever()
+            function, self._function = self._function, None
+            if function is not None:
+                self._link.read_here(is_reading=True)
+                # Every job in a context of its own, as tasks are.
+                copy_context().run(function)
+        life.result()
 
-    def fail(self, error: BaseException) -> None:
-        """Say why there will be no service."""
-        self._say("failed", sanitise_text("".join(traceback.format_exception(error)), LOG_LIMIT))
+    async def _live(self) -> None:
+        """Hold the application's lifespan open, in one task as its task groups and cancel scopes need it."""
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                self._state = await stack.enter_async_context((self._application.lifespan or _no_lifespan)())
+            except BaseException as error:
+                self._say("failed", _in_words(error))
+                raise
+            _prepare_logs(self._log)
+            self._say("ready", list(self._meter.read()))
+            await self._goodbye.wait()
+            if self._coroutine is not None:
+                await self._coroutine
 
     def _say(self, *message: Any) -> None:
         self._channel.send(encode_frame(message))
@@ -219,11 +266,7 @@ class Server:
     def _hear(self, message: Any) -> None:
         match message:
             case ["run", number, fields]:
-                self._number = number
-                self._link = PipeLink(self._loop, self._channel)
-                self._should_cancel = False
-                # A task of its own for every job: its context variables and its cancellation end with it.
-                self._running = self._loop.create_task(self._run(fields))
+                self._start(number, unpack_job(fields))
             case ["answer", number, answer, refusal]:
                 self._link.answer(number, answer, refusal)
             case ["stop", number, is_cancelling]:
@@ -231,73 +274,98 @@ class Server:
             case ["bye"]:
                 self._goodbye.set()
 
+    def _start(self, number: int, job: Claimed) -> None:
+        self._number = number
+        self._link = PipeLink(self._loop, self._channel)
+        self._should_cancel = False
+        self._log.take()
+        self._meter.start()
+        context = JobContext(job, self._link, self._state)
+        spec = self._application.registry.get(job.task)
+        if spec is None:
+            error = ConfigError(f"the child process has no task named {job.task!r}")
+            self._end(pack_raised(error, None), context)
+        elif _is_coroutine_function(spec.function):
+            self._coroutine = self._loop.create_task(self._run_coroutine(spec, job, context))
+        else:
+            self._function = partial(self._run_function, spec, job, context)
+            self._loop.stop()
+
     def _stop(self, number: int, *, is_cancelling: bool) -> None:
         # It may speak of a run whose end crossed it on the way.
         if number == self._number:
-            self._link.is_stopping = True
+            self._link.should_stop = True
             self._should_cancel = is_cancelling
             if is_cancelling and self._cancellable is not None:
                 self._cancellable.cancel()
 
-    async def _run(self, fields: list[Any]) -> None:
-        job = unpack_job(fields)
-        context = JobContext(job, self._link, self._state)
-        current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id))
-        self._log.take()
-        self._meter.start()
-        outcome = await self._outcome(job, context)
-        self._link.close()
-        _flush_output()
+    def _run_function(self, spec: TaskSpec, job: Claimed, context: JobContext) -> None:
         try:
-            self._end(outcome, context)
-        except Exception as error:  # noqa: BLE001 - a handler may have set anything on its context
-            self._end(pack_raised(error, None), JobContext(job, self._link))
-
-    def _end(self, outcome: list[Any], context: JobContext) -> None:
-        self._say("end", self._number, pack_end(outcome, context, self._log.take(), self._meter.read()))
-
-    async def _outcome(self, job: Claimed, context: JobContext) -> list[Any]:
-        """Run the handler; whatever it raises becomes words, also what would end a process."""
-        spec = self._registry.get(job.task)
-        if spec is None:
-            return pack_raised(ConfigError(f"the child process has no task named {job.task!r}"), None)
-        try:
-            arguments = spec.arguments(job.payload)
-        except BaseException as error:  # noqa: BLE001 - reading a payload runs the application's code too
-            return pack_raised(error, spec, is_bad_payload=isinstance(error, InvalidPayload))
-        call = partial(spec.function, context, **arguments) if spec.takes_context else partial(spec.function, **arguments)
-        try:
-            return pack_returned(await self._call(spec, call))
-        except BaseException as error:  # noqa: BLE001 - as above: SystemExit of a handler is its failure
-            return pack_raised(error, spec, is_cancelled=isinstance(error, asyncio.CancelledError))
-        finally:
+            value = _bind(spec, job, context)()
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure, also SystemExit
             self._leave_if_forked()
+            self._end(_pack_failure(error, spec), context)
+            return
+        self._leave_if_forked()
+        if inspect.isawaitable(value):
+            self._link.read_here(is_reading=False)
+            self._coroutine = self._loop.create_task(self._finish(value, spec, context))
+        else:
+            self._end(pack_returned(value), context)
 
-    async def _call(self, spec: TaskSpec, call: Callable[[], Any]) -> Any:
-        if _is_coroutine_function(spec.function):
-            return await self._await(call())
-        value = await self._thread.run(partial(self._enter, call))
-        return await self._await(value) if inspect.isawaitable(value) else value
+    async def _run_coroutine(self, spec: TaskSpec, job: Claimed, context: JobContext) -> None:
+        try:
+            coroutine = _bind(spec, job, context)()
+        except BaseException as error:  # noqa: BLE001 - as above
+            self._end(_pack_failure(error, spec), context)
+        else:
+            await self._finish(coroutine, spec, context)
 
-    async def _await(self, coroutine: Any) -> Any:
+    async def _finish(self, coroutine: Awaitable[Any], spec: TaskSpec, context: JobContext) -> None:
         self._cancellable = task = asyncio.current_task()
         if self._should_cancel and task is not None:
             task.cancel()
         try:
-            return await coroutine
+            outcome = pack_returned(await coroutine)
+        except BaseException as error:  # noqa: BLE001 - as above
+            outcome = _pack_failure(error, spec)
         finally:
             self._cancellable = None
-
-    def _enter(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        finally:
             self._leave_if_forked()
+        self._end(outcome, context)
+
+    def _end(self, outcome: list[Any], context: JobContext) -> None:
+        self._link.close()
+        _flush_output()
+        log, cost = self._log.take(), self._meter.read()
+        try:
+            self._say("end", self._number, pack_end(outcome, context, log, cost))
+        except Exception as error:  # noqa: BLE001 - a handler may have set anything on its context
+            self._say("end", self._number, pack_bare_end(pack_raised(error, None), log, cost))
 
     def _leave_if_forked(self) -> None:
         """End a copy that a handler forked and that came back from the handler as if it were us."""
         if os.getpid() != self._pid:
             os._exit(0)
+
+
+class _Unreadable(Exception):
+    """Marks an InvalidPayload that came before the handler was called."""
+
+
+def _bind(spec: TaskSpec, job: Claimed, context: JobContext) -> Callable[[], Any]:
+    current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id))
+    try:
+        arguments = spec.arguments(job.payload)
+    except InvalidPayload as error:
+        raise _Unreadable from error
+    return partial(spec.function, context, **arguments) if spec.takes_context else partial(spec.function, **arguments)
+
+
+def _pack_failure(error: BaseException, spec: TaskSpec) -> list[Any]:
+    if isinstance(error, _Unreadable) and error.__cause__ is not None:
+        return pack_raised(error.__cause__, spec, is_bad_payload=True)
+    return pack_raised(error, spec, is_cancelled=isinstance(error, asyncio.CancelledError))
 
 
 @lru_cache(maxsize=4096)
@@ -330,15 +398,8 @@ async def _no_lifespan() -> AsyncIterator[None]:
     yield None
 
 
-async def _serve(application: Application, end: socket.socket) -> None:
-    server = Server(application.registry, end)
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            state = await stack.enter_async_context((application.lifespan or _no_lifespan)())
-        except BaseException as error:
-            server.fail(error)
-            raise
-        await server.serve(state)
+def _in_words(error: BaseException) -> str:
+    return sanitise_text("".join(traceback.format_exception(error)), LOG_LIMIT)
 
 
 def _load_or_tell(target: str, end: socket.socket) -> Application:
@@ -347,7 +408,7 @@ def _load_or_tell(target: str, end: socket.socket) -> Application:
         return load(target)
     except BaseException as error:
         # The loop is not running yet, so that an application may run one of its own while it is imported.
-        end.sendall(encode_frame(["failed", sanitise_text("".join(traceback.format_exception(error)), LOG_LIMIT)]))
+        end.sendall(encode_frame(["failed", _in_words(error)]))
         raise
 
 
@@ -371,7 +432,9 @@ def main() -> None:
     end = socket.socket(fileno=int(socket_fd))
     end.set_inheritable(False)
     try:
-        asyncio.run(_serve(_load_or_tell(target, end), end))
+        application = _load_or_tell(target, end)
+        with asyncio.Runner() as runner:
+            Server(application, end, runner.get_loop()).serve()
     except BaseException:  # noqa: BLE001 - told to the worker already
         traceback.print_exc()
         sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 from json import JSONDecoder, JSONEncoder
@@ -117,6 +118,19 @@ class Channel:
         if self._is_open and not self._is_reading:
             self._loop.add_reader(self._end.fileno(), self._read)
             self._is_reading = True
+
+    def wait(self, timeout_s: float) -> None:
+        """Block until something can be read, or sent if anything waits for that; for when the event loop stands still."""
+        poll = select.poll()
+        poll.register(self._end.fileno(), select.POLLIN | (select.POLLOUT if self._unsent else 0))
+        poll.poll(timeout_s * 1000)
+
+    def pump(self) -> None:
+        """Do now what the event loop would do."""
+        if self._unsent:
+            self._flush()
+        while self._read():
+            pass
 
     def drain(self) -> None:
         """Hear all that the other end sent before it died, then close."""

@@ -188,7 +188,7 @@ def _trace(error: BaseException) -> str | None:
     return sanitise_text("".join(lines), TRACE_LIMIT)
 
 
-_CALLERS = frozenset({"__main__", "windlass.worker.child", "windlass.worker.threads"})
+_CALLERS = frozenset({"__main__", "windlass.worker.child"})
 
 
 def pack_end(outcome: list[Any], context: JobContext, log: str, cost: Cost) -> list[Any]:
@@ -198,6 +198,11 @@ def pack_end(outcome: list[Any], context: JobContext, log: str, cost: Cost) -> l
     wish = None if again is None else [_pack_value(again.at), _pack_value(again.after)]
     counts = [_count(context.items_crawled), _count(context.items_indexed)]
     return [outcome, wish, *counts, metadata, log or None, list(cost)]
+
+
+def pack_bare_end(outcome: list[Any], log: str, cost: Cost) -> list[Any]:
+    """Write the end of a run whose handler set on its context what cannot be sent."""
+    return [outcome, None, None, None, None, log or None, list(cost)]
 
 
 def _count(value: Any) -> int | None:
