@@ -83,15 +83,23 @@ def store() -> Store:
     return Store()
 
 
+@pytest.fixture(scope="module")
+async def shared() -> AsyncIterator[ChildRunner]:
+    """Keep one runner for all tests: most of them leave its child as it was, and starting one takes longest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(TAG, uuid4().hex)
+        runner = ChildRunner(APP, close_timeout=timedelta(seconds=20))
+        yield runner
+        await runner.close()
+        assert list_tagged(os.environ[TAG]) == []
+
+
 @pytest.fixture
-async def runner(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ChildRunner]:
-    """Give a runner, and see that nothing it started is left afterwards."""
-    tag = uuid4().hex
-    monkeypatch.setenv(TAG, tag)
-    runner = ChildRunner(APP, close_timeout=timedelta(seconds=20))
-    yield runner
-    await runner.close()
-    assert list_tagged(tag) == []
+async def runner(shared: ChildRunner) -> AsyncIterator[ChildRunner]:
+    """Give the runner, and see that of all it started nothing but its warm child is left afterwards."""
+    yield shared
+    await shared.start()
+    await until(lambda: list_tagged(os.environ[TAG]) == [shared.pid], "all else to be gone")
     assert list_zombies() == []
 
 
@@ -134,6 +142,7 @@ async def test_a_warm_child_is_told_of_its_job_and_keeps_the_lifespans_state(run
 async def test_the_lifespan_is_left_when_the_runner_closes(
     runner: ChildRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    await runner.close()
     monkeypatch.setenv("WINDLASS_TEST_LEFT", str(tmp_path / "left"))
     await result_of(runner, "add", a=1, b=1)
     await runner.close()
@@ -315,6 +324,8 @@ async def test_a_stop_before_the_child_is_ready_reaches_the_handler(runner: Chil
 async def test_printing_goes_to_the_workers_output_and_breaks_nothing(
     runner: ChildRunner, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    # A new child, for it writes where the worker's output went when it started.
+    await runner.close()
     assert await result_of(runner, "chat") is None
     assert await result_of(runner, "add", a=1, b=1) == 2
     said = capfd.readouterr()
@@ -555,11 +566,12 @@ async def test_a_child_that_takes_too_long_to_start_is_ended() -> None:
     assert list_zombies() == []
 
 
-async def test_a_child_is_replaced_after_so_many_jobs(runner: ChildRunner) -> None:
-    runner._max_jobs = 2
+async def test_a_child_is_replaced_after_so_many_jobs() -> None:
+    runner = ChildRunner(APP, max_jobs=2)
     pids = [(await result_of(runner, "whoami"))["pid"] for _ in range(5)]
     assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4]
-    await until(lambda: not is_running(pids[0]), "the first child to end")
+    await runner.close()
+    assert not any(is_running(pid) for pid in pids)
 
 
 async def test_a_crash_leaves_other_children_alone(runner: ChildRunner, store: Store) -> None:

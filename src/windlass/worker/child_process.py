@@ -38,7 +38,7 @@ class ChildProcess:
     """A child from its start to its reaping."""
 
     def __init__(self, target: str, loop: asyncio.AbstractEventLoop) -> None:
-        """Start it; raises OSError."""
+        """Start it; raises OSError. It dies with the thread that calls this, so that must be the event loop's own."""
         self._loop = loop
         self._mark = uuid4().hex
         self._lock = threading.Lock()
@@ -56,6 +56,8 @@ class ChildProcess:
         self.over_mb: int | None = None
         """What it held when it was ended for that."""
         self.is_killed = False
+        self.is_cut = False
+        """Whether its socket is closed, so that it is dying or soon will."""
         self.broken: str | None = None
         """Why it was ended: nothing more could be heard from it."""
         ours, theirs = socket.socketpair()
@@ -104,7 +106,7 @@ class ChildProcess:
     def exceed(self, held_mb: int) -> None:
         """Kill it for the memory it holds; called by the memory watch, on its thread."""
         self.over_mb = held_mb
-        self._kill()
+        self.kill_now()
 
     def _start_kill(self, why_broken: Exception | None = None) -> None:
         # On a thread: looking through all processes takes milliseconds that the event loop has not got.
@@ -128,6 +130,7 @@ class ChildProcess:
 
     def _lose(self, why: Exception) -> None:
         """End a child that said what is no message, or that closed its socket and does not end by itself."""
+        self.is_cut = True
         if isinstance(why, BadFrame):
             # Known now: the child, which hears us leave, may be faster than the kill.
             self.broken = str(why)

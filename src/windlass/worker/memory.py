@@ -92,7 +92,10 @@ class MemoryWatch:
         self._thread: threading.Thread | None = None
 
     def add(self, pid: int, limit_mb: int, exceeded: Callable[[int], None]) -> None:
-        """Call `exceeded` with the size, from the watching thread, when the process holds more than `limit_mb`."""
+        """Call `exceeded` with the size, from the watching thread, when the process holds more than `limit_mb`.
+
+        It is called once, not after `remove`, and must neither wait nor come back here.
+        """
         with self._lock:
             self._watched[pid] = _Watched(limit_mb, exceeded)
             if self._thread is None:
@@ -103,8 +106,7 @@ class MemoryWatch:
     def remove(self, pid: int) -> None:
         """Look at the process no more."""
         with self._lock:
-            if self._watched.pop(pid, None) is not None and not self._watched:
-                self._work.clear()
+            self._watched.pop(pid, None)
 
     def _main(self) -> None:
         pause = threading.Event()
@@ -113,11 +115,17 @@ class MemoryWatch:
             pause.wait(_INTERVAL_S)
             with self._lock:
                 everyone = list(self._watched.items())
+                if not everyone:
+                    self._work.clear()
             for pid, watched in everyone:
                 self._look(pid, watched)
 
     def _look(self, pid: int, watched: _Watched) -> None:
         held = read_resident_mb(pid)
-        if held is not None and held > watched.limit_mb and self._watched.get(pid) is watched:
-            self.remove(pid)
-            watched.exceeded(held)
+        if held is None or held <= watched.limit_mb:
+            return
+        with self._lock:
+            # Told under the lock: whoever has removed the process in the meantime may rely on hearing nothing.
+            if self._watched.get(pid) is watched:
+                del self._watched[pid]
+                watched.exceeded(held)

@@ -118,7 +118,7 @@ class ChildRunner:
         return await self._start()
 
     def _is_fit(self, child: ChildProcess, memory_limit_mb: int | None) -> bool:
-        if child.gone.is_set() or child.is_killed or child.jobs >= self._max_jobs:
+        if child.gone.is_set() or child.is_killed or child.is_cut or child.jobs >= self._max_jobs:
             return False
         # What earlier jobs left behind must not be charged to one with a limit.
         most_mb = self._retained_mb if memory_limit_mb is None else min(self._retained_mb, memory_limit_mb // 2)
