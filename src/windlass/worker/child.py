@@ -6,18 +6,13 @@ import asyncio
 import contextlib
 import importlib
 import inspect
-import itertools
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
-import threading
 import traceback
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import copy_context
 from functools import lru_cache, partial
@@ -27,17 +22,14 @@ from windlass.core.current import CurrentJob, current_job
 from windlass.core.job import Claimed
 from windlass.core.payload import sanitise_text
 from windlass.core.task import Registry, TaskSpec
-from windlass.errors import ConfigError, InvalidPayload, WindlassError
+from windlass.errors import ConfigError, InvalidPayload
 from windlass.worker.context import JobContext
-from windlass.worker.frames import CHUNK, BadFrame, Channel, Frames, encode_frame
+from windlass.worker.frames import CHUNK, Channel, Frames, encode_frame
 from windlass.worker.lifeline import hold_lifeline
-from windlass.worker.memory import OwnMemory, Resident
-from windlass.worker.wire import Cost, pack_bare_end, pack_end, pack_raised, pack_returned, unpack_error, unpack_job
-
-LOG_LIMIT = 65_536
-"""Characters of log kept for a run; the newest win."""
-
-_PATIENCE_S = 0.05
+from windlass.worker.log_tail import LOG_LIMIT, LogTail
+from windlass.worker.meter import Meter
+from windlass.worker.pipe_link import PipeLink
+from windlass.worker.wire import pack_bare_end, pack_end, pack_raised, pack_returned, unpack_job
 
 
 class Application(NamedTuple):
@@ -58,157 +50,6 @@ def load(target: str) -> Application:
     if not isinstance(getattr(found, "registry", None), Registry):
         raise ConfigError(f"{target} has no registry of tasks")
     return Application(found.registry, getattr(found, "lifespan", None))
-
-
-class LogTail(logging.Handler):
-    """Keeps the newest log lines of the current run."""
-
-    def __init__(self) -> None:
-        """Keep nothing yet."""
-        super().__init__()
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        self._lines: deque[str] = deque()
-        self._size = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line, and drop the oldest past the limit."""
-        try:
-            line = self.format(record)[-LOG_LIMIT:]
-        except Exception:  # noqa: BLE001 - a record that cannot be written must not fail the handler that logged it
-            self.handleError(record)
-            return
-        self._lines.append(line)
-        self._size += len(line) + 1
-        while self._size > LOG_LIMIT and len(self._lines) > 1:
-            self._size -= len(self._lines.popleft()) + 1
-
-    def take(self) -> str:
-        """Give the lines of the run and start anew."""
-        self.acquire()
-        try:
-            text = "\n".join(self._lines)
-            self._lines.clear()
-            self._size = 0
-        finally:
-            self.release()
-        return sanitise_text(text, LOG_LIMIT) if text else ""
-
-
-class PipeLink:
-    """How a handler in a child reaches the store: the worker is asked and answers.
-
-    While a coroutine runs, the event loop reads the answers. While a function runs, the loop stands still, and whoever
-    waits or asks reads the socket for itself: so the function has the main thread, and no thread is woken for a job.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel) -> None:
-        """Ask through `channel`, which lives on `loop`."""
-        self._loop = loop
-        self._channel = channel
-        self._loop_thread = threading.get_ident()
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, Future[Any]] = {}
-        self._lock = threading.Lock()
-        self._is_reading = False
-        self._is_over = False
-        self.should_stop = False
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the worker asked the run to end."""
-        if self._is_reading and not self.should_stop:
-            self._read()
-        return self.should_stop
-
-    async def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Ask from a coroutine, on whatever loop it runs."""
-        future = self._ask(verb, arguments)
-        if self._is_reading:
-            return await asyncio.to_thread(self._wait, future)
-        return await asyncio.wrap_future(future)
-
-    def call_sync(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Ask from a function, blocking."""
-        if not self._is_reading and threading.get_ident() == self._loop_thread:
-            raise RuntimeError(f"a coroutine must await {verb}() in place of calling {verb}_sync(): it would wait for ever")
-        return self._wait(self._ask(verb, arguments))
-
-    def answer(self, number: int, answer: Any, refusal: list[Any] | None) -> None:
-        """Give a call what the worker said."""
-        future = self._waiting.pop(number, None)
-        if future is None or not future.set_running_or_notify_cancel():
-            return
-        if refusal is None:
-            future.set_result(answer)
-        else:
-            future.set_exception(unpack_error(refusal))
-
-    def read_here(self, *, is_reading: bool) -> None:
-        """Say whether the event loop stands still, so that we must read; no other thread of ours reads once this returns."""
-        with self._lock:
-            self._is_reading = is_reading
-
-    def close(self) -> None:
-        """Refuse every later call: its answer would go to another job."""
-        with self._lock:
-            self._is_reading = False
-            self._is_over = True
-            for future in self._waiting.values():
-                future.cancel()
-
-    def _ask(self, verb: str, arguments: Mapping[str, Any]) -> Future[Any]:
-        number = next(self._numbers)
-        try:
-            frame = encode_frame(["call", number, verb, dict(arguments)])
-        except BadFrame as error:
-            raise InvalidPayload(verb, arguments, str(error)) from error
-        future: Future[Any] = Future()
-        with self._lock:
-            if self._is_over:
-                raise WindlassError("the run that asks is over")
-            self._waiting[number] = future
-            if self._is_reading or threading.get_ident() == self._loop_thread:
-                self._channel.send(frame)
-                return future
-        self._loop.call_soon_threadsafe(self._channel.send, frame)
-        return future
-
-    def _wait(self, future: Future[Any]) -> Any:
-        while self._is_reading and not future.done():
-            self._channel.wait(_PATIENCE_S)
-            self._read()
-        return future.result()
-
-    def _read(self) -> None:
-        with self._lock:
-            if self._is_reading:
-                self._channel.pump()
-
-
-class Meter:
-    """What a run costs this process and the processes it waited for."""
-
-    def __init__(self) -> None:
-        """Open once what is read for every run."""
-        self._memory = OwnMemory()
-        self._started_s = 0.0
-
-    def start(self) -> None:
-        """Begin a run."""
-        self._memory.reset()
-        self._started_s = _cpu_time_s()
-
-    def read(self) -> Cost:
-        """Tell the cost since `start`."""
-        total = _cpu_time_s()
-        memory: Resident = self._memory.read()
-        return Cost(round((total - self._started_s) * 1000), memory.peak_mb, round(total * 1000), memory.now_mb)
-
-
-def _cpu_time_s() -> float:
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + waited.ru_utime + waited.ru_stime
 
 
 class Server:
