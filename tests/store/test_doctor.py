@@ -20,6 +20,7 @@ from tests.support.stores import BACKENDS, fresh_url, memory_store
 from windlass.core.cadence import OnExhausted
 from windlass.core.job import Claimed, Edit, JobState, NewJob, OnConflict, UniqueScope
 from windlass.core.outcome import NO_RUN, Cancelled, Outcome, Released, Returned, Run, Snoozed
+from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES
 from windlass.store import SqlStore, doctor, open_store
 from windlass.store.calls.call import Call
@@ -485,7 +486,7 @@ async def test_only_retention_may_take_the_oldest_runs(life: Life) -> None:
     pruned = f"delete from windlass_executions where job_id = {job_id} and number <= "
     assert await life.broken(*history, f"{pruned} 3") == set()
     assert await life.broken(*history, f"{pruned} 4") == {("executions", job_id)}
-    assert await life.problems(*history, f"{pruned} 3", kept_executions=101) == [
+    assert await life.problems(*history, f"{pruned} 3", kept=Retention(keep_executions=101)) == [
         Problem("executions", job_id, "runs 4..103 are kept as 100 rows: retention keeps the newest 101")
     ]
 

@@ -16,6 +16,7 @@ from windlass.store.postgres import SyncPostgres
 from windlass.store.sqlite import Sqlite, has_wal_reset_bug
 
 Database = Sqlite | SyncPostgres
+VERSIONS = [one.version for one in migrate.migrations("sqlite")]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -39,16 +40,16 @@ def database(url: str) -> Iterator[Database]:
 
 
 def test_up_applies_everything_once(database: Database) -> None:
-    assert [one.is_applied for one in migrate.status(database)] == [False]
-    assert [one.version for one in migrate.up(database)] == [1]
+    assert not any(one.is_applied for one in migrate.status(database))
+    assert [one.version for one in migrate.up(database)] == VERSIONS
     assert migrate.up(database) == []
     assert all(one.is_applied for one in migrate.status(database))
 
 
 def test_a_dry_run_writes_nothing(database: Database) -> None:
-    [planned] = migrate.up(database, dry_run=True)
-    assert "create table windlass_jobs" in planned.sql
-    assert [one.is_applied for one in migrate.status(database)] == [False]
+    planned = migrate.up(database, dry_run=True)
+    assert "create table windlass_jobs" in planned[0].sql
+    assert not any(one.is_applied for one in migrate.status(database))
 
 
 def test_processes_that_migrate_at_once_do_it_once(url: str) -> None:
@@ -57,7 +58,7 @@ def test_processes_that_migrate_at_once_do_it_once(url: str) -> None:
         done = list(pool.map(migrate.up, databases))
     for one in databases:
         one.close()
-    assert sorted(len(applied) for applied in done) == [0, 0, 0, 0, 0, 1]
+    assert sorted(len(applied) for applied in done) == [0, 0, 0, 0, 0, len(VERSIONS)]
 
 
 def test_an_edited_migration_is_noticed(database: Database) -> None:
@@ -76,12 +77,12 @@ def test_a_newer_database_is_noticed(database: Database) -> None:
 
 
 def test_a_failing_migration_leaves_nothing_behind(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = [*migrate.migrations(database.dialect), Migration(2, "bad", "create table half (id integer);\nselect nonsense;")]
+    bad = [*migrate.migrations(database.dialect), Migration(999, "bad", "create table half (id integer);\nselect nonsense;")]
     monkeypatch.setattr(migrate, "migrations", lambda _: bad)
     with pytest.raises(Exception, match="nonsense"):
         migrate.up(database)
     monkeypatch.undo()
-    assert [one.is_applied for one in migrate.status(database)] == [False]
+    assert not any(one.is_applied for one in migrate.status(database))
 
 
 async def test_a_store_without_its_tables_says_what_to_do(url: str) -> None:

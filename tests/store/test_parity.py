@@ -13,7 +13,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.rows import SHAPES
+from windlass.store.shapes import SHAPES
 from windlass.store.sqlite import driver
 
 POSTGRES = queries("postgres")
@@ -51,6 +51,25 @@ SAMPLES: dict[str, Any] = {
     "outcome": "done",
     "target": "x",
     "request_id": "r",
+    "kind": "worker",
+    "host": "h",
+    "program": "1",
+    "pools": "{}",
+    "tasks": '[{"name":"t","lane":"l","options":"{}"}]',
+    "offline_after": timedelta(seconds=1),
+    "gone_for": timedelta(seconds=1),
+    "keep_for": timedelta(seconds=1),
+    "kept_dead": timedelta(seconds=1),
+    "every": timedelta(seconds=1),
+    "lane": "l",
+    "chore": "c",
+    "error": "e",
+    "writers": "[]",
+    "after_name": "a",
+    "after_at": EPOCH,
+    "runs": "[]",
+    "since": EPOCH,
+    "links": "[]",
     "lane_0": "l",
     "task_0": "t",
 }

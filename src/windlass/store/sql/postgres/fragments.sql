@@ -176,3 +176,16 @@ select id, state from finished
 -- name: enough
 -- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
 (:max_attempts::integer > j.attempt or :max_attempts::integer >= j.max_attempts)
+
+-- name: aged
+-- SPEC §4, for a job that has waited for more than an hour.
+least(100, j.base_priority + 10 * (1 + floor(extract(epoch from {now} - j.run_at - interval '1 hour') / 300)))::integer
+
+-- name: prunable
+-- A schedule, a key that is held for ever, a lease that has not ended and a letter nobody has dealt with keep their job.
+j.cadence is null and j.token is null and j.unique_scope is distinct from 'forever' and not exists (
+    select 1 from windlass_dead_letters d where d.job_id = j.id and d.closed_at is null and d.acknowledged_at is null
+)
+
+-- name: audit_columns
+id, at, principal, action, target, outcome, details::text, request_id, chain, place

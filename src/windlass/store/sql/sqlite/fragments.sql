@@ -157,3 +157,16 @@ returning id, state
 -- name: enough
 -- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
 (:max_attempts > j.attempt or :max_attempts >= j.max_attempts)
+
+-- name: aged
+-- SPEC §4, for a job that has waited for more than an hour.
+min(100, j.base_priority + 10 * (1 + ({now} - j.run_at - 3600000000) / 300000000))
+
+-- name: prunable
+-- A schedule, a key that is held for ever, a lease that has not ended and a letter nobody has dealt with keep their job.
+j.cadence is null and j.token is null and j.unique_scope is not 'forever' and not exists (
+    select 1 from windlass_dead_letters d where d.job_id = j.id and d.closed_at is null and d.acknowledged_at is null
+)
+
+-- name: audit_columns
+id, at, principal, action, target, outcome, details, request_id, chain, place
