@@ -68,6 +68,7 @@ class Life:
     async def problems(self, *statements: str, **options: Any) -> list[Problem]:
         """Say what the doctor finds after these statements, and take them back."""
         database = self.store.database
+        options.setdefault("now", self.clock.now())
         if isinstance(database, Sqlite):
             return await asyncio.to_thread(_problems_in_sqlite, database, statements, options)
         assert isinstance(database, Postgres)
@@ -525,6 +526,14 @@ async def test_two_jobs_with_one_name_are_reported(life: Life) -> None:
 async def test_a_failed_job_without_a_letter_is_reported(life: Life) -> None:
     found = await life.broken(f"delete from windlass_dead_letters where job_id = {life.ids['failed']}")
     assert found == {("letters", life.ids["failed"])}
+
+
+async def test_a_failed_job_may_outlive_its_letter_by_the_time_letters_are_kept(life: Life) -> None:
+    lost = f"delete from windlass_dead_letters where job_id = {life.ids['failed']}"
+    later = life.clock.now() + timedelta(days=91)
+    assert await life.broken(lost, now=later) == set()
+    patient = Retention(keep_dead=timedelta(days=100))
+    assert await life.broken(lost, now=later, kept=patient) == {("letters", life.ids["failed"])}
 
 
 async def test_two_open_letters_of_a_job_are_reported(life: Life) -> None:

@@ -18,7 +18,9 @@ class SqlTasks(SqlGates):
 
     async def declare(self, declared: Sequence[DeclaredTask], now: datetime | None = None) -> Sequence[str]:
         """Enter tasks; returns those that had to be written: new, changed, or not seen for a minute."""
-        return await self._db.run(tasks.declare(declared, now)) if declared else []
+        if not declared:
+            return ()
+        return await self._db.run(tasks.declare(declared, now))
 
     async def knows(self, name: str) -> bool:
         """Whether any process ever declared the task."""

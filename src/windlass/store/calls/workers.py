@@ -51,7 +51,7 @@ def list_workers(offline_after: timedelta, limit: int = MAX_WORKERS, now: dateti
     def steps() -> Steps[list[Worker]]:
         found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit, "now": now})
         started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
-        return [Worker(*row, jobs=tuple(started[row[0]])) for row in found]
+        return [Worker(*(*row, tuple(started[row[0]]))) for row in found]
 
     return Call(steps, is_read=True)
 
