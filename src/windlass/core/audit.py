@@ -73,6 +73,9 @@ class AuditFilter:
             check_instant("since", self.since)
 
 
+ALL = AuditFilter()
+
+
 class Link(NamedTuple):
     """How far the chain goes. Kept elsewhere, it also shows when the newest lines were cut off."""
 

@@ -26,6 +26,9 @@ class Retention:
         check_wait("keep_dead", self.keep_dead, least=timedelta())
 
 
+DEFAULT = Retention()
+
+
 class Pruned(NamedTuple):
     """How many rows went: runs of jobs that stay, finished jobs (with their runs), letters."""
 

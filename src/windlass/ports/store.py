@@ -25,10 +25,46 @@ from windlass.core.job import (
 )
 from windlass.core.outcome import Finish, Run
 from windlass.core.transitions import Moved
+from windlass.ports.audit import Audit
+from windlass.ports.chores import Chores
+from windlass.ports.lanes import Lanes
+from windlass.ports.pruning import Pruning
+from windlass.ports.tasks import Tasks
+from windlass.ports.workers import Workers
 
 
 class Store(Protocol):
     """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that run jobs."""
+        ...
+
+    @property
+    def lanes(self) -> Lanes:
+        """Lanes: pause, resume, drain."""
+        ...
+
+    @property
+    def tasks(self) -> Tasks:
+        """Tasks: declare, pause, resume, drain."""
+        ...
+
+    @property
+    def chores(self) -> Chores:
+        """Upkeep that one instance of many does at a time."""
+        ...
+
+    @property
+    def retention(self) -> Pruning:
+        """What is let go of."""
+        ...
+
+    @property
+    def audit(self) -> Audit:
+        """Who did what."""
+        ...
 
     async def aclose(self) -> None:
         """Let go of the database."""
@@ -97,6 +133,10 @@ class Store(Protocol):
 
     async def spawn(self, limit: int = 500, now: datetime | None = None) -> list[Enqueued]:
         """Let due templates enqueue their jobs."""
+        ...
+
+    async def age(self, limit: int = 1000, now: datetime | None = None) -> int:
+        """Raise the priority of jobs that have waited for long, in batches; returns how many."""
         ...
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:

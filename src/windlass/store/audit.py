@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from windlass.core.audit import START, Actor, AuditEntry, AuditFilter, Break, Deed, Link, breaks, link_of
+from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, Break, Deed, Link, breaks, link_of
 from windlass.errors import InvalidInput
 from windlass.store.calls import audit
 from windlass.store.database import Database
-
-ALL = AuditFilter()
 
 
 class SqlAudit:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from windlass.core import payload
 from windlass.core.cadence import Recurrence
 from windlass.core.job import CLOSED, MAX_ATTEMPTS, MAX_KEY, MAX_NAME, WAITING, JobState, RunReason, RunStatus, WaitReason
-from windlass.core.retention import Retention
+from windlass.core.retention import DEFAULT, Retention
 from windlass.core.retry import PROFILES, Profile, RetrySpec
 from windlass.errors import InvalidInput
 from windlass.store.calls.call import Call, Step, Steps
@@ -18,7 +18,6 @@ from windlass.store.rows import Row
 if TYPE_CHECKING:
     from windlass.store.sql_store import SqlStore
 
-KEPT = Retention()
 _PAGE = 500
 # A payload may have a megabyte.
 _BODIES = 32
@@ -38,7 +37,7 @@ async def check(
     *,
     now: datetime | None = None,
     profiles: Mapping[str, Profile] = PROFILES,
-    kept: Retention = KEPT,
+    kept: Retention = DEFAULT,
 ) -> list[Problem]:
     """Read the whole database and report every broken rule; an empty list is a healthy store.
 

@@ -7,11 +7,10 @@ from datetime import datetime
 from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range
 from windlass.core.job import CLOSED, JobState
-from windlass.core.retention import Pruned, Retention
+from windlass.core.retention import DEFAULT, Pruned, Retention
 from windlass.store.calls import retention
 from windlass.store.database import Database
 
-DEFAULT = Retention()
 MAX_BATCH = 500
 
 
