@@ -64,7 +64,7 @@ def test_every_field_counts() -> None:
         {"details": '{"a": 1}'},
         {"request_id": "r"},
     )
-    links = {next_link(START, replace(entry, **change)) for change in changes}  # type: ignore[arg-type]
+    links = {next_link(START, replace(entry, **change)) for change in changes}
     assert len(links) == len(changes)
     assert link_of(entry) not in links
     assert next_link(Link(1, ""), entry) != link_of(entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,11 @@ from windlass.core.aging import aged
 from windlass.core.job import JobState, NewJob, Slices
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
+from windlass.store.calls import aging
 from windlass.testing import FakeClock
 
 
-async def old_job(store: SqlStore, clock: FakeClock, minutes: float, **options: object) -> int:
+async def old_job(store: SqlStore, clock: FakeClock, minutes: float, **options: Any) -> int:
     """Enqueue a job that was due so many minutes ago."""
     return await enqueue_one(store, clock, a_job(run_at=clock.now() - timedelta(minutes=minutes), **options))
 
@@ -82,7 +84,10 @@ async def test_a_paused_lane_ages_as_well(store: SqlStore, clock: FakeClock) -> 
     assert await priority_of(store, job_id) == (10, 0)
 
 
-async def test_five_instances_at_once_give_the_same_as_one(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_five_instances_at_once_give_the_same_as_one(
+    stores: list[SqlStore], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aging, "MAX_FOUND", 20)
     jobs = [a_job(f"task-{n % 3}", priority=n % 4, run_at=clock.now() - timedelta(minutes=n)) for n in range(150)]
     ids = [enqueued.id for enqueued in await stores[0].enqueue(jobs, clock.now())]
     await asyncio.gather(*(store.age(limit=10, now=clock.now()) for store in stores))
@@ -107,7 +112,8 @@ async def test_a_finished_recurring_job_is_back_at_its_base(store: SqlStore, clo
     assert await priority_of(store, job_id) == (3, 3)
 
 
-async def test_batches_meet_each_job_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_batches_meet_each_job_once(store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aging, "MAX_FOUND", 30)
     await store.enqueue([a_job(run_at=clock.now() - timedelta(minutes=62)) for _ in range(95)], clock.now())
     await store.enqueue([a_job(priority=50, run_at=clock.now() - timedelta(minutes=62)) for _ in range(5)], clock.now())
     assert await store.age(limit=10, now=clock.now()) == 100

@@ -141,12 +141,14 @@ async def _is_paused(store: SqlStore) -> bool:
 
 
 async def _has_writers(store: SqlStore) -> bool:
-    return bool(await store.database.run(list_writers()))
+    writers = await store.database.run(list_writers())
+    return bool(writers)
 
 
 async def _claim_held_open(connection: psycopg.AsyncConnection[Any], slices: Slices, clock: FakeClock) -> int:
     call = work.claim(slices, 10, a_lease(), started=True, now=clock.now())
-    return len(await _drive_async(connection, call))
+    taken = await _drive_async(connection, call)
+    return len(taken)
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)

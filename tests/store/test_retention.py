@@ -214,13 +214,14 @@ async def test_a_retry_beside_a_pruner_finds_the_whole_job_or_none(stores: list[
     async def retry(rival: SqlStore, ids: list[int]) -> int:
         return sum([len((await rival.retry([job_id], clock.now())).changed) for job_id in ids])
 
+    async def prune(rival: SqlStore) -> int:
+        return (await rival.retention.prune(limit=3, now=clock.now())).jobs
+
     ids = [job.id for job in dead]
-    retried, backwards, *pruned = await asyncio.gather(
-        retry(stores[1], ids), retry(stores[2], ids[::-1]), *(one.retention.prune(limit=3, now=clock.now()) for one in stores[3:])
-    )
-    gone = sum(one.jobs for one in pruned)
-    assert retried + backwards + gone == 30
-    assert len(await store.list_jobs(state=JobState.PENDING)) == retried + backwards
+    retries = retry(stores[1], ids), retry(stores[2], ids[::-1])
+    *retried, first, second = await asyncio.gather(*retries, prune(stores[3]), prune(stores[4]))
+    assert sum(retried) + first + second == 30
+    assert len(await store.list_jobs(state=JobState.PENDING)) == sum(retried)
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)

@@ -31,6 +31,7 @@ from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
+from windlass.store.aging import age
 from windlass.store.audit import SqlAudit
 from windlass.store.calls import aging, audit, control, reads, recurrence, work
 from windlass.store.calls.call import Call
@@ -233,14 +234,7 @@ class SqlStore:
 
     async def age(self, limit: int = aging.MAX_BATCH, now: datetime | None = None) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
-        aged = 0
-        for lane, task in await self._db.run(aging.pending_slices()):
-            batch = await self._db.run(aging.age(lane, task, limit=limit, now=now))
-            aged += batch.aged
-            while batch.next_priority is not None:
-                batch = await self._db.run(aging.age(lane, task, most=batch.next_priority, limit=limit, now=now))
-                aged += batch.aged
-        return aged
+        return await age(self._db, limit, now)
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""

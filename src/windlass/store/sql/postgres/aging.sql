@@ -27,7 +27,7 @@ select k.id, k.priority from levels cross join lateral (
     select j.id, j.priority from windlass_jobs j
     where j.state = 'pending' and j.lane = :lane and j.task = :task and j.priority = levels.priority
       and j.run_at < {now} - interval '1 hour' and {aged} > j.priority
-    order by j.run_at, j.id limit 1000
+    order by j.run_at, j.id limit 10000
 ) k limit :limit
 
 -- name: age
