@@ -32,10 +32,13 @@ select k.id, k.priority from levels cross join lateral (
 
 -- name: age
 -- The formula again, from the row as it is now. What another statement holds is being claimed or changed, and waits its turn.
+with s as materialized (
+    select value::bigint as id, {unknown} from json_array_elements_text(:ids::json) order by 1
+)
 update windlass_jobs j set priority = {aged}, updated_at = {now}
-where j.id = any(array(
-    select k.id from windlass_jobs k
-    where k.id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and k.state = 'pending'
-    order by k.id for update skip locked
-)) and j.state = 'pending' and j.run_at < {now} - interval '1 hour' and {aged} > j.priority
+where j.ctid = any(array(
+    select k.tid from s cross join lateral (
+        select w.ctid as tid from windlass_jobs w where w.id = s.id and w.state = 'pending' for update skip locked
+    ) as k where {few}
+)) and j.run_at < {now} - interval '1 hour' and {aged} > j.priority
 returning j.id
