@@ -135,7 +135,7 @@ class Store(Protocol):
         """Let due templates enqueue their jobs."""
         ...
 
-    async def age(self, limit: int = 1000, now: datetime | None = None) -> int:
+    async def age(self, limit: int = 500, now: datetime | None = None) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
         ...
 

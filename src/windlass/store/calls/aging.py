@@ -10,7 +10,7 @@ from windlass.store import documents
 from windlass.store.calls.call import Call, single
 
 MAX_FOUND = 10_000
-MAX_BATCH = 1000
+MAX_BATCH = 500
 
 
 class AgingJob(NamedTuple):
