@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from benchmarks.store import Bench, Result, fresh, interleaved, say, say_result
 from tests.support.postgres_server import running_postgres
 from windlass.clock import DatabaseClock
 from windlass.core.job import NewJob
-from windlass.core.lane import parse_pools
+from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
 from windlass.store import open_sync_store
 from windlass.worker.options import WorkerOptions
@@ -133,19 +134,18 @@ async def measure(options: argparse.Namespace) -> list[Result]:
         server = stack.enter_context(running_postgres()) if "postgres" in options.databases else None
         for kind in options.databases:
             bench = stack.enter_context(fresh(kind, stack, folder, server))
-            jobs = options.jobs
 
             async def raw(bench: Bench = bench) -> float:
                 await bench.enqueue_raw(options.jobs, 1000)
                 return await bench.drain_raw(200)
 
             say(f"{kind}: drain")
-            base, ours = await interleaved(options.rounds, raw, lambda bench=bench: drain(bench, jobs))
+            base, ours = await interleaved(options.rounds, raw, partial(drain, bench, options.jobs))
             note(Result(f"{bench.name}: drain of no-op jobs", base, ours, ours / base, "≥ 0.65"))
             say(f"{kind}: isolation")
             turns: list[Callable[[], Awaitable[float]]] = [
-                lambda bench=bench: drain(bench, jobs // 4),
-                lambda bench=bench: drain(bench, jobs // 4, Isolation.THREAD),
+                partial(drain, bench, options.jobs // 4),
+                partial(drain, bench, options.jobs // 4, Isolation.THREAD),
             ]
             alone, threads = await interleaved(options.rounds, *turns)
             note(Result(f"{bench.name}: cost per job, thread / async", alone, threads, alone / threads, "≤ 2.5"))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from tests.crash.child import die
 from windlass.store.calls.call import Call, Steps
-from windlass.store.sql_store import Database
+from windlass.store.database import Database
 
 T = TypeVar("T")
 

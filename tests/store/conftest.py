@@ -11,6 +11,8 @@ import pytest
 from tests.support.stores import BACKENDS, fresh_url, memory_store
 from windlass.store import SqlStore, open_store
 from windlass.store.doctor import check
+from windlass.store.postgres import Postgres
+from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
 
 
@@ -43,3 +45,18 @@ async def store(backend: str, request: pytest.FixtureRequest, rng: Random, clock
             assert await check(opened, now=clock.now()) == []
         finally:
             await opened.aclose()
+
+
+@pytest.fixture
+async def stores(store: SqlStore) -> AsyncIterator[list[SqlStore]]:
+    """Give five stores on one database; one in memory belongs to a single connection, which they share."""
+    database = store.database
+    if isinstance(database, Sqlite) and database.path == ":memory:":
+        yield [store] * 5
+        return
+    assert isinstance(database, Sqlite | Postgres)
+    url = f"sqlite:///{database.path}" if isinstance(database, Sqlite) else database.dsn
+    others = [open_store(url, rng=Random(seed)) for seed in range(4)]
+    yield [store, *others]
+    for other in others:
+        await other.aclose()

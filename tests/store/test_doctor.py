@@ -20,6 +20,7 @@ from tests.support.stores import BACKENDS, fresh_url, memory_store
 from windlass.core.cadence import OnExhausted
 from windlass.core.job import Claimed, Edit, JobState, NewJob, OnConflict, UniqueScope
 from windlass.core.outcome import NO_RUN, Cancelled, Outcome, Released, Returned, Run, Snoozed
+from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES
 from windlass.store import SqlStore, doctor, open_store
 from windlass.store.calls.call import Call
@@ -67,6 +68,7 @@ class Life:
     async def problems(self, *statements: str, **options: Any) -> list[Problem]:
         """Say what the doctor finds after these statements, and take them back."""
         database = self.store.database
+        options.setdefault("now", self.clock.now())
         if isinstance(database, Sqlite):
             return await asyncio.to_thread(_problems_in_sqlite, database, statements, options)
         assert isinstance(database, Postgres)
@@ -485,7 +487,7 @@ async def test_only_retention_may_take_the_oldest_runs(life: Life) -> None:
     pruned = f"delete from windlass_executions where job_id = {job_id} and number <= "
     assert await life.broken(*history, f"{pruned} 3") == set()
     assert await life.broken(*history, f"{pruned} 4") == {("executions", job_id)}
-    assert await life.problems(*history, f"{pruned} 3", kept_executions=101) == [
+    assert await life.problems(*history, f"{pruned} 3", kept=Retention(keep_executions=101)) == [
         Problem("executions", job_id, "runs 4..103 are kept as 100 rows: retention keeps the newest 101")
     ]
 
@@ -524,6 +526,14 @@ async def test_two_jobs_with_one_name_are_reported(life: Life) -> None:
 async def test_a_failed_job_without_a_letter_is_reported(life: Life) -> None:
     found = await life.broken(f"delete from windlass_dead_letters where job_id = {life.ids['failed']}")
     assert found == {("letters", life.ids["failed"])}
+
+
+async def test_a_failed_job_may_outlive_its_letter_by_the_time_letters_are_kept(life: Life) -> None:
+    lost = f"delete from windlass_dead_letters where job_id = {life.ids['failed']}"
+    later = life.clock.now() + timedelta(days=91)
+    assert await life.broken(lost, now=later) == set()
+    patient = Retention(keep_dead=timedelta(days=100))
+    assert await life.broken(lost, now=later, kept=patient) == {("letters", life.ids["failed"])}
 
 
 async def test_two_open_letters_of_a_job_are_reported(life: Life) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from windlass.clock import DatabaseClock
 from windlass.core.job import Execution, Job, JobState, NewJob
-from windlass.core.lane import parse_pools
 from windlass.core.payload import encode_object
+from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
 from windlass.store import open_store, open_sync_store
 from windlass.upkeep.loop import Upkeep, UpkeepOptions

@@ -12,7 +12,7 @@ import pytest
 
 from tests.worker.rig import Rig
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
-from windlass.core.lane import FAST_LANE
+from windlass.core.pool import FAST_LANE
 from windlass.core.retry import RetryPolicy, RetrySpec
 from windlass.core.signals import Cancel, Discard, Retry, Snooze
 from windlass.errors import InvalidPayload

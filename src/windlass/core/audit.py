@@ -1,13 +1,16 @@
-"""Who did what to which job or setting."""
+"""Who did what to which job or setting, and the chain that shows whether somebody changed it later."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-from windlass.core.checks import check_text
-from windlass.core.job import MAX_NAME
+from windlass.core.checks import check_instant, check_text
+from windlass.core.job import MAX_KEY, MAX_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,10 @@ class Deed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """A line of the audit log; `chain` is the digest over it and all lines before, once upkeep has added it."""
+    """A line of the audit log.
+
+    Once upkeep has chained it, `place` is its place in the chain and `chain` the digest over it and all lines before.
+    """
 
     id: int
     at: datetime
@@ -46,3 +52,78 @@ class AuditEntry:
     details: str | None
     request_id: str | None
     chain: str | None
+    place: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which lines somebody means; an empty field asks for nothing."""
+
+    principal: str | None = None
+    action: str | None = None
+    target: str | None = None
+    since: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no line could have."""
+        for field in ("principal", "action", "target"):
+            if (value := getattr(self, field)) is not None:
+                check_text(field, value, MAX_KEY)
+        if self.since is not None:
+            check_instant("since", self.since)
+
+
+ALL = AuditFilter()
+
+
+class Link(NamedTuple):
+    """How far the chain goes. Kept elsewhere, it also shows when the newest lines were cut off."""
+
+    place: int
+    chain: str
+
+
+START = Link(0, "")
+
+
+class Break(NamedTuple):
+    """A place where the chain does not hold."""
+
+    place: int
+    entry_id: int | None
+    detail: str
+
+
+def next_link(last: Link, entry: AuditEntry) -> Link:
+    """Chain a line to those before it."""
+    place = last.place + 1
+    fields = {
+        "place": place,
+        "id": entry.id,
+        "at": entry.at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "principal": entry.principal,
+        "action": entry.action,
+        "target": entry.target,
+        "outcome": entry.outcome,
+        "details": entry.details,
+        "request_id": entry.request_id,
+    }
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return Link(place, hashlib.sha256(f"{last.chain}{text}".encode()).hexdigest())
+
+
+def link_of(entry: AuditEntry) -> Link:
+    """Read the link that a chained line carries."""
+    return Link(entry.place or 0, entry.chain or "")
+
+
+def breaks(last: Link, entries: Iterable[AuditEntry]) -> Iterator[Break]:
+    """Check chained lines in their order; each is held to the digest stored before it, so each broken one is named."""
+    for entry in entries:
+        link = link_of(entry)
+        if link.place != last.place + 1:
+            missing = f"places {last.place + 1} to {link.place - 1}"
+            yield Break(last.place + 1, None, f"{missing} are gone: lines were deleted before line {entry.id}")
+        elif next_link(last, entry) != link:
+            yield Break(link.place, entry.id, f"line {entry.id} was edited or moved")
+        last = link

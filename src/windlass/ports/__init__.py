@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from windlass.ports.audit import Audit
 from windlass.ports.breakers import Breakers
+from windlass.ports.chores import Chores
 from windlass.ports.clock import Clock
+from windlass.ports.gates import Gates
 from windlass.ports.items import Items
+from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
+from windlass.ports.pruning import Pruning
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.store import Store
+from windlass.ports.tasks import Tasks
+from windlass.ports.workers import Workers
 
 __all__ = [
+    "Audit",
     "Breakers",
+    "Chores",
     "Clock",
+    "Gates",
     "Items",
+    "Lanes",
     "Letters",
+    "Pruning",
     "Settings",
     "Sources",
     "Store",
+    "Tasks",
+    "Workers",
 ]

@@ -28,11 +28,17 @@ from windlass.core.job import (
 from windlass.core.outcome import Finish, Run
 from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.transitions import Moved
+from windlass.ports.audit import Audit
 from windlass.ports.breakers import Breakers
+from windlass.ports.chores import Chores
 from windlass.ports.items import Items
+from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
+from windlass.ports.pruning import Pruning
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
+from windlass.ports.tasks import Tasks
+from windlass.ports.workers import Workers
 
 
 class Store(Protocol):
@@ -56,6 +62,36 @@ class Store(Protocol):
     @property
     def settings(self) -> Settings:
         """What operators have set."""
+        ...
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that run jobs."""
+        ...
+
+    @property
+    def lanes(self) -> Lanes:
+        """Lanes: pause, resume, drain."""
+        ...
+
+    @property
+    def tasks(self) -> Tasks:
+        """Tasks: declare, pause, resume, drain."""
+        ...
+
+    @property
+    def chores(self) -> Chores:
+        """Upkeep that one instance of many does at a time."""
+        ...
+
+    @property
+    def retention(self) -> Pruning:
+        """What is let go of."""
+        ...
+
+    @property
+    def audit(self) -> Audit:
+        """Who did what."""
         ...
 
     async def aclose(self) -> None:
@@ -145,6 +181,10 @@ class Store(Protocol):
 
     async def spawn(self, limit: int = 500, now: datetime | None = None) -> list[Enqueued]:
         """Let due templates enqueue their jobs."""
+        ...
+
+    async def age(self, limit: int = 500, now: datetime | None = None) -> int:
+        """Raise the priority of jobs that have waited for long, in batches; returns how many."""
         ...
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:

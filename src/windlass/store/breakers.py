@@ -15,7 +15,7 @@ from windlass.store.calls.call import Call
 from windlass.store.calls.reads import MAX_LIST
 
 if TYPE_CHECKING:
-    from windlass.store.sql_store import Database
+    from windlass.store.database import Database
     from windlass.store.sync_store import SyncDatabase
 
 

@@ -10,6 +10,7 @@ from windlass.core import payload
 from windlass.core.breaker import BreakerState
 from windlass.core.cadence import Recurrence
 from windlass.core.job import CLOSED, MAX_ATTEMPTS, MAX_KEY, MAX_NAME, WAITING, JobState, RunReason, RunStatus, WaitReason
+from windlass.core.retention import DEFAULT, Retention
 from windlass.core.retry import PROFILES, Profile, RetrySpec
 from windlass.core.settings import is_pulled
 from windlass.errors import InvalidInput
@@ -19,7 +20,6 @@ from windlass.store.rows import Row
 if TYPE_CHECKING:
     from windlass.store.sql_store import SqlStore
 
-KEPT_EXECUTIONS = 100
 _PAGE = 500
 # A payload may have a megabyte.
 _BODIES = 32
@@ -37,17 +37,17 @@ class Problem(NamedTuple):
 async def check(
     store: SqlStore,
     *,
-    now: datetime | None = None,  # noqa: ARG001 - every verb takes it; no rule here depends on the time of day
+    now: datetime | None = None,
     profiles: Mapping[str, Profile] = PROFILES,
-    kept_executions: int = KEPT_EXECUTIONS,
+    kept: Retention = DEFAULT,
 ) -> list[Problem]:
     """Read the whole database and report every broken rule; an empty list is a healthy store.
 
     It reads page by page and may run beside workers: what must agree is read by one statement.
     """
     problems: list[Problem] = []
-    async for row in _pages(store, "doctor_jobs", _PAGE):
-        problems += _check_job(_Job._make(row), profiles, kept_executions)
+    async for row in _pages(store, "doctor_jobs", _PAGE, kept_dead=kept.keep_dead, now=now):
+        problems += _check_job(_Job._make(row), profiles, kept.keep_executions)
     async for row in _pages(store, "doctor_bodies", _BODIES):
         problems += _check_body(_Body._make(row))
     async for row in _pages(store, "doctor_executions", _PAGE, second_key="after_number"):
@@ -56,12 +56,15 @@ async def check(
         problems += _broken(_LETTER_RULES, _Letter._make(row))
     for query, describe in _WHOLE.items():
         problems += describe(await store.database.run(_read(query, {})))
+    problems += [Problem("audit", None, broken.detail) for broken in await store.audit.verify()]
     return problems
 
 
-async def _pages(store: SqlStore, query: str, limit: int, *, second_key: str | None = None) -> AsyncIterator[Row]:
+async def _pages(
+    store: SqlStore, query: str, limit: int, *, second_key: str | None = None, **others: object
+) -> AsyncIterator[Row]:
     """Walk a query whose first columns are its key."""
-    params = {"after": _FIRST, "limit": limit}
+    params: dict[str, object] = {"after": _FIRST, "limit": limit, **others}
     if second_key is not None:
         params[second_key] = 0
     while True:
@@ -138,6 +141,7 @@ class _Job(NamedTuple):
     has_last_run: bool
     standing_letters: int
     open_letters: int
+    is_long_closed: bool
 
     @property
     def job_id(self) -> int:
@@ -321,9 +325,12 @@ def _is_token_used_rightly(job: _Job) -> bool:
 
 
 def _are_letters_right(job: _Job) -> bool:
-    """Whether a failed job has its letter, unless failed by override, and a one-shot job that did not fail has none open."""
+    """Whether a failed job has its letter, unless failed by override, and a one-shot job that did not fail has none open.
+
+    Retention takes an acknowledged letter after a while; its job stays if it is recurring or holds its key for ever.
+    """
     if job.state == JobState.FAILED:
-        return job.standing_letters > 0 or job.done_reason == "overridden"
+        return job.standing_letters > 0 or job.done_reason == "overridden" or job.is_long_closed
     return job.cadence is not None or job.open_letters == 0
 
 

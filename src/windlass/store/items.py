@@ -11,7 +11,7 @@ from windlass.store.calls import items
 from windlass.store.calls.reads import MAX_LIST
 
 if TYPE_CHECKING:
-    from windlass.store.sql_store import Database
+    from windlass.store.database import Database
 
 # An item may have 64 KiB.
 _PAGE = 100

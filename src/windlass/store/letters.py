@@ -16,7 +16,7 @@ from windlass.store import documents
 from windlass.store.calls import audit, bulk, letters
 
 if TYPE_CHECKING:
-    from windlass.store.sql_store import Database
+    from windlass.store.database import Database
     from windlass.store.sync_store import SyncDatabase
 
 

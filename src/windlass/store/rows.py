@@ -53,7 +53,7 @@ SHAPES: dict[str, Shape] = {
     "due_templates": _JOB,
     "list_executions": Shape((4, 6, 7, 21)),
     "list_dead_letters": Shape((9, 10, 11, 14)),
-    "doctor_jobs": Shape((), (15, 19, 20, *range(29, 43), 50)),
+    "doctor_jobs": Shape((), (15, 19, 20, *range(29, 43), 50, 53)),
     "doctor_bodies": Shape((), (4,)),
     "doctor_executions": Shape((), (6, 7, 8)),
     "doctor_letters": Shape((), (3, 4, 5, 7, 8, 9)),

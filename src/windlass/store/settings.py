@@ -14,7 +14,7 @@ from windlass.store.calls import settings
 from windlass.store.calls.audit import audited
 
 if TYPE_CHECKING:
-    from windlass.store.sql_store import Database
+    from windlass.store.database import Database
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -13,7 +13,7 @@ from windlass.store.calls.audit import audited
 from windlass.store.calls.reads import MAX_LIST
 
 if TYPE_CHECKING:
-    from windlass.store.sql_store import Database
+    from windlass.store.database import Database
 
 
 class SqlSources:

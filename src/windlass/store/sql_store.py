@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import itemgetter
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
@@ -36,40 +36,26 @@ from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
+from windlass.store.aging import age
+from windlass.store.audit import SqlAudit
 from windlass.store.breakers import SqlBreakers
-from windlass.store.calls import audit, breakers, bulk, control, endings, override, reads, recurrence, work
+from windlass.store.calls import aging, audit, breakers, bulk, control, endings, override, reads, recurrence, work
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
+from windlass.store.chores import SqlChores
+from windlass.store.database import Database
 from windlass.store.documents import Entry
 from windlass.store.items import SqlItems
+from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
+from windlass.store.retention import SqlRetention
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
+from windlass.store.tasks import SqlTasks
+from windlass.store.workers import SqlWorkers
 
-T = TypeVar("T")
 log = logging.getLogger("windlass.store")
-
-
-class Database(Protocol):
-    """What a store needs of its adapter."""
-
-    @property
-    def dialect(self) -> str:
-        """Which SQL it speaks."""
-        ...
-
-    async def run(self, call: Call[T]) -> T:
-        """Run a call in a transaction of its own."""
-        ...
-
-    async def run_within(self, connection: Any, call: Call[T]) -> T:
-        """Run a call inside the caller's own transaction."""
-        ...
-
-    async def aclose(self) -> None:
-        """Let go of the database."""
-        ...
 
 
 class SqlStore:
@@ -128,6 +114,36 @@ class SqlStore:
     def letters(self) -> SqlLetters:
         """What operators do with dead letters."""
         return SqlLetters(self._db, self._actor)
+
+    @property
+    def workers(self) -> SqlWorkers:
+        """The processes that run jobs."""
+        return SqlWorkers(self._db)
+
+    @property
+    def lanes(self) -> SqlLanes:
+        """Lanes: pause, resume, drain."""
+        return SqlLanes(self._db, self._actor)
+
+    @property
+    def tasks(self) -> SqlTasks:
+        """Tasks: declare, pause, resume, drain."""
+        return SqlTasks(self._db, self._actor)
+
+    @property
+    def chores(self) -> SqlChores:
+        """Upkeep that one instance of many does at a time."""
+        return SqlChores(self._db, self._actor)
+
+    @property
+    def retention(self) -> SqlRetention:
+        """What is let go of."""
+        return SqlRetention(self._db)
+
+    @property
+    def audit(self) -> SqlAudit:
+        """Who did what."""
+        return SqlAudit(self._db, self._actor)
 
     async def aclose(self) -> None:
         """Let go of the database."""
@@ -272,6 +288,10 @@ class SqlStore:
             elif child is not None:
                 spawned.append(child)
         return spawned
+
+    async def age(self, limit: int = aging.MAX_BATCH, now: datetime | None = None) -> int:
+        """Raise the priority of jobs that have waited for long, in batches; returns how many."""
+        return await age(self._db, limit, now)
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from windlass.core.lane import DEFAULT_POOLS, FAST_LANE, PoolSpec, parse_pools
+from windlass.core.pool import DEFAULT_POOLS, FAST_LANE, PoolSpec, parse_pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from windlass.core.job import Claimed, Slices
-from windlass.core.lane import PoolSpec
+from windlass.core.pool import PoolSpec
 from windlass.worker.acker import Acker
 from windlass.worker.slot import Kit, Slot
 

@@ -1,19 +1,27 @@
-"""The audit log: written in the transaction of what it tells of."""
+"""The audit log: written in the transaction of what it tells of, chained later."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from windlass.core.audit import Actor, Deed
+from windlass.core.audit import START, Actor, AuditEntry, AuditFilter, Deed, Link, next_link
+from windlass.core.checks import check_range, check_text
+from windlass.core.job import MAX_KEY, MAX_NAME
 from windlass.core.letters import Settled
-from windlass.core.payload import encode_object
+from windlass.core.payload import check_stored, encode_object
 from windlass.core.transitions import Moved
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store import documents
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.rows import Row, Shape
 
 T = TypeVar("T")
 _MOST_IDS = 100
+MAX_LIST = 500
+_ENTRY = Shape((1,))
+
+SHAPES = {"list_audit": _ENTRY, "list_unchained": _ENTRY, "list_chained": _ENTRY}
 
 
 def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None], now: datetime | None = None) -> Call[T]:
@@ -29,6 +37,64 @@ def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None]
         return answer
 
     return Call(steps, is_urgent=call.is_urgent)
+
+
+def add(actor: Actor, deed: Deed, now: datetime | None = None) -> Call[int]:
+    """Write a line; returns its number."""
+    check_text("action", deed.action, MAX_NAME)
+    check_text("outcome", deed.outcome, MAX_NAME)
+    if deed.target is not None:
+        check_text("target", deed.target, MAX_KEY)
+    if deed.details is not None:
+        check_stored(deed.details, field="details")
+    return single("add_audit", _params(actor, deed, now), lambda found: found[0][0])
+
+
+def list_entries(wanted: AuditFilter, *, before: int = 2**63 - 1, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
+    """Read lines, newest first, page by page."""
+    check_range("limit", limit, 1, MAX_LIST)
+    params = {
+        "principal": wanted.principal,
+        "action": wanted.action,
+        "target": wanted.target,
+        "since": wanted.since,
+        "before": before,
+        "limit": limit,
+    }
+    return single("list_audit", params, _entries, is_read=True)
+
+
+def chain(limit: int) -> Call[tuple[int, Link]]:
+    """Chain lines to those before them, in the order in which they became visible; returns how many, and the last link.
+
+    A line may commit after one with a higher number. It takes the next place then: the chain has an order of its own, so
+    nobody waits for anybody.
+    """
+    check_range("limit", limit, 1, documents.MAX_ROWS)
+
+    def steps() -> Steps[tuple[int, Link]]:
+        yield Step("lock_chain", {})
+        # Read after the lock and not with it: only a new snapshot sees what the chainer before us has committed.
+        found = yield Step("last_link", {})
+        last = Link._make(found[0]) if found else START
+        links: list[str] = []
+        for entry in _entries((yield Step("list_unchained", {"limit": limit}))):
+            last = next_link(last, entry)
+            links.append(f'{{"id":{entry.id},"chain":"{last.chain}","place":{last.place}}}')
+        if links:
+            yield Step("add_links", {"links": documents.array(links)})
+        return len(links), last
+
+    return Call(steps)
+
+
+def list_chained(after: int, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
+    """Read lines in the order of the chain."""
+    return single("list_chained", {"after": after, "limit": limit}, _entries, is_read=True)
+
+
+def _entries(rows: Sequence[Row]) -> list[AuditEntry]:
+    return [AuditEntry(*row) for row in rows]
 
 
 def moved(answer: Moved) -> Deed:

@@ -30,7 +30,7 @@ select j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority
         else (select count(*) from windlass_executions x where x.job_id = j.id and x.token = j.token) end,
     (select count(*) from windlass_executions x
         where x.job_id = j.id and x.number = j.executions and x.started_at = j.started_at) > 0,
-    coalesce(l.standing, 0), coalesce(l.open, 0)
+    coalesce(l.standing, 0), coalesce(l.open, 0), coalesce(j.closed_at < {now} - :kept_dead::interval, false)
 from windlass_jobs j left join runs r on r.job_id = j.id left join letters l on l.job_id = j.id
 where j.id > :after::bigint and j.id <= (select max(id) from page) order by j.id
 

@@ -214,3 +214,17 @@ b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure
     or exists (
         select 1 from windlass_bodies b where b.job_id = j.id and strpos(lower(b.payload::text), lower(:search::text)) > 0
     ))
+
+
+-- name: aged
+-- SPEC §4, for a job that has waited for more than an hour.
+least(100, j.base_priority + 10 * (1 + floor(extract(epoch from {now} - j.run_at - interval '1 hour') / 300)))::integer
+
+-- name: prunable
+-- A schedule, a key that is held for ever, a lease that has not ended and a letter nobody has dealt with keep their job.
+j.cadence is null and j.token is null and j.unique_scope is distinct from 'forever' and not exists (
+    select 1 from windlass_dead_letters d where d.job_id = j.id and d.closed_at is null and d.acknowledged_at is null
+)
+
+-- name: audit_columns
+id, at, principal, action, target, outcome, details::text, request_id, chain, place

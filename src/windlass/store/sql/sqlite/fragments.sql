@@ -209,3 +209,17 @@ select id from windlass_jobs where id in (select value from json_each(:ids)) and
     or instr(lower(j.subject), lower(:search)) or instr(lower(j.unique_key), lower(:search))
     or instr(lower(j.last_error), lower(:search))
     or exists (select 1 from windlass_bodies b where b.job_id = j.id and instr(lower(b.payload), lower(:search))))
+
+
+-- name: aged
+-- SPEC §4, for a job that has waited for more than an hour.
+min(100, j.base_priority + 10 * (1 + ({now} - j.run_at - 3600000000) / 300000000))
+
+-- name: prunable
+-- A schedule, a key that is held for ever, a lease that has not ended and a letter nobody has dealt with keep their job.
+j.cadence is null and j.token is null and j.unique_scope is not 'forever' and not exists (
+    select 1 from windlass_dead_letters d where d.job_id = j.id and d.closed_at is null and d.acknowledged_at is null
+)
+
+-- name: audit_columns
+id, at, principal, action, target, outcome, details, request_id, chain, place

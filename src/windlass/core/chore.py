@@ -1,0 +1,31 @@
+"""Upkeep that one instance of many does for each interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Permit(NamedTuple):
+    """The right to do a chore once; `cursor` is where the last one left off."""
+
+    chore: str
+    version: int
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """A chore and how it went the last time."""
+
+    name: str
+    version: int
+    due_at: datetime | None
+    paused_at: datetime | None
+    last_run_at: datetime | None
+    last_rows: int | None
+    last_duration_ms: int | None
+    last_error: str | None
+    worker: str | None
+    cursor: str | None

@@ -1,0 +1,42 @@
+"""Lanes and tasks as gates: paused, resumed and drained."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from windlass.core.checks import check_text
+from windlass.core.job import MAX_NAME
+
+
+class GateKind(StrEnum):
+    """What is paused: every job of a lane, or every job of a task."""
+
+    LANE = "lane"
+    TASK = "task"
+
+    def check(self, name: object) -> None:
+        """Refuse a name that no lane or task can have."""
+        check_text(self.value, name, MAX_NAME)
+
+
+class Gate(NamedTuple):
+    """A lane or task as a pause or resume left it."""
+
+    name: str
+    is_paused: bool
+    paused_by: str | None
+    is_changed: bool
+
+
+class Drain(NamedTuple):
+    """How many leases a paused lane or task still has; while it is not settled, a claim may still be under way."""
+
+    name: str
+    running: int
+    is_settled: bool
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing runs and nothing more can start."""
+        return self.is_settled and self.running == 0

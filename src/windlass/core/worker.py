@@ -1,0 +1,60 @@
+"""The processes that run jobs, as the registry knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from windlass.core.checks import check_range, check_text
+from windlass.core.job import MAX_NAME
+from windlass.core.payload import check_stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWorker:
+    """A process that registers; `id` is the worker its leases name, `pools` and `tasks` are JSON text."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    kind: str = "worker"
+    pools: str = "{}"
+    tasks: str = "[]"
+
+    def __post_init__(self) -> None:
+        """Refuse what the registry could not keep."""
+        for field in ("id", "host", "version", "kind"):
+            check_text(field, getattr(self, field), MAX_NAME)
+        check_range("pid", self.pid, 0, 2**31 - 1)
+        check_stored(self.pools, field="pools")
+        check_stored(self.tasks, field="tasks", kind=list)
+
+
+class StartedJob(NamedTuple):
+    """A job that a worker is running."""
+
+    id: int
+    task: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A registered process; `running` is what its last heartbeat said, `jobs` what its leases say."""
+
+    id: str
+    kind: str
+    host: str
+    pid: int
+    version: str
+    pools: str
+    tasks: str
+    running: int
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    is_online: bool
+    """Neither stopped nor silent for too long, in database time."""
+    jobs: tuple[StartedJob, ...] = ()

@@ -1,0 +1,26 @@
+"""Tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from windlass.core.known_task import DeclaredTask, KnownTask
+from windlass.ports.gates import Gates
+
+
+class Tasks(Gates, Protocol):
+    """Tasks that processes declared; the entries outlive them."""
+
+    async def declare(self, declared: Sequence[DeclaredTask], now: datetime | None = None) -> Sequence[str]:
+        """Enter tasks; returns those that had to be written: new, changed, or not seen for a minute."""
+        ...
+
+    async def knows(self, name: str) -> bool:
+        """Whether any process ever declared the task."""
+        ...
+
+    async def list(self, *, after: str = "", limit: int = 500) -> Sequence[KnownTask]:
+        """Read tasks by name, page by page."""
+        ...

@@ -1,0 +1,35 @@
+"""The registry of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from windlass.core.worker import NewWorker, Worker
+
+
+class Workers(Protocol):
+    """Processes that run jobs."""
+
+    async def register(self, worker: NewWorker, now: datetime | None = None) -> None:
+        """Enter a process; one that registers again starts anew."""
+        ...
+
+    async def seen(self, worker: str, running: int, now: datetime | None = None) -> bool:
+        """Note a heartbeat; False asks the process to register again: it was forgotten or has said that it stopped."""
+        ...
+
+    async def stopped(self, worker: str, now: datetime | None = None) -> bool:
+        """Note that a process has ended in order."""
+        ...
+
+    async def prune(self, gone_for: timedelta = timedelta(days=7), *, limit: int = 1000, now: datetime | None = None) -> int:
+        """Forget processes that were not seen for so long; returns how many."""
+        ...
+
+    async def list(
+        self, *, offline_after: timedelta = timedelta(minutes=1), limit: int = 1000, now: datetime | None = None
+    ) -> Sequence[Worker]:
+        """Read processes, last seen first, with the jobs they have started."""
+        ...

@@ -1,0 +1,55 @@
+"""Chores by compare-and-set: one instance for each interval."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from windlass.core.checks import check_range, check_text, check_wait
+from windlass.core.chore import Chore, Permit
+from windlass.core.job import MAX_NAME, MAX_TEXT
+from windlass.core.payload import sanitise_text
+from windlass.store.calls.call import Call, single
+from windlass.store.calls.work import MAX_CURSOR
+from windlass.store.rows import Shape
+
+SHAPES = {"list_chores": Shape((2, 3, 4))}
+
+
+def due(chore: str, every: timedelta, worker: str, now: datetime | None = None) -> Call[Permit | None]:
+    """Take the chore if its interval has passed since anybody took it; a permit never ended is replaced after it too."""
+    check_text("chore", chore, MAX_NAME)
+    check_text("worker", worker, MAX_NAME)
+    check_wait("every", every, least=timedelta(milliseconds=1))
+    params = {"chore": chore, "every": every, "worker": worker, "now": now}
+    return single("take_chore", params, lambda found: Permit._make(found[0]) if found else None)
+
+
+def done(permit: Permit, rows: int, duration: timedelta, *, error: str | None = None, cursor: str | None = None) -> Call[bool]:
+    """Say how a chore went and where the next one goes on; False when another instance took it meanwhile."""
+    check_range("rows", rows, 0, 2**63 - 1)
+    check_wait("duration", duration, least=timedelta())
+    params = {
+        "chore": permit.chore,
+        "version": permit.version,
+        "rows": rows,
+        "duration_ms": duration // timedelta(milliseconds=1),
+        "error": None if error is None else sanitise_text(error, MAX_TEXT),
+        "cursor": None if cursor is None else sanitise_text(cursor, MAX_CURSOR),
+    }
+    return single("end_chore", params, bool)
+
+
+def list_chores() -> Call[list[Chore]]:
+    """Read every chore that was ever due or paused."""
+    return single("list_chores", {}, lambda found: [Chore(*row) for row in found], is_read=True)
+
+
+def pause(chore: str, now: datetime | None = None) -> Call[bool]:
+    """Let nobody take the chore until it is resumed; says whether that changed anything."""
+    check_text("chore", chore, MAX_NAME)
+    return single("pause_chore", {"chore": chore, "now": now}, bool)
+
+
+def resume(chore: str) -> Call[bool]:
+    """Undo `pause`; a chore that is overdue is due at once."""
+    return single("resume_chore", {"chore": chore}, bool)

@@ -1,0 +1,82 @@
+"""Lanes and tasks are paused, resumed and drained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from windlass.core.audit import Deed
+from windlass.core.gate import Gate, GateKind
+from windlass.core.job import JobState
+from windlass.core.lane import Lane
+from windlass.store import documents
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.rows import Row, Shape
+
+SHAPES = {"get_lane": Shape((1,)), "get_task": Shape((1,)), "list_lanes": Shape((1,))}
+
+
+def pause(kind: GateKind, name: str, by: str | None, now: datetime | None = None) -> Call[Gate]:
+    """Let no job of a lane or task be claimed from now on."""
+    return _move(kind, name, f"pause_{kind}", {kind.value: name, "principal": by, "now": now})
+
+
+def resume(kind: GateKind, name: str, now: datetime | None = None) -> Call[Gate]:
+    """Let jobs be claimed again."""
+    return _move(kind, name, f"resume_{kind}", {kind.value: name, "now": now})
+
+
+def _move(kind: GateKind, name: str, query: str, params: dict[str, object]) -> Call[Gate]:
+    kind.check(name)
+
+    def steps() -> Steps[Gate]:
+        is_changed = bool((yield Step(query, params)))
+        if is_changed:
+            # Last, and for every gate alike: whoever holds the version waits for nobody.
+            yield Step("move_gates", {})
+        found = yield Step(f"get_{kind}", {kind.value: name})
+        return _gate(name, found, is_changed=is_changed)
+
+    return Call(steps)
+
+
+def _gate(name: str, found: Sequence[Row], *, is_changed: bool) -> Gate:
+    if not found:
+        return Gate(name, is_paused=False, paused_by=None, is_changed=is_changed)
+    [(_, paused_at, paused_by)] = found
+    return Gate(name, paused_at is not None, paused_by, is_changed)
+
+
+def tell(kind: GateKind, name: str, action: str) -> Deed:
+    """Tell of a gate that was moved."""
+    return Deed(f"{action} {kind}", f"{kind}:{name}")
+
+
+def count_leased(kind: GateKind, name: str) -> Call[int]:
+    """Count runs, and cancelled ones that have not stopped."""
+    kind.check(name)
+    params = {"lane": None, "task": None} | {kind.value: name}
+    return single("count_leased", params, lambda found: found[0][0], is_read=True)
+
+
+def list_writers(among: Sequence[str] | None = None) -> Call[list[str]]:
+    """Name the transactions that write jobs at this moment, all or some of them."""
+    writers = None if among is None else documents.array(map(documents.quote, among))
+    return single("list_writers", {"writers": writers}, lambda found: [row[0] for row in found], is_read=True)
+
+
+def list_lanes() -> Call[list[Lane]]:
+    """Read every lane with its counts."""
+    return single("list_lanes", {}, _lanes, is_read=True)
+
+
+def _lanes(rows: Sequence[Row]) -> list[Lane]:
+    lanes: dict[str, Lane] = {}
+    counts: dict[str, dict[JobState, int]] = {}
+    for name, paused_at, paused_by, state, jobs in rows:
+        if name not in lanes:
+            counts[name] = {}
+            lanes[name] = Lane(name, paused_at, paused_by, counts[name])
+        if state is not None:
+            counts[name][JobState(state)] = jobs
+    return list(lanes.values())

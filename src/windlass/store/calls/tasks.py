@@ -1,0 +1,51 @@
+"""The registry of tasks; its entries outlive their workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from windlass.core.checks import check_range
+from windlass.core.known_task import DeclaredTask, KnownTask
+from windlass.store import documents
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.rows import Shape
+
+MAX_LIST = 500
+
+SHAPES = {"stale_tasks": Shape((), (1,)), "list_tasks": Shape((5, 7, 8), (4,))}
+
+
+def declare(tasks: Sequence[DeclaredTask], now: datetime | None = None) -> Call[list[str]]:
+    """Enter tasks; writes only those that are new, changed or not seen for a minute, and returns them."""
+    entries = {task.name: _document(task) for task in tasks}
+
+    def steps() -> Steps[list[str]]:
+        found = yield Step("stale_tasks", {"tasks": documents.array(entries.values()), "now": now})
+        stale = [name for name, _ in found]
+        if stale:
+            yield Step("declare_tasks", {"tasks": documents.array(entries[name] for name in stale), "now": now})
+        if any(has_other_breaker for _, has_other_breaker in found):
+            # The task stands behind another gate now, which may be closed.
+            yield Step("move_gates", {})
+        return stale
+
+    return Call(steps)
+
+
+def _document(task: DeclaredTask) -> str:
+    quote = documents.quote
+    breaker = "" if task.breaker is None else f',"breaker":{quote(task.breaker)}'
+    return f'{{"name":{quote(task.name)},"lane":{quote(task.lane)},"options":{quote(task.options)}{breaker}}}'
+
+
+def list_tasks(*, after: str = "", limit: int = MAX_LIST) -> Call[list[KnownTask]]:
+    """Read tasks by name, page by page."""
+    check_range("limit", limit, 1, MAX_LIST)
+    params = {"after_name": after, "limit": limit}
+    return single("list_tasks", params, lambda found: [KnownTask(*row) for row in found], is_read=True)
+
+
+def knows(task: str) -> Call[bool]:
+    """Whether any process ever declared the task."""
+    return single("knows_task", {"task": task}, lambda found: bool(found[0][0]), is_read=True)

@@ -1,0 +1,70 @@
+"""The registry of processes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from windlass.core.checks import check_range, check_wait
+from windlass.core.worker import NewWorker, StartedJob, Worker
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.rows import Row, Shape
+
+MAX_WORKERS = 1000
+MAX_STARTED = 10_000
+
+SHAPES = {"list_workers": Shape((8, 9, 10), (11,)), "list_started": Shape((3,))}
+
+
+def register(worker: NewWorker, now: datetime | None = None) -> Call[bool]:
+    """Enter a process; one that registers again starts anew."""
+    params = {
+        "worker": worker.id,
+        "kind": worker.kind,
+        "host": worker.host,
+        "pid": worker.pid,
+        "program": worker.version,
+        "pools": worker.pools,
+        "tasks": worker.tasks,
+        "now": now,
+    }
+    return single("register_worker", params, bool)
+
+
+def seen(worker: str, running: int, now: datetime | None = None) -> Call[bool]:
+    """Note a heartbeat; False when nobody of that name is registered and not stopped."""
+    check_range("running", running, 0, 2**31 - 1)
+    return single("see_worker", {"worker": worker, "running": running, "now": now}, bool)
+
+
+def stopped(worker: str, now: datetime | None = None) -> Call[bool]:
+    """Note that a process has ended in order."""
+    return single("stop_worker", {"worker": worker, "now": now}, bool)
+
+
+def list_workers(offline_after: timedelta, limit: int = MAX_WORKERS, now: datetime | None = None) -> Call[list[Worker]]:
+    """Read processes, last seen first, with what they run."""
+    check_wait("offline_after", offline_after, least=timedelta())
+    check_range("limit", limit, 1, MAX_WORKERS)
+
+    def steps() -> Steps[list[Worker]]:
+        found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit, "now": now})
+        started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
+        return [Worker(*(*row, tuple(started[row[0]]))) for row in found]
+
+    return Call(steps, is_read=True)
+
+
+def _by_worker(rows: Sequence[Row]) -> defaultdict[str, list[StartedJob]]:
+    started: defaultdict[str, list[StartedJob]] = defaultdict(list)
+    for worker, *job in rows:
+        started[worker].append(StartedJob._make(job))
+    return started
+
+
+def prune(gone_for: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+    """Forget processes that were not seen for so long; returns how many."""
+    check_wait("gone_for", gone_for, least=timedelta())
+    check_range("limit", limit, 1, 10_000)
+    return single("prune_workers", {"gone_for": gone_for, "limit": limit, "now": now}, lambda found: found[0][0])

@@ -1,0 +1,45 @@
+"""Chores, for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from windlass.core.audit import Actor, Deed
+from windlass.core.chore import Chore, Permit
+from windlass.store.calls import chores
+from windlass.store.calls.audit import audited
+from windlass.store.database import Database
+
+
+class SqlChores:
+    """Upkeep that one instance of many does for each interval."""
+
+    def __init__(self, database: Database, actor: Actor | None) -> None:
+        """Speak to `database`; `actor` is who pauses."""
+        self._db = database
+        self._actor = actor
+
+    async def due(self, chore: str, every: timedelta, worker: str, now: datetime | None = None) -> Permit | None:
+        """Take the chore if its interval has passed; of any number of instances one gets the permit."""
+        return await self._db.run(chores.due(chore, every, worker, now))
+
+    async def done(
+        self, permit: Permit, rows: int, duration: timedelta, *, error: str | None = None, cursor: str | None = None
+    ) -> bool:
+        """Say how it went and where the next one goes on; False when another instance took the chore meanwhile."""
+        return await self._db.run(chores.done(permit, rows, duration, error=error, cursor=cursor))
+
+    async def pause(self, chore: str, now: datetime | None = None) -> bool:
+        """Let nobody take the chore; says whether that changed anything."""
+        deed = Deed("pause chore", f"chore:{chore}")
+        return await self._db.run(audited(chores.pause(chore, now), self._actor, lambda _: deed, now))
+
+    async def resume(self, chore: str, now: datetime | None = None) -> bool:
+        """Undo `pause`; an overdue chore is due at once."""
+        deed = Deed("resume chore", f"chore:{chore}")
+        return await self._db.run(audited(chores.resume(chore), self._actor, lambda _: deed, now))
+
+    async def list(self) -> Sequence[Chore]:
+        """Read every chore that was ever due or paused."""
+        return await self._db.run(chores.list_chores())

@@ -1,0 +1,30 @@
+"""What the asyncio side of a store needs of its adapter."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+from windlass.store.calls.call import Call
+
+T = TypeVar("T")
+
+
+class Database(Protocol):
+    """One of the two adapters."""
+
+    @property
+    def dialect(self) -> str:
+        """Which SQL it speaks."""
+        ...
+
+    async def run(self, call: Call[T]) -> T:
+        """Run a call in a transaction of its own."""
+        ...
+
+    async def run_within(self, connection: Any, call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        ...

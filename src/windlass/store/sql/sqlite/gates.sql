@@ -1,0 +1,54 @@
+-- name: pause_lane
+-- Who paused it first stays named.
+insert into windlass_lanes (name, paused_at, paused_by, updated_at) values (:lane, {now}, :principal, {now})
+on conflict (name) do update set
+    paused_at = excluded.paused_at, paused_by = excluded.paused_by, updated_at = excluded.updated_at
+where windlass_lanes.paused_at is null
+returning name
+
+-- name: resume_lane
+update windlass_lanes set paused_at = null, paused_by = null, updated_at = {now} where name = :lane and paused_at is not null
+returning name
+
+-- name: get_lane
+select name, paused_at, paused_by from windlass_lanes where name = :lane
+
+-- name: list_lanes
+with counted as (
+    select lane, state, sum(jobs) as jobs from (
+        select lane, state, jobs from windlass_counts union all select lane, state, jobs from windlass_count_deltas
+    ) as both_halves group by lane, state having sum(jobs) <> 0
+), named as (
+    select name from windlass_lanes union select lane from counted union select lane from windlass_tasks where is_declared
+)
+select n.name, l.paused_at, l.paused_by, c.state, c.jobs
+from named n left join windlass_lanes l on l.name = n.name left join counted c on c.lane = n.name
+order by n.name, c.state
+
+-- name: pause_task
+-- A task that only pull workers know is paused without becoming a known one.
+insert into windlass_tasks (name, lane, paused_at, paused_by, is_declared, first_seen_at, seen_at)
+values (:task, 'default', {now}, :principal, 0, {now}, {now})
+on conflict (name) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by
+where windlass_tasks.paused_at is null
+returning name
+
+-- name: resume_task
+update windlass_tasks set paused_at = null, paused_by = null where name = :task and paused_at is not null
+returning name
+
+-- name: get_task
+select name, paused_at, paused_by from windlass_tasks where name = :task
+
+-- name: move_gates
+update windlass_gates set version = version + 1
+returning version
+
+-- name: count_leased
+-- What a drain waits for: runs, and cancelled ones whose worker has not said that it stopped.
+select count(*) from windlass_jobs
+where token is not null and (:lane is null or lane = :lane) and (:task is null or task = :task)
+
+-- name: list_writers
+-- Nobody else: the transaction that paused had the file to itself.
+select '' where :writers is null and false

@@ -1,0 +1,32 @@
+-- name: register_worker
+insert into windlass_workers (id, kind, host, pid, version, pools, tasks, started_at, seen_at)
+values (:worker, :kind, :host, :pid, :program, :pools, :tasks, {now}, {now})
+on conflict (id) do update set
+    kind = excluded.kind, host = excluded.host, pid = excluded.pid, version = excluded.version, pools = excluded.pools,
+    tasks = excluded.tasks, running = 0, started_at = excluded.started_at, seen_at = excluded.seen_at, stopped_at = null
+returning id
+
+-- name: see_worker
+-- A late heartbeat does not bring back a worker that said it had stopped.
+update windlass_workers set seen_at = {now}, running = :running where id = :worker and stopped_at is null
+returning id
+
+-- name: stop_worker
+update windlass_workers set seen_at = {now}, stopped_at = {now}, running = 0 where id = :worker and stopped_at is null
+returning id
+
+-- name: list_workers
+select id, kind, host, pid, version, pools, tasks, running, started_at, seen_at, stopped_at,
+    stopped_at is null and seen_at > {now} - :offline_after
+from windlass_workers order by seen_at desc, id limit :limit
+
+-- name: list_started
+-- Only leases are indexed, and they are few: read once, grouped by the caller.
+select worker, id, task, started_at from windlass_jobs where token is not null and started_at is not null
+order by id limit :limit
+
+-- name: prune_workers
+delete from windlass_workers where id in (
+    select id from windlass_workers where seen_at < {now} - :gone_for order by seen_at limit :limit
+);
+select changes()

@@ -1,0 +1,43 @@
+"""The registry of processes, for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from windlass.core.worker import NewWorker, Worker
+from windlass.store.calls import workers
+from windlass.store.database import Database
+
+OFFLINE_AFTER = timedelta(minutes=1)
+GONE_FOR = timedelta(days=7)
+
+
+class SqlWorkers:
+    """Processes that run jobs."""
+
+    def __init__(self, database: Database) -> None:
+        """Speak to `database`."""
+        self._db = database
+
+    async def register(self, worker: NewWorker, now: datetime | None = None) -> None:
+        """Enter a process; one that registers again starts anew."""
+        await self._db.run(workers.register(worker, now))
+
+    async def seen(self, worker: str, running: int, now: datetime | None = None) -> bool:
+        """Note a heartbeat; False asks the process to register again: it was forgotten or has said that it stopped."""
+        return await self._db.run(workers.seen(worker, running, now))
+
+    async def stopped(self, worker: str, now: datetime | None = None) -> bool:
+        """Note that a process has ended in order."""
+        return await self._db.run(workers.stopped(worker, now))
+
+    async def prune(self, gone_for: timedelta = GONE_FOR, *, limit: int = 1000, now: datetime | None = None) -> int:
+        """Forget processes that were not seen for so long; returns how many."""
+        return await self._db.run(workers.prune(gone_for, limit, now))
+
+    async def list(
+        self, *, offline_after: timedelta = OFFLINE_AFTER, limit: int = workers.MAX_WORKERS, now: datetime | None = None
+    ) -> Sequence[Worker]:
+        """Read processes, last seen first, with the jobs they have started."""
+        return await self._db.run(workers.list_workers(offline_after, limit, now))

@@ -1,0 +1,79 @@
+"""The registry of processes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.store.builders import claim, enqueue_one, running
+from windlass.core.worker import NewWorker
+from windlass.errors import InvalidInput
+from windlass.store import SqlStore
+from windlass.testing import FakeClock
+
+ADA = NewWorker(id="ada", host="box", pid=7, version="1.0", pools='{"fast":3}', tasks='["work"]')
+
+
+async def test_a_registered_worker_is_listed_with_the_jobs_it_has_started(store: SqlStore, clock: FakeClock) -> None:
+    await store.workers.register(ADA, clock.now())
+    held = await running(store, clock)
+    await enqueue_one(store, clock)
+    await claim(store, clock, worker="ada", started=False)
+    await enqueue_one(store, clock)
+    [job] = await claim(store, clock, worker="ada")
+    [worker] = await store.workers.list(now=clock.now())
+    assert (worker.id, worker.kind, worker.host, worker.pid, worker.version) == ("ada", "worker", "box", 7, "1.0")
+    assert (worker.pools, worker.tasks, worker.running, worker.is_online) == ('{"fast":3}', '["work"]', 0, True)
+    assert worker.jobs == ((job.id, "work", clock.now()),)
+    assert held.id != job.id
+
+
+async def test_a_heartbeat_is_noted(store: SqlStore, clock: FakeClock) -> None:
+    await store.workers.register(ADA, clock.now())
+    clock.advance(seconds=5)
+    assert await store.workers.seen("ada", 3, clock.now())
+    [worker] = await store.workers.list(now=clock.now())
+    assert (worker.running, worker.seen_at) == (3, clock.now())
+    assert worker.started_at == clock.now() - timedelta(seconds=5)
+
+
+async def test_a_silent_worker_is_offline(store: SqlStore, clock: FakeClock) -> None:
+    await store.workers.register(ADA, clock.now())
+    clock.advance(seconds=59)
+    [worker] = await store.workers.list(now=clock.now())
+    assert worker.is_online
+    clock.advance(seconds=1)
+    [worker] = await store.workers.list(now=clock.now())
+    assert not worker.is_online
+    [worker] = await store.workers.list(offline_after=timedelta(minutes=5), now=clock.now())
+    assert worker.is_online
+
+
+async def test_a_late_heartbeat_does_not_bring_a_stopped_worker_back(store: SqlStore, clock: FakeClock) -> None:
+    await store.workers.register(ADA, clock.now())
+    assert await store.workers.stopped("ada", clock.now())
+    assert not await store.workers.seen("ada", 1, clock.now())
+    [worker] = await store.workers.list(now=clock.now())
+    assert (worker.stopped_at, worker.running, worker.is_online) == (clock.now(), 0, False)
+    await store.workers.register(ADA, clock.now())
+    [worker] = await store.workers.list(now=clock.now())
+    assert (worker.stopped_at, worker.is_online) == (None, True)
+
+
+async def test_a_forgotten_worker_is_told_to_register_again(store: SqlStore, clock: FakeClock) -> None:
+    await store.workers.register(ADA, clock.now())
+    clock.advance(days=7)
+    assert await store.workers.prune(now=clock.now()) == 0
+    clock.advance(seconds=1)
+    assert await store.workers.prune(now=clock.now()) == 1
+    assert not await store.workers.seen("ada", 1, clock.now())
+    assert not await store.workers.stopped("ada", clock.now())
+    assert await store.workers.list(now=clock.now()) == []
+
+
+@pytest.mark.parametrize("wrong", [{"id": ""}, {"pid": -1}, {"pools": "[]"}, {"tasks": "{}"}, {"host": "a\0"}])
+def test_bad_registrations_are_refused(wrong: dict[str, object]) -> None:
+    [field] = wrong
+    with pytest.raises(InvalidInput, match=field):
+        NewWorker(**{"id": "a", "host": "h", "pid": 1, "version": "1", **wrong})  # type: ignore[arg-type]
