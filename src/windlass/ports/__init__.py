@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from windlass.ports.store import Store
+from windlass.ports.wakeups import Wakeups
 
-__all__ = ["Store"]
+__all__ = ["Store", "Wakeups"]

@@ -25,10 +25,16 @@ from windlass.core.job import (
 )
 from windlass.core.outcome import Finish, Run
 from windlass.core.transitions import Moved
+from windlass.ports.wakeups import Wakeups
 
 
 class Store(Protocol):
     """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    @property
+    def wakeups(self) -> Wakeups:
+        """Hints that it is worth looking before the next poll; silent until entered."""
+        ...
 
     async def aclose(self) -> None:
         """Let go of the database."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
+from functools import cached_property
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -34,6 +36,7 @@ from windlass.store import documents
 from windlass.store.calls import audit, control, reads, recurrence, work
 from windlass.store.calls.call import Call
 from windlass.store.documents import Entry
+from windlass.store.wakeups import SqlWakeups
 
 T = TypeVar("T")
 log = logging.getLogger("windlass.store")
@@ -53,6 +56,10 @@ class Database(Protocol):
 
     async def run_within(self, connection: Any, call: Call[T]) -> T:
         """Run a call inside the caller's own transaction."""
+        ...
+
+    def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
+        """Ring `wakeups` when others commit, for as long as this is entered."""
         ...
 
     async def aclose(self) -> None:
@@ -91,6 +98,11 @@ class SqlStore:
         """The adapter below."""
         return self._db
 
+    @cached_property
+    def wakeups(self) -> SqlWakeups:
+        """Hints that it is worth looking before the next poll; silent until entered."""
+        return SqlWakeups(lambda wakeups: self._db.listen(wakeups, self._rng))
+
     async def aclose(self) -> None:
         """Let go of the database."""
         await self._db.aclose()
@@ -120,7 +132,10 @@ class SqlStore:
         if not slices.open:
             return []
         call = work.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
-        return await self._db.run(call)
+        claimed = await self._db.run(call)
+        if claimed:
+            self.wakeups.credit()
+        return claimed
 
     async def renew(
         self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed], now: 
         yield Step("add_audit", _params(actor, tell(answer), now))
         return answer
 
-    return Call(steps, is_urgent=call.is_urgent)
+    return replace(call, steps=steps, is_single=False)
 
 
 def moved(answer: Moved) -> Deed:

@@ -12,6 +12,7 @@ from windlass.core.payload import sanitise_text
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, SlotTaken
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps
 
 
@@ -23,7 +24,7 @@ def _move(move: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) 
         changed = set(rows.ids((yield Step(query, {"ids": listed, **params}))))
         return _moved(move, ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.by_move)
 
 
 def possible(ids: Sequence[int]) -> list[int]:
@@ -69,7 +70,7 @@ def resume(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
         changed = set(rows.ids((yield Step("resume", {"jobs": batch, "now": now}))))
         return _moved("resume", ids, changed, rows.jobs((yield Step("get_jobs", {"ids": listed}))))
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.by_move)
 
 
 def _resumed(job: Job, now: datetime) -> str:
@@ -107,7 +108,7 @@ def retry(ids: Sequence[int], now: datetime | None = None) -> Call[Moved]:
                 raise SlotTaken(job_id, holder)
         return moved
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.by_move)
 
 
 def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]:
@@ -133,7 +134,7 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
             _explain_refusal(moved.refused[0], changes)
         return moved
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.by_move)
 
 
 def _explain_refusal(job: Job, changes: Edit) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -30,6 +31,7 @@ from windlass.core.payload import sanitise_text
 from windlass.core.retry import Profile
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.documents import Entry
 
@@ -52,12 +54,13 @@ def identity() -> Call[str]:
 
 def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[Enqueued]]:
     """Insert jobs; the answer has one entry for each, in order."""
+    told = partial(wakes.by_enqueue, jobs)
     if any(job.recurrence is not None and job.run_at is None and job.delay is None for job in jobs):
-        return Call(lambda: _enqueue_recurring(jobs, now))
+        return Call(lambda: _enqueue_recurring(jobs, now), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
     is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
-    return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single)
+    return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single, wakes=told)
 
 
 def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None) -> Steps[list[Enqueued]]:
@@ -209,7 +212,8 @@ def finish(
     endings: Sequence[Finish], entries: Sequence[Entry] | None = None, now: datetime | None = None
 ) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
-    return single("finish", finish_params(endings, entries, None, now), rows.finished, is_urgent=True)
+    params = finish_params(endings, entries, None, now)
+    return single("finish", params, rows.finished, is_urgent=True, wakes=lambda left: wakes.by_states(left.values()))
 
 
 def finish_params(
@@ -274,7 +278,7 @@ def reclaim(
             taken += rows.ids((yield Step("stop", stop_params(stops, moment, now))))
         return sorted(taken)
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.by_reclaim)
 
 
 def _reclaimed(lease: Lapsed, rng: Random, profiles: Mapping[str, Profile], now: datetime) -> Finish:
