@@ -133,14 +133,9 @@ async def enqueue_now_and_then(store: SqlStore, rounds: int) -> None:
     await asyncio.sleep(0.3)
 
 
-def percentiles(waits: list[float]) -> tuple[float, float]:
-    """Give the median and the 99th percentile."""
-    return statistics.median(waits), statistics.quantiles(waits, n=100)[98]
-
-
 def show(what: str, waits: list[float], goal_ms: tuple[float, float], rounds: int) -> bool:
     """Print a line; says whether the goal was met."""
-    median, high = percentiles(waits)
+    median, high = statistics.median(waits), statistics.quantiles(waits, n=100)[98]
     is_met = median <= goal_ms[0] and high <= goal_ms[1] and len(waits) == rounds
     goal = f"goal {goal_ms[0]:.0f} / {goal_ms[1]:.0f}"
     line = f"{what:<44} p50 {median:6.2f} ms  p99 {high:6.2f} ms  max {max(waits):6.2f} ms"
@@ -202,7 +197,10 @@ async def measure_announcing(place: Place, turns: int) -> None:
                 store.database._announcer.announce = announce if is_on else lambda _words: None  # type: ignore[method-assign]
                 rates[is_on].append(await run(store))
             on, off = statistics.median(rates[True]), statistics.median(rates[False])
-            print(f"{place.name}: enqueue, {name:<14} {on:8.0f} jobs/s, without announcing {off:8.0f}, ratio {on / off:.3f}", flush=True)
+            print(
+                f"{place.name}: enqueue, {name:<14} {on:8.0f} jobs/s, without announcing {off:8.0f}, ratio {on / off:.3f}",
+                flush=True,
+            )
     store.database._announcer.announce = announce  # type: ignore[method-assign]
     await store.aclose()
 

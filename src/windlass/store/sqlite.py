@@ -46,7 +46,11 @@ _Work = tuple["Callable[[Any], Any]", "Future[Any]"]
 OLDEST = (3, 38, 0)
 _BUSY_SECONDS = 30.0
 _MOST_MERGED = 64
+# How often to look for commits of other processes: an idle worker starts a job about half of this after its commit. After a
+# while without any it saves power.
 _LOOK_SECONDS = 0.004
+_SLOW_LOOK_SECONDS = 0.012
+_QUIET_SECONDS = 2.0
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -173,6 +177,7 @@ class _Thread:
         self.strangers = Bell()
         self._version: int | None = None
         self._next_look = 0.0
+        self._last_news = 0.0
         self._closing = False
         self._owner = Owner()
         opened: Future[None] = Future()
@@ -252,8 +257,12 @@ class _Thread:
                     return group
                 if self._closing:
                     return None
-                if not self._wake.wait(_LOOK_SECONDS if self.strangers.is_heard else None):
+                if not self._wake.wait(self._time_to_look() if self.strangers.is_heard else None):
                     return group
+
+    def _time_to_look(self) -> float:
+        is_quiet = time.monotonic() - self._last_news > _QUIET_SECONDS
+        return _SLOW_LOOK_SECONDS if is_quiet else _LOOK_SECONDS
 
     def _look(self, connection: Any) -> None:
         """Ring if another connection has committed since the last look.
@@ -269,6 +278,7 @@ class _Thread:
             [[version]] = connection.execute("pragma data_version").fetchall()
             if version != self._version:
                 self._version = version
+                self._last_news = time.monotonic()
                 self.strangers.ring(EVERYTHING)
 
     def _serve(self, connection: Any, group: list[_Work]) -> None:

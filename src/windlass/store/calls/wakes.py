@@ -52,7 +52,7 @@ def by_enqueue(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> Collectio
     """Wake those who claim, and for jobs with a time those who wait for one."""
     topics: set[Topic] = set()
     for job, answer in zip(jobs, answers, strict=True):
-        if not answer.is_duplicate or job.on_conflict is OnConflict.REPLACE:
+        if not answer.is_duplicate or job.on_conflict == OnConflict.REPLACE:
             topics |= _of_new(job)
         if len(topics) == _MOST:
             break
