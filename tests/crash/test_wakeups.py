@@ -61,16 +61,23 @@ async def test_restart_of_the_server_is_noticed_and_outlived(own_server: Postgre
         await store.aclose()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a listener find itself deaf soon."""
+    monkeypatch.setattr(listener, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(listener, "_DEAF_PAUSE_S", 0.1)
+
+
 async def test_wake_ups_do_not_pass_a_transaction_pooler_and_listen_url_leads_past_it(
     own_server: PostgresServer,
     tmp_path: Path,
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    *,
+    impatient: None,
 ) -> None:
+    del impatient
     program = find_pgbouncer(request)
-    monkeypatch.setattr(listener, "_PATIENCE_S", 1.0)
-    monkeypatch.setattr(listener, "_DEAF_PAUSE_S", 0.1)
     caplog.set_level(logging.WARNING, "windlass.store")
     with fresh_url("postgres", tmp_path, own_server) as direct:
         async with running_pgbouncer(program, direct) as pooled:

@@ -50,22 +50,9 @@ def by_reclaim(taken: Sequence[int]) -> Collection[Topic]:
 
 def by_enqueue(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> Collection[Topic]:
     """Wake those who claim, and for jobs with a time those who wait for one."""
-    topics: set[Topic] = set()
-    for job, answer in zip(jobs, answers, strict=True):
-        if not answer.is_duplicate or job.on_conflict == OnConflict.REPLACE:
-            topics |= _of_new(job)
-        if len(topics) == _MOST:
-            break
-    return topics
-
-
-_MOST = 2
-
-
-def _of_new(job: NewJob) -> set[Topic]:
-    if job.delay is not None and job.delay:
-        return {Topic.DUE}
-    if job.run_at is None and job.recurrence is None:
-        return {Topic.WORK}
-    # Only the database knows whether that time has come.
-    return {Topic.WORK, Topic.DUE}
+    pairs = zip(jobs, answers, strict=True)
+    new = [job for job, answer in pairs if not answer.is_duplicate or job.on_conflict == OnConflict.REPLACE]
+    timed = [job for job in new if job.run_at is not None or job.delay or job.recurrence is not None]
+    # Of a time that was given, only the database knows whether it has come.
+    topics = {Topic.WORK} if len(timed) < len(new) or not all(job.delay for job in timed) else set()
+    return topics | {Topic.DUE} if timed else topics
