@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -550,6 +551,41 @@ def test_wake_up_after_a_silence_is_prompt() -> None:
     later = pace.next_at + 0.2
     pace.step(later)
     assert pace.next_at == later
+
+
+def test_wake_ups_may_be_used_on_one_event_loop_after_another() -> None:
+    @asynccontextmanager
+    async def listen(wakeups: SqlWakeups) -> AsyncIterator[None]:
+        wakeups.ring(EVERYTHING)
+        yield
+
+    wakeups = SqlWakeups(listen)
+
+    async def use() -> None:
+        async with wakeups:
+            noted = wakeups.generation()
+            assert await wakeups.wait(noted, at_most=LONG)
+            assert not await wakeups.wait(wakeups.generation(), at_most=MOMENT)
+
+    for _ in range(2):
+        asyncio.run(use())
+        # Comes too late for anybody.
+        wakeups.ring(EVERYTHING)
+
+
+def test_forked_child_can_end_while_the_parent_announces() -> None:
+    letters = Letters()
+    speaker = Announcer(lambda: letters)
+    speaker.announce(["work"])
+    with speaker._wake:
+        # As it is when a thread of the parent holds the lock at the moment of the fork.
+        child = os.fork()
+        if child == 0:
+            speaker.close()
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    speaker.close()
+    assert letters.sent == [{"work"}]
 
 
 async def test_burst_is_delivered_in_few_steps_and_never_lost() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection
 from typing import Protocol
@@ -43,6 +44,7 @@ class Announcer:
         self._pending: set[str] = set()
         self._is_closing = False
         self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
 
     def announce(self, words: Collection[str]) -> None:
         """Have this sent soon; never waits, never fails."""
@@ -61,6 +63,9 @@ class Announcer:
 
     def close(self) -> None:
         """Send what is left, unless the server cannot be reached."""
+        if os.getpid() != self._pid:
+            # A forked child has the lock as it was, perhaps held, and no thread to let go of it.
+            return
         with self._wake:
             self._is_closing = True
             self._wake.notify()

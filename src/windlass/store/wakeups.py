@@ -40,6 +40,10 @@ class SqlWakeups:
     async def __aenter__(self) -> Self:
         """Begin to listen, without waiting for the database."""
         self._loop = asyncio.get_running_loop()
+        # An earlier loop may have ended with a wake-up under way, which would keep every later one from being handed out.
+        self._moved = asyncio.Event()
+        with self._lock:
+            self._pending.clear()
         await self._stack.enter_async_context(self._listen(self))
         return self
 
