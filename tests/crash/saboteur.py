@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from enum import StrEnum
+from random import Random
 from typing import Any, TypeVar
 
 from tests.crash.child import die
 from windlass.store.calls.call import Call, Steps
 from windlass.store.database import Database
+from windlass.store.wakeups import SqlWakeups
 
 T = TypeVar("T")
 
@@ -65,6 +68,10 @@ class Saboteur:
     async def run_within(self, connection: Any, call: Call[T]) -> T:
         """Run a call inside the caller's own transaction, unharmed."""
         return await self._inner.run_within(connection, call)
+
+    def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
+        """Ring when others commit."""
+        return self._inner.listen(wakeups, rng)
 
     async def aclose(self) -> None:
         """Let go of the database."""

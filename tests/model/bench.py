@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
@@ -76,6 +76,11 @@ class Silence:
     async def run_within(self, _connection: object, call: Call[T]) -> T:
         """Fail in the same way."""
         return await self.run(call)
+
+    def listen(self, wakeups: object, rng: object) -> AbstractAsyncContextManager[None]:
+        """Hear nothing."""
+        del wakeups, rng
+        return nullcontext()
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -15,6 +15,7 @@ from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.store import Store
 from windlass.ports.tasks import Tasks
+from windlass.ports.wakeups import Wakeups
 from windlass.ports.workers import Workers
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "Sources",
     "Store",
     "Tasks",
+    "Wakeups",
     "Workers",
 ]

@@ -38,6 +38,7 @@ from windlass.ports.pruning import Pruning
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.tasks import Tasks
+from windlass.ports.wakeups import Wakeups
 from windlass.ports.workers import Workers
 
 
@@ -92,6 +93,11 @@ class Store(Protocol):
     @property
     def audit(self) -> Audit:
         """Who did what."""
+        ...
+
+    @property
+    def wakeups(self) -> Wakeups:
+        """Hints that it is worth looking before the next poll; silent until entered."""
         ...
 
     async def aclose(self) -> None:

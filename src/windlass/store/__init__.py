@@ -16,21 +16,24 @@ from windlass.store.sync_store import SyncStore
 _UNPREPARED_ARMS = 8
 
 
-def open_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES) -> SqlStore:
+def open_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES, listen_url: str | None = None) -> SqlStore:
     """Open `sqlite:///path`, `sqlite://` (in memory) or `postgresql://…`, for asyncio.
 
-    `?prepare=off` on a PostgreSQL URL makes it work through a transaction pooler. `profiles` say what rows leave open about
-    retries, as far as no setting in the database does.
+    `?prepare=off` on a PostgreSQL URL makes it work through a transaction pooler. Wake-ups do not pass one: `listen_url` leads to
+    the same database past the pooler. `profiles` say what rows leave open about retries, as far as no
+    setting in the database does.
     """
     scheme, rest, prepare = _parsed(url)
     if scheme == "sqlite":
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
+        if listen_url is not None:
+            raise ConfigError(_LISTEN_ELSEWHERE)
         return SqlStore(Sqlite(rest, rng), rng=rng, profiles=profiles)
     from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
-    arms = MAX_ARMS if prepare else _UNPREPARED_ARMS
-    return SqlStore(Postgres(rest, prepare=prepare), rng=rng, profiles=profiles, most_arms=arms)
+    database = Postgres(rest, prepare=prepare, listen_dsn=None if listen_url is None else _listen_dsn(listen_url))
+    return SqlStore(database, rng=rng, profiles=profiles, most_arms=MAX_ARMS if prepare else _UNPREPARED_ARMS)
 
 
 def open_sync_store(url: str, *, rng: Random) -> SyncStore:
@@ -57,6 +60,16 @@ def _parsed(url: str) -> tuple[str, str, bool]:
         query = "&".join(option for option in options if not option.startswith("prepare="))
         return "postgresql", f"postgresql://{parts.netloc}{parts.path}{query and '?' + query}", "off" not in ours
     raise ConfigError(f"database URL {url!r}: it must begin with sqlite:/// or postgresql://")
+
+
+def _listen_dsn(url: str) -> str:
+    scheme, dsn, _ = _parsed(url)
+    if scheme != "postgresql":
+        raise ConfigError(_LISTEN_ELSEWHERE)
+    return dsn
+
+
+_LISTEN_ELSEWHERE = "listen_url: only PostgreSQL has one, and it begins with postgresql://"
 
 
 def _sqlite_path(url: str, host: str, path: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+from random import Random
 from typing import Any, Protocol, TypeVar
 
 from windlass.store.calls.call import Call
+from windlass.store.wakeups import SqlWakeups
 
 T = TypeVar("T")
 
@@ -23,6 +26,10 @@ class Database(Protocol):
 
     async def run_within(self, connection: Any, call: Call[T]) -> T:
         """Run a call inside the caller's own transaction."""
+        ...
+
+    def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
+        """Ring `wakeups` when others commit, for as long as this is entered."""
         ...
 
     async def aclose(self) -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooManyRequests
 
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.store.announcer import Announcer
 from windlass.store.calls import work
+from windlass.store.listener import Listener
 from windlass.store.owner import Owner
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Collection
+    from random import Random
 
     from windlass.store.calls.call import Call, Step
+    from windlass.store.listener import Hear
+    from windlass.store.wakeups import SqlWakeups
 
 T = TypeVar("T")
 
@@ -51,9 +60,14 @@ class Postgres:
 
     dialect = "postgres"
 
-    def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True) -> None:
-        """Describe the pool; it opens at first use. `prepare=False` is for transaction poolers."""
+    def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True, listen_dsn: str | None = None) -> None:
+        """Describe the pool; it opens at first use.
+
+        For transaction poolers: `prepare=False`, and as `listen_dsn` one that leads to the server itself.
+        """
         self.dsn = dsn
+        self._listen_dsn = listen_dsn or dsn
+        self._announcer = Announcer(partial(_Notifier, dsn))
         self._pool = AsyncConnectionPool(
             dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare)
         )
@@ -70,6 +84,11 @@ class Postgres:
 
     async def run(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
+        answer = await self._run(call)
+        self._announcer.announce(call.wakes(answer))
+        return answer
+
+    async def _run(self, call: Call[T]) -> T:
         await self.open()
         for last in range(_TRIES):
             try:
@@ -93,14 +112,27 @@ class Postgres:
             await connection.execute(_BEGIN)
             async with connection.transaction():
                 _refuse_stranger(self._identity, await _drive_async(connection, work.identity()))
-                return await _drive_async(connection, call)
+                answer = await _drive_async(connection, call)
+                if topics := call.wakes(answer):
+                    await connection.cursor(row_factory=tuple_row).execute(_NOTIFY, [list(topics)])
+                return answer
         except pg.UndefinedTable as error:
             raise ConfigError(_NOT_OURS) from error
         except _FROM_DRIVER as error:
             raise translated(error) from error
 
+    @asynccontextmanager
+    async def listen(self, wakeups: SqlWakeups, rng: Random) -> AsyncIterator[None]:
+        """Ring `wakeups` when anybody announces a commit, on a connection of its own."""
+        listener = Listener(partial(_notices, self._listen_dsn), self._announcer.announce, rng)
+        async with asyncio.TaskGroup() as tasks:
+            listening = tasks.create_task(listener.run(wakeups))
+            yield
+            listening.cancel()
+
     async def aclose(self) -> None:
         """Close the pool."""
+        await asyncio.to_thread(self._announcer.close)
         await self._pool.close()
 
 
@@ -112,6 +144,7 @@ class SyncPostgres:
     def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True) -> None:
         """Describe the pool; it opens at first use."""
         self.dsn = dsn
+        self._announcer = Announcer(partial(_Notifier, dsn))
         self._pool = ConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
         self._is_open = False
         self._identity: str | None = None
@@ -126,6 +159,11 @@ class SyncPostgres:
 
     def run_sync(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
+        answer = self._run(call)
+        self._announcer.announce(call.wakes(answer))
+        return answer
+
+    def _run(self, call: Call[T]) -> T:
         self.open()
         for last in range(_TRIES):
             try:
@@ -158,7 +196,10 @@ class SyncPostgres:
             connection.execute(_BEGIN)
             with connection.transaction():
                 _refuse_stranger(self._identity, _drive(connection, work.identity()))
-                return _drive(connection, call)
+                answer = _drive(connection, call)
+                if topics := call.wakes(answer):
+                    connection.cursor(row_factory=tuple_row).execute(_NOTIFY, [list(topics)])
+                return answer
         except pg.UndefinedTable as error:
             raise ConfigError(_NOT_OURS) from error
         except _FROM_DRIVER as error:
@@ -166,7 +207,70 @@ class SyncPostgres:
 
     def close(self) -> None:
         """Close the pool."""
+        self._announcer.close()
         self._pool.close()
+
+
+class _Notifier:
+    """Where announcements go: a connection of their own, made when it is needed."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def send(self, words: Collection[str]) -> None:
+        try:
+            try:
+                self._send(words)
+            except psycopg.Error:
+                # The connection may have been lost long ago, without anybody noticing.
+                self.close()
+                self._send(words)
+        except psycopg.Error as error:
+            self.close()
+            raise translated(error) from error
+
+    def _send(self, words: Collection[str]) -> None:
+        if self._connection is None:
+            self._connection = psycopg.Connection.connect(**_lasting(self._dsn))
+        self._connection.execute(_NOTIFY, [list(words)])
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@asynccontextmanager
+async def _notices(dsn: str) -> AsyncIterator[Hear]:
+    """Open a connection that hears announcements."""
+    try:
+        async with await psycopg.AsyncConnection.connect(**_lasting(dsn)) as connection:
+            await connection.execute(_LISTEN)
+            yield partial(_hear, connection)
+    except psycopg.Error as error:
+        raise translated(error) from error
+
+
+async def _hear(connection: psycopg.AsyncConnection[Any], seconds: float) -> list[str]:
+    return [notice.payload async for notice in connection.notifies(timeout=seconds, stop_after=1)]
+
+
+def _lasting(dsn: str) -> dict[str, Any]:
+    """Describe a connection that is idle for long and must notice the loss of its server."""
+    wanted = {
+        "connect_timeout": 5,
+        "keepalives_idle": 30,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 4000,
+    }
+    return wanted | conninfo_to_dict(dsn) | {"autocommit": True, "prepare_threshold": None}
+
+
+# One channel for all topics, so that any announcement proves to a listener that it hears.
+_LISTEN = "listen windlass"
+_NOTIFY = "select pg_notify('windlass', word) from unnest(%s::text[]) as word"
 
 
 _NOT_OURS = "the connection is to another database than the store's"

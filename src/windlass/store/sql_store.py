@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -53,6 +54,7 @@ from windlass.store.retention import SqlRetention
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
 from windlass.store.tasks import SqlTasks
+from windlass.store.wakeups import SqlWakeups
 from windlass.store.workers import SqlWorkers
 
 log = logging.getLogger("windlass.store")
@@ -145,6 +147,11 @@ class SqlStore:
         """Who did what."""
         return SqlAudit(self._db, self._actor)
 
+    @cached_property
+    def wakeups(self) -> SqlWakeups:
+        """Hints that it is worth looking before the next poll; silent until entered."""
+        return SqlWakeups(lambda wakeups: self._db.listen(wakeups, self._rng))
+
     async def aclose(self) -> None:
         """Let go of the database."""
         await self._db.aclose()
@@ -174,7 +181,10 @@ class SqlStore:
         if not slices.claimable:
             return []
         call = work.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
-        return await self._db.run(call)
+        claimed = await self._db.run(call)
+        if claimed:
+            self.wakeups.credit()
+        return claimed
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
         """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""

@@ -8,16 +8,19 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from windlass.core.topic import EVERYTHING
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store.documents import instant, microseconds
 from windlass.store.owner import Owner
 from windlass.store.queries import Queries, queries
 from windlass.store.shapes import SHAPES
+from windlass.store.wakeups import Bell, bell_of
 
 try:
     # A build from PyPI is free of the WAL-reset bug that most systems' SQLite still has.
@@ -28,11 +31,12 @@ except ImportError:
 driver: Any = _library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from random import Random
 
     from windlass.store.calls.call import Call, Step
     from windlass.store.rows import Row
+    from windlass.store.wakeups import SqlWakeups
 
 T = TypeVar("T")
 log = logging.getLogger("windlass.store")
@@ -42,6 +46,11 @@ _Work = tuple["Callable[[Any], Any]", "Future[Any]"]
 OLDEST = (3, 38, 0)
 _BUSY_SECONDS = 30.0
 _MOST_MERGED = 64
+# How often to look for commits of other processes: an idle worker starts a job about half of this after its commit. After a
+# while without any it saves power.
+_LOOK_SECONDS = 0.004
+_SLOW_LOOK_SECONDS = 0.012
+_QUIET_SECONDS = 2.0
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -60,13 +69,32 @@ class Sqlite:
             raise ConfigError(f"SQLite {driver.sqlite_version} is too old; {'.'.join(map(str, OLDEST))} is the oldest supported")
         self.path = path
         self.queries = queries("sqlite")
+        self._bell = bell_of(path)
         self._writer = _Thread(self, rng, "writer")
         # A database in memory belongs to one connection.
         self._reader = self._writer if path == ":memory:" else _Thread(self, rng, "reader")
 
     def submit(self, call: Call[T]) -> Future[T]:
         """Queue a call; the future ends after the commit."""
-        return (self._reader if call.is_read else self._writer).submit(call)
+        if call.is_read:
+            return self._reader.submit(call)
+        future = self._writer.submit(call)
+        future.add_done_callback(partial(self._announce, call))
+        return future
+
+    def _announce(self, call: Call[T], future: Future[T]) -> None:
+        if self._bell.is_heard and not future.cancelled() and future.exception() is None:
+            self._bell.ring(call.wakes(future.result()))
+
+    @asynccontextmanager
+    async def listen(self, wakeups: SqlWakeups, rng: Random) -> AsyncIterator[None]:
+        """Ring `wakeups` when anybody commits, here or in another process."""
+        del rng
+        with self._bell.heard_by(wakeups.ring), self._writer.strangers.heard_by(wakeups.ring):
+            self._writer.nudge()
+            wakeups.is_listening = True
+            wakeups.ring(EVERYTHING)
+            yield
 
     async def run(self, call: Call[T]) -> T:
         """Run a call without holding up the event loop."""
@@ -146,6 +174,10 @@ class _Thread:
         self._urgent: deque[_Work] = deque()
         self._normal: deque[_Work] = deque()
         self._wake = threading.Condition()
+        self.strangers = Bell()
+        self._version: int | None = None
+        self._next_look = 0.0
+        self._last_news = 0.0
         self._closing = False
         self._owner = Owner()
         opened: Future[None] = Future()
@@ -171,6 +203,11 @@ class _Thread:
             self._wake.notify()
         return future
 
+    def nudge(self) -> None:
+        """Begin to look for what strangers commit, if anybody wants to hear of it."""
+        with self._wake:
+            self._wake.notify()
+
     def close(self) -> None:
         with self._wake:
             self._closing = True
@@ -185,8 +222,10 @@ class _Thread:
             return
         opened.set_result(None)
         try:
-            while group := self._take():
-                self._serve(connection, group)
+            while (group := self._take()) is not None:
+                if group:
+                    self._serve(connection, group)
+                self._look(connection)
         finally:
             connection.close()
             self._refuse_the_rest()
@@ -200,8 +239,11 @@ class _Thread:
             if future.set_running_or_notify_cancel():
                 future.set_exception(StoreUnavailable("the store is closed"))
 
-    def _take(self) -> list[_Work]:
-        """Wait for work and take what has gathered, the urgent first; nothing means the store is closing."""
+    def _take(self) -> list[_Work] | None:
+        """Wait for work and take what has gathered, the urgent first; None means the store is closing.
+
+        Nothing at all is taken when it is time to look for what others have done.
+        """
         with self._wake:
             while True:
                 group: list[_Work] = []
@@ -211,9 +253,33 @@ class _Thread:
                         # A caller that gave up while it waited is left out.
                         if future.set_running_or_notify_cancel():
                             group.append((work, future))
-                if group or self._closing:
+                if group:
                     return group
-                self._wake.wait()
+                if self._closing:
+                    return None
+                if not self._wake.wait(self._time_to_look() if self.strangers.is_heard else None):
+                    return group
+
+    def _time_to_look(self) -> float:
+        is_quiet = time.monotonic() - self._last_news > _QUIET_SECONDS
+        return _SLOW_LOOK_SECONDS if is_quiet else _LOOK_SECONDS
+
+    def _look(self, connection: Any) -> None:
+        """Ring if another connection has committed since the last look.
+
+        On the writer's connection, which does not count its own commits, and always against the look before: a commit between
+        two looks cannot be missed, whatever was claimed meanwhile.
+        """
+        if not self.strangers.is_heard or time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + _LOOK_SECONDS
+        # With a rollback journal the file may be locked; the next look will tell.
+        with suppress(driver.Error):
+            [[version]] = connection.execute("pragma data_version").fetchall()
+            if version != self._version:
+                self._version = version
+                self._last_news = time.monotonic()
+                self.strangers.ring(EVERYTHING)
 
     def _serve(self, connection: Any, group: list[_Work]) -> None:
         """Run the group in one transaction, each in a savepoint of its own, and answer after the commit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -36,7 +37,7 @@ def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None]
             yield Step("add_audit", _params(actor, deed, now))
         return answer
 
-    return Call(steps, is_urgent=call.is_urgent)
+    return replace(call, steps=steps, is_single=False)
 
 
 def add(actor: Actor, deed: Deed, now: datetime | None = None) -> Call[int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from windlass.core.topic import Topic
 from windlass.store.rows import Row
 
 T = TypeVar("T")
@@ -20,6 +21,11 @@ class Step(NamedTuple):
     arms: int = 0
 
 
+def nobody(_answer: object) -> Collection[Topic]:
+    """Wake nobody."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """A verb ready to run, in one transaction."""
@@ -30,9 +36,11 @@ class Call(Generic[T]):
     is_read: bool = False
     is_urgent: bool = False
     """Goes before other waiting calls: a late renewal or finish costs a run."""
+    wakes: Callable[[T], Collection[Topic]] = nobody
+    """What sleepers are told once this answer is committed."""
 
 
-def single(query: str, params: Mapping[str, Any], decode: Callable[[Sequence[Row]], T], **marks: bool) -> Call[T]:
+def single(query: str, params: Mapping[str, Any], decode: Callable[[Sequence[Row]], T], **marks: Any) -> Call[T]:
     """Make a call of one query."""
 
     def steps() -> Steps[T]:

@@ -12,6 +12,7 @@ from windlass.core.payload import sanitise_text
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps
 from windlass.store.calls.move import Move, answer, move, numbers
 
@@ -145,7 +146,7 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
             _explain_refusal(moved.refused[0], changes)
         return moved
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.by_move)
 
 
 def _explain_refusal(job: Job, changes: Edit) -> None:

@@ -10,6 +10,7 @@ from windlass.core.job import Job, JobState
 from windlass.core.transitions import Moved
 from windlass.errors import SlotTaken
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps
 
 
@@ -43,7 +44,7 @@ def move(
                 raise SlotTaken(job_id, holder)
         return moved
 
-    return Move(steps=steps, name=name, changes=changes)
+    return Move(steps=steps, name=name, changes=changes, wakes=wakes.by_move)
 
 
 def possible(ids: Sequence[int]) -> list[int]:

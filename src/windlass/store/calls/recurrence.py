@@ -11,6 +11,7 @@ from windlass.core.job import Enqueued, Job, JobState, NewJob, Promoted
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.endings import bury_jobs
 from windlass.store.calls.work import enqueue
@@ -19,7 +20,7 @@ from windlass.store.calls.work import enqueue
 def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
     """Make due jobs claimable."""
     check_range("limit", limit, 1, 10_000)
-    return single("promote", {"limit": limit, "now": now}, rows.promoted)
+    return single("promote", {"limit": limit, "now": now}, rows.promoted, wakes=wakes.by_promotion)
 
 
 def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
@@ -43,7 +44,7 @@ def spawn(template_id: int, seen_at: datetime, now: datetime | None = None) -> C
                 return (yield from _spawn(template, moment, now))
         return None
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.work)
 
 
 def _spawn(template: Job, moment: datetime, now: datetime | None) -> Steps[Enqueued | InvalidInput | None]:

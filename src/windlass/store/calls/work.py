@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,6 +31,7 @@ from windlass.core.payload import sanitise_text
 from windlass.core.retry import Profile
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.settings import current_profiles
 from windlass.store.documents import Entry
@@ -55,12 +57,13 @@ def identity() -> Call[str]:
 
 def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[Enqueued]]:
     """Insert jobs; the answer has one entry for each, in order."""
+    told = partial(wakes.by_enqueue, jobs)
     if any(job.recurrence is not None and job.run_at is None and job.delay is None for job in jobs):
-        return Call(lambda: _enqueue_recurring(jobs, now))
+        return Call(lambda: _enqueue_recurring(jobs, now), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
     is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
-    return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single)
+    return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single, wakes=told)
 
 
 def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None) -> Steps[list[Enqueued]]:
@@ -212,7 +215,8 @@ def finish(
     endings: Sequence[Finish], entries: Sequence[Entry] | None = None, now: datetime | None = None
 ) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
-    return single("finish", finish_params(endings, entries, None, now), rows.finished, is_urgent=True)
+    params = finish_params(endings, entries, None, now)
+    return single("finish", params, rows.finished, is_urgent=True, wakes=lambda left: wakes.by_states(left.values()))
 
 
 def finish_params(
@@ -270,7 +274,7 @@ def reclaim(
         ended = [lease for lease in found if only in {None, lease.job.id}]
         return sorted((yield from end_leases(ended, Judge(rng, profiles), moment, expired_before=moment, now=now)))
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.by_reclaim)
 
 
 class Judge(NamedTuple):

@@ -1,0 +1,19 @@
+"""What a wake-up is about."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Topic(StrEnum):
+    """Why a sleeper may want to look at the database now."""
+
+    WORK = "work"
+    """Something may be claimable."""
+    DUE = "due"
+    """Something was put off, perhaps to an earlier time than sleepers know of."""
+    CONTROL = "control"
+    """Somebody spoke about a running job: the next renewal brings news."""
+
+
+EVERYTHING = frozenset(Topic)

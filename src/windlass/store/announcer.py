@@ -1,0 +1,109 @@
+"""Tells other processes what has been committed, merged: a burst of commits makes a few announcements."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from windlass.errors import StoreError
+
+log = logging.getLogger("windlass.store")
+
+_SPACING_S = 0.005
+_AFTER_FAILURE_S = 1.0
+_GIVE_UP_S = 2.0
+
+
+class Sender(Protocol):
+    """Where announcements go; used by one thread."""
+
+    def send(self, words: Collection[str]) -> None:
+        """Announce; raises StoreError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+class Announcer:
+    """A thread that sends at once when it has been idle and then at most every few milliseconds.
+
+    Beside the commits, never inside them: PostgreSQL lets transactions that notify commit only one after the other. It starts
+    with the first announcement.
+    """
+
+    def __init__(self, make_sender: Callable[[], Sender]) -> None:
+        """Do nothing yet."""
+        self._make_sender = make_sender
+        self._wake = threading.Condition()
+        self._pending: set[str] = set()
+        self._is_closing = False
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+
+    def announce(self, words: Collection[str]) -> None:
+        """Have this sent soon; never waits, never fails."""
+        if not words:
+            return
+        with self._wake:
+            if self._is_closing:
+                return
+            self._pending.update(words)
+            self._wake.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._live, name="windlass-announcer", daemon=True)
+                self._thread.start()
+                # A script that enqueues and ends must not take its last word with it.
+                atexit.register(self.close)
+
+    def close(self) -> None:
+        """Send what is left, unless the server cannot be reached."""
+        if os.getpid() != self._pid:
+            # A forked child has the lock as it was, perhaps held, and no thread to let go of it.
+            return
+        with self._wake:
+            self._is_closing = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join(_GIVE_UP_S)
+            atexit.unregister(self.close)
+
+    def _live(self) -> None:
+        sender = self._make_sender()
+        try:
+            while words := self._take():
+                self._rest(self._send(sender, words))
+        finally:
+            sender.close()
+
+    def _take(self) -> set[str]:
+        """Wait for words and take them; none means the store is closing."""
+        with self._wake:
+            self._wake.wait_for(lambda: self._pending or self._is_closing)
+            words, self._pending = self._pending, set()
+            return words
+
+    def _send(self, sender: Sender, words: set[str]) -> float:
+        """Send, and say how long to rest afterwards."""
+        try:
+            sender.send(words)
+        except StoreError as error:
+            log.debug("wake-ups could not be sent, polling finds the work meanwhile: %s", error)
+            self._keep(words)
+            return _AFTER_FAILURE_S
+        return _SPACING_S
+
+    def _keep(self, words: set[str]) -> None:
+        with self._wake:
+            # At the end there is no later.
+            if not self._is_closing:
+                self._pending |= words
+
+    def _rest(self, seconds: float) -> None:
+        with self._wake:
+            self._wake.wait_for(lambda: self._is_closing, seconds)

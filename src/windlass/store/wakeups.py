@@ -1,0 +1,173 @@
+"""Wake-ups of one process: from whatever thread they come, merged, paced and handed out on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Self
+from weakref import WeakValueDictionary
+
+from windlass.core.topic import EVERYTHING, Topic
+
+Ring = Callable[[Collection[Topic]], None]
+
+_FIRST_GAP_S = 0.005
+_LONGEST_GAP_S = 0.05
+_QUIET_S = 0.1
+
+
+class SqlWakeups:
+    """Sleepers of one event loop; `listen` connects them to a database while they are entered."""
+
+    def __init__(self, listen: Callable[[SqlWakeups], AbstractAsyncContextManager[None]]) -> None:
+        """Do nothing yet."""
+        self.is_listening = False
+        self._listen = listen
+        self._stack = AsyncExitStack()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pace = Pace()
+        self._lock = Lock()
+        self._pending: set[Topic] = set()
+        self._generations = dict.fromkeys(Topic, 0)
+        self._subscribers: list[Callable[[Topic], None]] = []
+        self._moved = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen, without waiting for the database."""
+        self._loop = asyncio.get_running_loop()
+        # An earlier loop may have ended with a wake-up under way, which would keep every later one from being handed out.
+        self._moved = asyncio.Event()
+        with self._lock:
+            self._pending.clear()
+        await self._stack.enter_async_context(self._listen(self))
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop listening."""
+        # What ended the block is not told to what listens: a task group would wrap it.
+        await self._stack.aclose()
+        self.is_listening = False
+
+    def subscribe(self, wake: Callable[[Topic], None]) -> None:
+        """Have `wake` called on the event loop."""
+        self._subscribers.append(wake)
+
+    def generation(self, *topics: Topic) -> int:
+        """Give a number that grows with every wake-up about one of the topics (none named: about any)."""
+        return sum(self._generations[topic] for topic in topics or EVERYTHING)
+
+    async def wait(self, noted: int, *topics: Topic, at_most: timedelta) -> bool:
+        """Sleep until the generation of these topics is not the noted one; False when the time passed without."""
+        try:
+            async with asyncio.timeout(at_most.total_seconds()):
+                while self.generation(*topics) == noted:
+                    await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def credit(self) -> None:
+        """Note that looking was worth it: wake-ups stay prompt."""
+        self._pace.credit()
+
+    def ring(self, topics: Collection[Topic]) -> None:
+        """Wake whoever sleeps; from any thread."""
+        with self._lock:
+            is_under_way = bool(self._pending)
+            self._pending.update(topics)
+        if self._loop is not None and topics and not is_under_way:
+            # A loop that has just been closed has nobody left to wake.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._deliver, self._loop)
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        if now < self._pace.next_at:
+            loop.call_at(self._pace.next_at, self._deliver, loop)
+            return
+        self._pace.step(now)
+        with self._lock:
+            topics, self._pending = self._pending, set()
+        for topic in topics:
+            self._generations[topic] += 1
+        self._moved.set()
+        self._moved = asyncio.Event()
+        for topic in topics:
+            for wake in self._subscribers:
+                wake(topic)
+
+
+class Pace:
+    """How soon the next wake-up may follow the last.
+
+    One that led to no work makes the next wait longer, so that an idle worker beside busy ones, or one of many that all race
+    for every job, rests. Work, or a while without any wake-up, makes the next one prompt again.
+    """
+
+    def __init__(self) -> None:
+        """Be prompt."""
+        self.next_at = 0.0
+        self._gap = 0.0
+        self._last_at = 0.0
+        self._had_work = True
+
+    def credit(self) -> None:
+        """Note that work was found."""
+        self._had_work = True
+
+    def step(self, now: float) -> None:
+        """Note that sleepers are being woken now."""
+        if self._had_work or now - self._last_at > _QUIET_S:
+            self._gap = 0.0
+        else:
+            self._gap = min(max(2 * self._gap, _FIRST_GAP_S), _LONGEST_GAP_S)
+        self._had_work = False
+        self._last_at = now
+        self.next_at = now + self._gap
+
+
+class Bell:
+    """Rings everybody in this process who listens to one database."""
+
+    def __init__(self) -> None:
+        """Have no listeners."""
+        self._rings: tuple[Ring, ...] = ()
+        self._lock = Lock()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._rings)
+
+    def ring(self, topics: Collection[Topic]) -> None:
+        """Wake them all."""
+        for ring in self._rings:
+            ring(topics)
+
+    @contextmanager
+    def heard_by(self, ring: Ring) -> Iterator[None]:
+        """Ring `ring` too, for as long as this is entered."""
+        with self._lock:
+            self._rings = (*self._rings, ring)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._rings = tuple(each for each in self._rings if each != ring)
+
+
+_bells: WeakValueDictionary[Path, Bell] = WeakValueDictionary()
+_bells_lock = Lock()
+
+
+def bell_of(path: str) -> Bell:
+    """Give the bell that all stores of this process on one file share; a database in memory has its own."""
+    if path == ":memory:":
+        return Bell()
+    with _bells_lock:
+        return _bells.setdefault(Path(path).resolve(), Bell())
