@@ -23,6 +23,7 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Claimed, Lease, Slices
 from windlass.errors import InvalidInput, LeaseLost
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -131,7 +132,7 @@ def record(
         changed = yield from _changed(*change, caller.job_id, now)
         return changed.state
 
-    return Call(steps, is_urgent=True)
+    return Call(steps, is_urgent=True, wakes=lambda state: wakes.work(state is BreakerState.CLOSED))
 
 
 def reset(name: str, now: datetime | None = None) -> Call[Breaker | None]:
@@ -144,7 +145,7 @@ def reset(name: str, now: datetime | None = None) -> Call[Breaker | None]:
             return found
         return (yield from _changed(found.closed(), BreakerReason.RESET, None, now))
 
-    return Call(steps)
+    return Call(steps, wakes=wakes.work)
 
 
 def force_open(name: str, for_: timedelta | None, now: datetime | None = None) -> Call[Breaker]:

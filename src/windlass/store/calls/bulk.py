@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from windlass.core.audit import Deed
 from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter
 from windlass.core.payload import encode_object
+from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls import control, endings, override
@@ -93,7 +94,7 @@ def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequenc
         changed = (yield from move.changes()) if chosen else set()
         return _counted(move.name, "jobs", chosen, changed)
 
-    return Call(steps)
+    return Call(steps, wakes=_by_bulk)
 
 
 def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
@@ -102,7 +103,12 @@ def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[tuple[Bulk, Dee
     def steps() -> Steps[tuple[Bulk, Deed | None]]:
         return _counted(settling.name, "letters", ids, (yield from settling.changes()))
 
-    return Call(steps)
+    return Call(steps, wakes=_by_bulk)
+
+
+def _by_bulk(answer: tuple[Bulk, Deed | None]) -> Collection[Topic]:
+    # The rows themselves are not read, so everybody looks once for each batch.
+    return tuple(Topic) if answer[0].changed else ()
 
 
 def _counted(move: str, target: str, ids: Sequence[int], changed: set[int]) -> tuple[Bulk, Deed | None]:

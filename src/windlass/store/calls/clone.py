@@ -11,6 +11,7 @@ from windlass.core.retry import RetrySpec
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, SlotTaken
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Step, Steps
 from windlass.store.calls.move import Move, answer, numbers
 from windlass.store.calls.work import enqueue
@@ -45,7 +46,7 @@ def clone(ids: Sequence[int], created_by: str | None = None, now: datetime | Non
         originals = {job_id for job_id, one in made.items() if not one.is_duplicate}
         return answer("clone", ids, originals, found)._replace(changed=tuple(left))
 
-    return Move(steps=steps, name="clone", changes=changes)
+    return Move(steps=steps, name="clone", changes=changes, wakes=wakes.by_move)
 
 
 def _copies(jobs: Sequence[Job], created_by: str | None) -> Iterator[tuple[int, NewJob]]:

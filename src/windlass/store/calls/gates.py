@@ -10,6 +10,7 @@ from windlass.core.gate import Gate, GateKind
 from windlass.core.job import JobState
 from windlass.core.lane import Lane
 from windlass.store import documents
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
@@ -37,7 +38,7 @@ def _move(kind: GateKind, name: str, query: str, params: dict[str, object]) -> C
         found = yield Step(f"get_{kind}", {kind.value: name})
         return _gate(name, found, is_changed=is_changed)
 
-    return Call(steps)
+    return Call(steps, wakes=lambda gate: wakes.work(gate.is_changed and not gate.is_paused))
 
 
 def _gate(name: str, found: Sequence[Row], *, is_changed: bool) -> Gate:

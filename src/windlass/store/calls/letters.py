@@ -16,6 +16,7 @@ from windlass.core.payload import encode, sanitise_text
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, SlotTaken
 from windlass.store import documents, rows
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.control import restart
 from windlass.store.calls.move import numbers
@@ -70,7 +71,7 @@ def requeue(ids: Sequence[int], now: datetime | None = None) -> Settling:
         back = {letter: one.job_id for letter, one in met.items() if one.holder is None}
         return (yield from _settled("requeue", ids, set(back), back))
 
-    return Settling(steps=steps, name="requeue", changes=changes)
+    return Settling(steps=steps, name="requeue", changes=changes, wakes=lambda settled: wakes.by_jobs(settled.jobs))
 
 
 def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int, int]) -> Steps[Settled]:

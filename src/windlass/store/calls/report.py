@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -16,9 +16,10 @@ from windlass.core.outcome import NO_RUN, Outcome, Returned, Run, decide
 from windlass.core.payload import sanitise_text
 from windlass.core.report import Answer, Case, JobStatus, Report, Standing, extension, standing
 from windlass.core.retry import Profile
+from windlass.core.topic import Topic
 from windlass.errors import JobNotFound, LeaseLost
 from windlass.store import rows
-from windlass.store.calls import items, settings, work
+from windlass.store.calls import items, settings, wakes, work
 from windlass.store.calls.call import Call, Step, Steps
 from windlass.store.calls.case import read_case
 from windlass.store.rows import CLAIMED_INSTANTS, Row, Shape
@@ -54,7 +55,12 @@ def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: date
             yield Step("insert_idempotency", kept)
         return answer
 
-    return Call(steps, is_urgent=True)
+    return Call(steps, is_urgent=True, wakes=_by_answer)
+
+
+def _by_answer(answer: Answer) -> Collection[Topic]:
+    # Only a run that failed moves its job to another time; a run that goes on is nobody's news.
+    return wakes.by_states([answer.state]) if answer.state is JobState.SCHEDULED else ()
 
 
 def _finished(case: Case) -> Answer:
