@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from urllib.parse import unquote, urlsplit
 
+from windlass.core.retry import PROFILES, Profile
 from windlass.errors import ConfigError
 from windlass.store.calls.work import MAX_ARMS
 from windlass.store.sql_store import SqlStore
@@ -14,7 +16,7 @@ from windlass.store.sync_store import SyncStore
 _UNPREPARED_ARMS = 8
 
 
-def open_store(url: str, *, rng: Random) -> SqlStore:
+def open_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES) -> SqlStore:
     """Open `sqlite:///path`, `sqlite://` (in memory) or `postgresql://…`, for asyncio.
 
     `?prepare=off` on a PostgreSQL URL makes it work through a transaction pooler.
@@ -23,10 +25,11 @@ def open_store(url: str, *, rng: Random) -> SqlStore:
     if scheme == "sqlite":
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
-        return SqlStore(Sqlite(rest, rng), rng=rng)
+        return SqlStore(Sqlite(rest, rng), rng=rng, profiles=profiles)
     from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
-    return SqlStore(Postgres(rest, prepare=prepare), rng=rng, most_arms=MAX_ARMS if prepare else _UNPREPARED_ARMS)
+    arms = MAX_ARMS if prepare else _UNPREPARED_ARMS
+    return SqlStore(Postgres(rest, prepare=prepare), rng=rng, profiles=profiles, most_arms=arms)
 
 
 def open_sync_store(url: str, *, rng: Random) -> SyncStore:
