@@ -51,6 +51,11 @@ class Arguments:
         """Every parameter's name."""
         return list(self._parameters)
 
+    @property
+    def is_model(self) -> bool:
+        """Whether the payload is one model's fields."""
+        return self._model is not None
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Give every argument its name; only what the caller gave."""
         if not args:
@@ -158,7 +163,9 @@ class PlainCodec:
 
     def decode(self, text: str) -> dict[str, Any]:
         """Read and check."""
-        values: dict[str, Any] = decode(text)
+        values = decode(text)
+        if type(values) is not dict:
+            raise InvalidPayload("payload", text, "must be a JSON object")
         self._check(values)
         return values
 

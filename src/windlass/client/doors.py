@@ -81,6 +81,8 @@ class Doors:
         with self._lock:
             door = self._by_loop.get(loop)
             if door is None:
+                # What a loop left open when it ended cannot be closed from here; dropped, its connections close themselves.
+                self._by_loop = {other: door for other, door in self._by_loop.items() if not other.is_closed()}
                 store = self._backend.open_async()
                 door = self._by_loop[loop] = Door(store, LoopOutbox(store.enqueue), asyncio.sleep)
             return door
@@ -95,9 +97,8 @@ class Doors:
         return self._blocking
 
     async def aclose(self) -> None:
-        """Close the running loop's door, the blocking one and those of loops that have ended."""
-        here = asyncio.get_running_loop()
-        left = self._leave(lambda loop: loop is here or loop.is_closed())
+        """Close the running loop's door and the blocking one; where all share a database, every other too."""
+        left = self._leave(asyncio.get_running_loop())
         if self._backend.is_shared:
             await asyncio.to_thread(self._backend.close)
         else:
@@ -106,18 +107,18 @@ class Doors:
 
     def close(self) -> None:
         """Close the blocking door and, where all doors share a database, every other; else each loop closes its own."""
-        left = self._leave(lambda _: False)
+        left = self._leave(None)
         if self._backend.is_shared:
             self._backend.close()
         else:
             for door in left:
                 blocking.run(door.store.aclose())
 
-    def _leave(self, is_left: Callable[[asyncio.AbstractEventLoop], bool]) -> list[Door]:
+    def _leave(self, here: asyncio.AbstractEventLoop | None) -> list[Door]:
         with self._lock:
             left = [] if self._blocking is None else [self._blocking]
             self._blocking = None
-            loops = [loop for loop in self._by_loop if self._backend.is_shared or is_left(loop)]
+            loops = [loop for loop in self._by_loop if self._backend.is_shared or loop is here]
             return left + [self._by_loop.pop(loop) for loop in loops]
 
 

@@ -27,7 +27,7 @@ class TypedCodec:
     def encode(self, given: dict[str, Any]) -> JsonText:
         """Check and write."""
         try:
-            return encode_object(self._adapter.dump_python(self._adapter.validate_python(given), mode="json"))
+            return encode_object(self._adapter.dump_python(self._adapter.validate_python(given), mode="json", warnings="error"))
         except ValidationError as error:
             raise _refusal(error, given) from error
         except PydanticSerializationError as error:
@@ -55,7 +55,7 @@ class ModelCodec:
             raise InvalidPayload(self._name, given, "is the one argument to give")
         try:
             value = self._adapter.validate_python(given[self._name])
-            return encode_object(self._adapter.dump_python(value, mode="json"))
+            return encode_object(self._adapter.dump_python(value, mode="json", warnings="error"))
         except ValidationError as error:
             raise _refusal(error, given) from error
         except PydanticSerializationError as error:

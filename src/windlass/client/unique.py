@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from windlass.client.arguments import Arguments
@@ -17,7 +17,10 @@ KeyRule = Callable[[dict[str, Any]], str | None]
 
 
 def key_rule(unique: Any, arguments: Arguments) -> KeyRule | None:
-    """Read the `unique` option: a function of the arguments, some of their names, or True for all of them."""
+    """Read the `unique` option: a function of the arguments, some of their names, or True for all of them.
+
+    With a payload model the names are those of its fields.
+    """
     if unique is None or unique is False:
         return None
     if callable(unique):
@@ -26,13 +29,21 @@ def key_rule(unique: Any, arguments: Arguments) -> KeyRule | None:
         return lambda given: _shortened(encode(dict(sorted(arguments.plain(given).items()))))
     names = [unique] if isinstance(unique, str) else list(unique)
     for name in names:
-        if name not in arguments.names:
-            raise InvalidInput("unique", name, f"is not an argument; there are {', '.join(arguments.names)}")
+        # The fields of a payload model are its own affair; a missing one shows at the first enqueue.
+        if not arguments.is_model and name not in arguments.names:
+            raise _unknown(name, arguments.names)
     return lambda given: _key_of(names, arguments.plain(given))
 
 
 def _key_of(names: list[str], values: dict[str, Any]) -> str:
+    for name in names:
+        if name not in values:
+            raise _unknown(name, values)
     return _shortened(encode([values[name] for name in names]))
+
+
+def _unknown(name: str, known: Iterable[str]) -> InvalidInput:
+    return InvalidInput("unique", name, f"is not an argument; there are {', '.join(known)}")
 
 
 def _key_text(key: Any) -> str | None:
