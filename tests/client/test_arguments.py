@@ -36,7 +36,7 @@ class Address:
 def plain(to: str, count: int = 1, ratio: float | None = None, flags: dict[str, Any] | None = None) -> None: ...
 
 
-def rich(
+def rich(  # noqa: PLR0917 - one of each kind
     line: Line,
     address: Address,
     when: datetime,
@@ -56,7 +56,7 @@ def lines(lines: list[Line]) -> None: ...
 
 
 def task_of(function: Callable[..., None], **options: Any) -> Task[..., None]:
-    return Windlass("sqlite://").task(**options)(function)
+    return Windlass("sqlite://").add_task(function, {**options})  # type: ignore[typeddict-item]
 
 
 RICH: dict[str, Any] = {

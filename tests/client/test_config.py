@@ -91,13 +91,13 @@ def test_a_bad_value_is_named_with_its_variable(name: str, text: str) -> None:
 
 
 def test_a_secret_is_never_shown() -> None:
-    with pytest.raises(ConfigError, match="must be a text$"):
+    with pytest.raises(ConfigError, match=r"must be a text$"):
         loaded(admin_token=5)
     assert "hunter2" not in repr(loaded(environ={"WINDLASS_JWT_SECRET": "hunter2"}))
 
 
 def test_an_unknown_variable_is_an_error_that_names_it() -> None:
-    with pytest.raises(ConfigError, match="^WINDLASS_LEASE_SECOND is not a setting; did you mean WINDLASS_LEASE_SECONDS"):
+    with pytest.raises(ConfigError, match=r"^WINDLASS_LEASE_SECOND is not a setting; did you mean WINDLASS_LEASE_SECONDS"):
         loaded(environ={"WINDLASS_LEASE_SECOND": "5"})
     assert loaded(environ={"WINDLASS_TEST_LONG": "1", "OTHER": "x"}) == loaded()
 

@@ -124,7 +124,7 @@ def test_threads_share_commits_and_pass_on_the_lead() -> None:
     async def send(jobs: Sequence[NewJob]) -> list[Enqueued]:
         groups.append(len(jobs))
         first_is_in.set()
-        go.wait(10)  # noqa: ASYNC251 - this is the blocking side
+        go.wait(10)
         if any(job.task == "bad" for job in jobs):
             raise StoreRefused("no")
         return [Enqueued(int(job.task)) for job in jobs]
@@ -156,7 +156,7 @@ def test_an_interrupted_leader_tells_its_followers_and_passes_on() -> None:
         calls.append(len(jobs))
         if len(calls) == 1:
             entered.set()
-            go.wait(10)  # noqa: ASYNC251 - this is the blocking side
+            go.wait(10)
             raise KeyboardInterrupt
         return [Enqueued(9) for _ in jobs]
 

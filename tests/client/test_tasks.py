@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def declare_email(app: Windlass) -> Any:
     @app.task(lane="fast", max_attempts=5, timeout="30s", unique=lambda to, **_: to)
-    async def email(ctx: JobContext, to: str, template: str = "welcome") -> str:
+    async def email(ctx: JobContext, to: str, template: str = "welcome") -> str:  # noqa: ARG001
         return f"{template} for {to}"
 
     return email

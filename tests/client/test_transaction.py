@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -168,11 +167,11 @@ async def test_sessions_are_unwrapped_down_to_the_drivers_connection(path: Path)
 
 
 @pytest.fixture
-def sqlalchemy() -> ModuleType:
+def sqlalchemy() -> Any:
     return pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: its sessions are NOT tested here")
 
 
-async def test_an_sqlalchemy_session_decides(sqlalchemy: ModuleType, postgres_server: PostgresServer) -> None:
+async def test_an_sqlalchemy_session_decides(sqlalchemy: Any, postgres_server: PostgresServer) -> None:
     with fresh_postgres(postgres_server) as dsn:
         engine = sqlalchemy.create_engine(dsn.replace("postgresql://", "postgresql+psycopg://", 1))
         orm = pytest.importorskip("sqlalchemy.orm")
@@ -191,7 +190,7 @@ async def test_an_sqlalchemy_session_decides(sqlalchemy: ModuleType, postgres_se
         engine.dispose()
 
 
-async def test_an_sqlalchemy_session_on_a_file_decides(sqlalchemy: ModuleType, path: Path) -> None:
+async def test_an_sqlalchemy_session_on_a_file_decides(sqlalchemy: Any, path: Path) -> None:
     orm = pytest.importorskip("sqlalchemy.orm")
     engine = sqlalchemy.create_engine(f"sqlite:///{path}", module=driver)
     async with Windlass(f"sqlite:///{path}") as app:
@@ -206,9 +205,8 @@ async def test_an_sqlalchemy_session_on_a_file_decides(sqlalchemy: ModuleType, p
     engine.dispose()
 
 
-async def test_an_asynchronous_sqlalchemy_session_decides(sqlalchemy: ModuleType, postgres_server: PostgresServer) -> None:
-    assert sqlalchemy
-    asyncio = pytest.importorskip("sqlalchemy.ext.asyncio")
+async def test_an_asynchronous_sqlalchemy_session_decides(sqlalchemy: Any, postgres_server: PostgresServer) -> None:
+    asyncio = pytest.importorskip("sqlalchemy.ext.asyncio", reason=f"{sqlalchemy} without asyncio")
     pytest.importorskip("greenlet")
     with fresh_postgres(postgres_server) as dsn:
         engine = asyncio.create_async_engine(dsn.replace("postgresql://", "postgresql+psycopg://", 1))

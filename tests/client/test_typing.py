@@ -90,6 +90,7 @@ def errors(command: list[str], pattern: str) -> set[int]:
         capture_output=True,
         text=True,
         timeout=300,
+        check=False,
         cwd=Path(command[-1]).parent,
         env={**os.environ, "MYPYPATH": str(source)},
     )

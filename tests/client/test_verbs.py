@@ -103,7 +103,7 @@ async def test_waiting_gives_the_result(app: Windlass, note: Any) -> None:
     waiting = asyncio.gather(app.wait(job), asyncio.to_thread(app.wait_sync, job, "20s"))
     await asyncio.sleep(0.05)
     await run_next(app, Returned('{"sent":[1,2]}'))
-    assert await waiting == [{"sent": [1, 2]}, {"sent": [1, 2]}]
+    assert list(await waiting) == [{"sent": [1, 2]}, {"sent": [1, 2]}]
 
 
 async def test_waiting_for_a_job_without_a_result_gives_none(app: Windlass, note: Any) -> None:
