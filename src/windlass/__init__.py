@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from windlass.core.signals import Discard as Discard
     from windlass.core.signals import Retry as Retry
     from windlass.core.signals import Snooze as Snooze
+    from windlass.errors import BreakerOpen as BreakerOpen
     from windlass.errors import ConfigError as ConfigError
     from windlass.errors import DuplicateJob as DuplicateJob
     from windlass.errors import InvalidInput as InvalidInput
@@ -46,6 +47,7 @@ _HOMES = {
     "windlass.core.retry": ("RetryPolicy", "RetrySpec"),
     "windlass.core.signals": ("Cancel", "Discard", "Retry", "Snooze"),
     "windlass.errors": (
+        "BreakerOpen",
         "ConfigError",
         "DuplicateJob",
         "InvalidInput",

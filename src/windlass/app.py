@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
@@ -11,12 +12,15 @@ from random import Random, SystemRandom
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from windlass.client.client import Client
 from windlass.client.doors import Doors
-from windlass.client.options import JOB_OPTIONS, TaskOptions, check_names, job_fields
-from windlass.client.sync import SyncVerbs
+from windlass.client.guard import Guard
+from windlass.client.operations import Operator
+from windlass.client.operations_sync import SyncOperator
+from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.task import ContextTask, FunctionTask, Task, descended
 from windlass.config import Settings, load
+from windlass.core.breaker import BreakerSpec
+from windlass.core.durations import parse_duration
 from windlass.core.hooks import Hook, Hooks
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
@@ -52,7 +56,7 @@ class TaskDecorator:
         return self._app.add_task(function, self._options)
 
 
-class Windlass(Client, SyncVerbs):
+class Windlass(Operator, SyncOperator):
     """An application. Making one does no I/O: the database is opened at first use."""
 
     def __init__(
@@ -70,12 +74,13 @@ class Windlass(Client, SyncVerbs):
         self.registry = Registry()
         self.hooks = Hooks()
         self.tasks: dict[str, Task[..., Any]] = {}
+        self._failures: Counter[str] = Counter()
         self._lifespan = lifespan
         self._given = {"database_url": database_url, **settings}
         self._file = None if config_file is None else Path(config_file)
         self._rng = SystemRandom() if rng is None else rng
         super().__init__(self._here, self, self.hooks)
-        self._twin = Client(self._blocking, self, self.hooks)
+        self._twin = Operator(self._blocking, self, self.hooks)
 
     @cached_property
     def settings(self) -> Settings:
@@ -91,6 +96,11 @@ class Windlass(Client, SyncVerbs):
 
     async def _blocking(self) -> Any:
         return await self._doors.blocking()
+
+    @property
+    def blocking(self) -> Operator:
+        """The verbs as coroutines that never suspend, for `windlass.client.blocking.run`."""
+        return self._twin
 
     async def store(self) -> Store:
         """Give the running loop's store: every verb of the engine."""
@@ -172,6 +182,12 @@ class Windlass(Client, SyncVerbs):
             return hook
 
         return register
+
+    def breaker(self, name: str, *, threshold: int | None = None, open_for: Duration | None = None) -> Guard:
+        """Guard a block with a breaker: `with` or `async with`; raises BreakerOpen while it is open."""
+        known = self.settings.breaker(name)
+        wait = known.open_for if open_for is None else parse_duration(open_for, field="open_for")
+        return Guard(BreakerSpec(name, threshold or known.threshold, wait), (self, self._twin), self._failures)
 
     def lifespan(self, function: Lifespan) -> Lifespan:
         """Say what a worker opens before its first job and closes after its last; what it yields is `ctx.state`."""

@@ -13,6 +13,7 @@ WindlassError
 ├── WaitTimeout               the job somebody waited for is not done yet (a TimeoutError)
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── LeaseLost                 the token is no longer the one on the row
+├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
 ├── SlotTaken                 an operator's retry into a unique slot that another job holds
 └── StoreError
@@ -24,6 +25,11 @@ WindlassError
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _SHOWN = 80
 
@@ -119,6 +125,15 @@ class LeaseLost(WindlassError):
     def __init__(self, job_id: int) -> None:
         super().__init__(f"the lease on job {job_id} is held by somebody else or has ended")
         self.job_id = job_id
+
+
+class BreakerOpen(WindlassError):
+    """A circuit breaker holds its callers back until it is tried again."""
+
+    def __init__(self, name: str, probe_at: datetime) -> None:
+        super().__init__(f"breaker {name!r} is open; ask again at {probe_at.isoformat()}")
+        self.name = name
+        self.probe_at = probe_at
 
 
 class DuplicateJob(WindlassError):

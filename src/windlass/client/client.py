@@ -12,6 +12,7 @@ from windlass.client import blocking
 from windlass.client.doors import Door
 from windlass.client.options import EditOptions, UsingOptions, edit_of
 from windlass.client.refs import JobRef, number_of
+from windlass.client.stats import QueueStats, queue_stats
 from windlass.client.transaction import driver_connection
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
@@ -59,6 +60,10 @@ class Client:
         if not is_known and job.lane != PULL_LANE and not self._tasks.accepts_unknown and not await self._is_known(task):
             raise UnknownTask(task)
         return await self.enqueue_job(job, connection)
+
+    def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
+        """Make a job of a task known by name, and say whether this process has its code."""
+        return self._tasks.describe(task, payload, options)
 
     async def _is_known(self, task: str) -> bool:  # noqa: ARG002 - the fleet's table of tasks is asked here
         return False
@@ -112,6 +117,12 @@ class Client:
     async def counts(self) -> Sequence[Count]:
         """Count jobs by task, lane, state and reason, exactly and without reading them."""
         return await (await self._store()).count_jobs()
+
+    async def stats(self) -> QueueStats:
+        """Sum up the queue: pending, processing, failed, and the age of the oldest pending job."""
+        store = await self._store()
+        oldest = await store.list_jobs(state=JobState.PENDING, limit=1)
+        return queue_stats(await store.count_jobs(), oldest[0] if oldest else None, await store.clock())
 
     async def cancel(self, job: JobRef, reason: str | None = None) -> Job:
         """Cancel a job at once; a late success of a running one is refused."""

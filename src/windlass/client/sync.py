@@ -10,6 +10,7 @@ from windlass.client.blocking import run
 from windlass.client.client import Client
 from windlass.client.options import EditOptions, UsingOptions
 from windlass.client.refs import JobRef
+from windlass.client.stats import QueueStats
 from windlass.core.job import Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob
 
 
@@ -47,6 +48,10 @@ class SyncVerbs:
     def counts_sync(self) -> Sequence[Count]:
         """Count jobs by task, lane, state and reason."""
         return run(self._twin.counts())
+
+    def stats_sync(self) -> QueueStats:
+        """Sum up the queue."""
+        return run(self._twin.stats())
 
     def cancel_sync(self, job: JobRef, reason: str | None = None) -> Job:
         """Cancel a job at once."""
