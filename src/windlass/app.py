@@ -17,7 +17,7 @@ from windlass.client.guard import Guard
 from windlass.client.operations import Operator
 from windlass.client.operations_sync import SyncOperator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
-from windlass.client.task import ContextTask, FunctionTask, Task, descended
+from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
 from windlass.config import Settings, load
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
@@ -153,9 +153,11 @@ class Windlass(Operator, SyncOperator):
         """Declare a task without the decorator; raises InvalidInput for an option or a signature that cannot work."""
         if isinstance(function, Task):
             raise InvalidInput("function", function, "is a task already; declare its function under another name")
-        made: Task[..., Any] = ContextTask(function, options, (self, self._twin), JobContext)
-        if not made.spec.takes_context:
-            made = FunctionTask(function, options, (self, self._twin), JobContext)
+        breaker = options.get("breaker")
+        if isinstance(breaker, str):
+            options = {**options, "breaker": self.settings.breaker(breaker)}
+        kind: type[Task[..., Any]] = ContextTask if takes(function, JobContext) else FunctionTask
+        made = kind(function, options, (self, self._twin))
         self.registry.add(made.spec)
         self.tasks[made.name] = made
         return made

@@ -59,6 +59,17 @@ async def test_a_refused_job_does_not_hurt_its_neighbours() -> None:
     assert isinstance(answers[1], StoreRefused)
 
 
+async def test_any_other_error_hits_only_its_own_caller() -> None:
+    async def send(jobs: Sequence[NewJob]) -> list[Enqueued]:
+        if any(job.task == "odd" for job in jobs):
+            raise ZeroDivisionError
+        return [Enqueued(int(job.task)) for job in jobs]
+
+    outbox = LoopOutbox(send)
+    answers = await asyncio.gather(*(outbox.enqueue(NewJob(task=task)) for task in ("1", "odd", "3")), return_exceptions=True)
+    assert [answers[0], type(answers[1]), answers[2]] == [Enqueued(1), ZeroDivisionError, Enqueued(3)]
+
+
 async def test_an_outage_is_told_to_each_with_an_error_of_its_own() -> None:
     outbox = LoopOutbox(Line().send)
     answers = await asyncio.gather(outbox.enqueue(NewJob(task="1")), outbox.enqueue(NewJob(task="down")), return_exceptions=True)

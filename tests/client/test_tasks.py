@@ -240,6 +240,15 @@ def test_a_spec_says_all_a_worker_must_know() -> None:
     assert app.registry.get("mail.send") is spec
 
 
+def test_a_breaker_known_by_name_takes_its_limits_from_the_settings() -> None:
+    app = Windlass("sqlite://", breaker_threshold=9, breaker_open="5s")
+
+    @app.task(breaker="smtp")
+    def send() -> None: ...
+
+    assert send.spec.breaker == BreakerSpec("smtp", 9, timedelta(seconds=5))
+
+
 def test_coroutines_run_on_the_loop_and_functions_in_threads() -> None:
     app = Windlass("sqlite://")
 

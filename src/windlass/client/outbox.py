@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
 from windlass.core.job import Enqueued, NewJob, OnConflict
-from windlass.errors import StoreError, StoreUnavailable, WindlassError
+from windlass.errors import StoreError, StoreUnavailable
 
 MOST = 500
 
@@ -67,7 +67,7 @@ async def _answers(send: Send, jobs: Sequence[NewJob]) -> Sequence[Answer]:
         return await send(jobs)
     except StoreUnavailable as error:
         return [StoreUnavailable(str(error)) for _ in jobs]
-    except (WindlassError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - handed to the caller whose job it was
         if len(jobs) == 1:
             return [error]
     return [answer for job in jobs for answer in await _answers(send, [job])]

@@ -22,7 +22,6 @@ from windlass.client.options import (
     retries_by_error,
 )
 from windlass.client.unique import key_rule
-from windlass.core.breaker import BreakerSpec
 from windlass.core.current import current_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Enqueued, NewJob
@@ -38,19 +37,19 @@ C = TypeVar("C")
 class Task(Generic[P, R]):
     """A function that can be enqueued; `P` are its arguments without the context."""
 
-    def __init__(
-        self, function: Callable[..., Any], options: Mapping[str, Any], clients: tuple[Client, Client], context: type
-    ) -> None:
+    takes_context = False
+    """Whether the function's first parameter is the context."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], clients: tuple[Client, Client]) -> None:
         """Read the options; `clients` are the way for asyncio and for blocking code."""
         check_names(options, TASK_OPTIONS)
         self._client, self._twin = clients
-        takes_context = _takes(function, context)
-        self._arguments = Arguments(function, takes_context=takes_context, model=options.get("payload"))
+        self._arguments = Arguments(function, takes_context=self.takes_context, model=options.get("payload"))
         self._fields = job_fields({name: options[name] for name in _STORED if name in options})
         self._key = key_rule(options.get("unique"), self._arguments)
         self._subject: Callable[..., str | None] | None = options.get("subject")
         self._connection: Any = None
-        self.spec = _spec(function, options, self._fields, self._arguments, takes_context=takes_context)
+        self.spec = _spec(function, options, self._fields, self._arguments, takes_context=self.takes_context)
         self._fields["task"] = self.spec.name
         wrapper: Any = self
         update_wrapper(wrapper, function)
@@ -119,6 +118,8 @@ class FunctionTask(Task[P, R]):
 class ContextTask(Task[P, R], Generic[C, P, R]):
     """A task whose function takes the context first."""
 
+    takes_context = True
+
     def __call__(self, context: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the plain function."""
         function: Callable[Concatenate[C, P], R] = self.spec.function
@@ -138,7 +139,7 @@ def descended(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _takes(function: Callable[..., Any], context: type) -> bool:
+def takes(function: Callable[..., Any], context: type) -> bool:
     """Whether the first parameter is the context: by its annotation, or by the name ctx where it has none."""
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None:
@@ -161,7 +162,6 @@ def _spec(
     *,
     takes_context: bool,
 ) -> TaskSpec:
-    breaker = options.get("breaker")
     return TaskSpec(
         name=options.get("name") or _name(function),
         function=function,
@@ -170,7 +170,7 @@ def _spec(
         isolation=isolation_of(function, options.get("isolation")),
         never_retry=error_types(options.get("never_retry", ())),
         retry_by_error=retries_by_error(options.get("retry_by_error", {})),
-        breaker=BreakerSpec(breaker) if isinstance(breaker, str) else breaker,
+        breaker=options.get("breaker"),
         is_exclusive=options.get("exclusive", False),
         memory_limit_mb=options.get("memory_limit_mb"),
         **{name: fields[name] for name in _IN_SPEC if name in fields},
