@@ -10,6 +10,7 @@ import pytest
 
 from windlass import BreakerOpen, Discard, JobState, Windlass
 from windlass.core.job import Lease
+from windlass.core.outcome import Failure, Raised, decide
 from windlass.store import SqlStore
 
 NEEDS = {
@@ -77,6 +78,17 @@ async def test_jobs_are_found_by_correlation(app: Windlass, note: Any) -> None:
     await note.enqueue(3)
     assert {job.id for job in await app.jobs_by_correlation("user-action-123")} == {job.id for job in jobs}
     assert {job.id for job in app.jobs_by_correlation_sync("user-action-123")} == {job.id for job in jobs}
+
+
+@needs("lists")
+async def test_dead_letters_are_read(app: Windlass, note: Any) -> None:
+    await note.using(max_attempts=1).enqueue(1)
+    store = await app.store()
+    [job] = await store.claim(await store.slices(), 1, Lease(7, "me", timedelta(seconds=20)))
+    await store.finish([decide(job, Raised(Failure("boom", "OSError")), now=await store.clock(), rng=Random(1))])
+    [letter] = (await app.dead_letters()).letters
+    assert app.dead_letters_sync().letters == (letter,)
+    assert (await app.get_letter(letter.id)).error == app.get_letter_sync(letter.id).error == "boom"
 
 
 @needs("breakers")

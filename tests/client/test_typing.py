@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 PROGRAM = """
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class LetterVerbs(Protocol):
 
     async def get(self, letter_id: int) -> DeadLetter: ...
 
-    async def list(self, *, after: int = 0, limit: int = 100) -> Sequence[DeadLetter]: ...
+    async def list(self, query: Any = None) -> Any: ...
 
 
 class BreakerVerbs(Protocol):
@@ -65,7 +65,7 @@ class Operations(Protocol):
 
     async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool) -> Moved: ...
 
-    async def list_by_correlation(self, correlation_id: str) -> Sequence[Job]: ...
+    async def list_by_correlation(self, correlation_id: str) -> Any: ...
 
 
 class Operator(Client):
@@ -97,11 +97,12 @@ class Operator(Client):
 
     async def jobs_by_correlation(self, correlation_id: str) -> Sequence[Job]:
         """Read every job with this correlation id, oldest first; a job's own UUID finds it and its children."""
-        return await (await self.operations()).list_by_correlation(correlation_id)
+        jobs: Sequence[Job] = (await (await self.operations()).list_by_correlation(correlation_id)).jobs
+        return jobs
 
-    async def dead_letters(self, *, after: int = 0, limit: int = 100) -> Sequence[DeadLetter]:
-        """Read dead letters in number order, page by page."""
-        return await (await self.operations()).letters.list(after=after, limit=limit)
+    async def dead_letters(self, query: Any = None) -> Any:
+        """Read a page of dead letters, newest death first."""
+        return await (await self.operations()).letters.list(query)
 
     async def get_letter(self, letter: int) -> DeadLetter:
         """Read a dead letter."""

@@ -42,9 +42,9 @@ class SyncOperator(SyncVerbs):
         """Read every job with this correlation id."""
         return run(self._twin.jobs_by_correlation(correlation_id))
 
-    def dead_letters_sync(self, *, after: int = 0, limit: int = 100) -> Sequence[DeadLetter]:
-        """Read dead letters in number order, page by page."""
-        return run(self._twin.dead_letters(after=after, limit=limit))
+    def dead_letters_sync(self, query: Any = None) -> Any:
+        """Read a page of dead letters, newest death first."""
+        return run(self._twin.dead_letters(query))
 
     def get_letter_sync(self, letter: int) -> DeadLetter:
         """Read a dead letter."""
