@@ -1,3 +1,85 @@
 """Windlass, a job queue on the database you already have: SQLite or PostgreSQL."""
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from windlass.app import Windlass as Windlass
+    from windlass.client.task import Task as Task
+    from windlass.config import Settings as Settings
+    from windlass.core.breaker import BreakerSpec as BreakerSpec
+    from windlass.core.job import Enqueued as Enqueued
+    from windlass.core.job import Job as Job
+    from windlass.core.job import JobState as JobState
+    from windlass.core.job import NewJob as NewJob
+    from windlass.core.retry import RetryPolicy as RetryPolicy
+    from windlass.core.retry import RetrySpec as RetrySpec
+    from windlass.core.signals import Cancel as Cancel
+    from windlass.core.signals import Discard as Discard
+    from windlass.core.signals import Retry as Retry
+    from windlass.core.signals import Snooze as Snooze
+    from windlass.errors import BreakerOpen as BreakerOpen
+    from windlass.errors import ConfigError as ConfigError
+    from windlass.errors import DuplicateJob as DuplicateJob
+    from windlass.errors import InvalidInput as InvalidInput
+    from windlass.errors import InvalidPayload as InvalidPayload
+    from windlass.errors import InvalidTransition as InvalidTransition
+    from windlass.errors import JobCancelled as JobCancelled
+    from windlass.errors import JobFailed as JobFailed
+    from windlass.errors import JobNotFound as JobNotFound
+    from windlass.errors import LeaseLost as LeaseLost
+    from windlass.errors import SchemaError as SchemaError
+    from windlass.errors import SlotTaken as SlotTaken
+    from windlass.errors import StoreError as StoreError
+    from windlass.errors import StoreUnavailable as StoreUnavailable
+    from windlass.errors import UnknownTask as UnknownTask
+    from windlass.errors import WaitTimeout as WaitTimeout
+    from windlass.errors import WindlassError as WindlassError
+    from windlass.worker.context import JobContext as JobContext
+
+_HOMES = {
+    "windlass.app": ("Windlass",),
+    "windlass.client.task": ("Task",),
+    "windlass.config": ("Settings",),
+    "windlass.core.breaker": ("BreakerSpec",),
+    "windlass.core.job": ("Enqueued", "Job", "JobState", "NewJob"),
+    "windlass.core.retry": ("RetryPolicy", "RetrySpec"),
+    "windlass.core.signals": ("Cancel", "Discard", "Retry", "Snooze"),
+    "windlass.errors": (
+        "BreakerOpen",
+        "ConfigError",
+        "DuplicateJob",
+        "InvalidInput",
+        "InvalidPayload",
+        "InvalidTransition",
+        "JobCancelled",
+        "JobFailed",
+        "JobNotFound",
+        "LeaseLost",
+        "SchemaError",
+        "SlotTaken",
+        "StoreError",
+        "StoreUnavailable",
+        "UnknownTask",
+        "WaitTimeout",
+        "WindlassError",
+    ),
+    "windlass.worker.context": ("JobContext",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for, so that `import windlass` costs next to nothing."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - as late as what it imports
+
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

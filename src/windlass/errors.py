@@ -4,8 +4,13 @@
 WindlassError
 ├── ConfigError               a setting, URL or environment variable is wrong
 ├── InvalidInput              bad value from a caller; names the field and the value (a ValueError)
-│   └── InvalidPayload        a payload, result or metadata that is not strict JSON
+│   ├── InvalidPayload        a payload, result or metadata that is not strict JSON, or does not fit its task
+│   └── UnknownTask           a task that neither this process nor the fleet has code for
 ├── JobNotFound
+├── JobNotCompleted           the job somebody waited for has no result
+│   ├── JobFailed
+│   └── JobCancelled
+├── WaitTimeout               the job somebody waited for is not done yet (a TimeoutError)
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── SourceNotFound
 ├── LeaseLost                 the token is no longer the one on the row
@@ -65,6 +70,15 @@ class InvalidPayload(InvalidInput):
     """A document is not strict JSON, too large or too deep."""
 
 
+class UnknownTask(InvalidInput):
+    """Nobody is known to have code for this task."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(
+            "task", task, "is not registered; declare it, use lane 'pull' for outside workers, or set WINDLASS_ACCEPT_UNKNOWN"
+        )
+
+
 class JobNotFound(WindlassError):
     """No job has this number."""
 
@@ -79,6 +93,32 @@ class SourceNotFound(WindlassError):
     def __init__(self, source_id: object) -> None:
         super().__init__(f"source {shown(source_id)} not found")
         self.source_id = source_id
+
+
+class JobNotCompleted(WindlassError):
+    """The job has ended without a result."""
+
+    def __init__(self, job_id: int, state: str, reason: str | None) -> None:
+        super().__init__(f"job {job_id} {state}" + (f": {reason}" if reason else ""))
+        self.job_id = job_id
+        self.reason = reason
+
+
+class JobFailed(JobNotCompleted):
+    """The job failed for good; `reason` is its last error."""
+
+
+class JobCancelled(JobNotCompleted):
+    """The job was cancelled."""
+
+
+class WaitTimeout(WindlassError, TimeoutError):
+    """The job was still open when the wait ended; it goes on."""
+
+    def __init__(self, job_id: int, state: str) -> None:
+        super().__init__(f"job {job_id} is still {state}")
+        self.job_id = job_id
+        self.state = state
 
 
 class InvalidTransition(WindlassError):

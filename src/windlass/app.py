@@ -1,0 +1,215 @@
+"""The application: tasks, settings and the database they live in. The only place that picks adapters."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+
+from windlass.client.doors import Doors
+from windlass.client.guard import Guard
+from windlass.client.operations import Operator
+from windlass.client.operations_sync import SyncOperator
+from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
+from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
+from windlass.config import Settings, load
+from windlass.core.breaker import BreakerSpec
+from windlass.core.durations import parse_duration
+from windlass.core.hooks import Hook, Hooks
+from windlass.core.job import NewJob
+from windlass.core.payload import encode_object
+from windlass.core.task import Registry
+from windlass.errors import InvalidInput
+from windlass.ports import Store
+from windlass.store.backend import open_backend
+from windlass.worker.context import JobContext
+
+P = ParamSpec("P")
+R = TypeVar("R")
+H = TypeVar("H", bound=Hook)
+Lifespan = Callable[..., Any]
+"""An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
+
+
+class TaskDecorator:
+    """Turns a function into a task, with options."""
+
+    def __init__(self, app: Windlass, options: TaskOptions) -> None:
+        """Keep the options until the function is there."""
+        self._app = app
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[JobContext, P], R], /) -> ContextTask[JobContext, P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Task[..., Any]:
+        """Register the function."""
+        return self._app.add_task(function, self._options)
+
+
+class Windlass(Operator, SyncOperator):
+    """An application. Making one does no I/O: the database is opened at first use."""
+
+    def __init__(
+        self,
+        database_url: str | None = None,
+        *,
+        name: str = "app",
+        lifespan: Lifespan | None = None,
+        config_file: str | Path | None = None,
+        rng: Random | None = None,
+        **settings: Any,
+    ) -> None:
+        """Take the database from the argument, WINDLASS_DATABASE_URL, windlass.toml or the default; so each setting."""
+        self.name = name
+        self.registry = Registry()
+        self.hooks = Hooks()
+        self.tasks: dict[str, Task[..., Any]] = {}
+        self._failures: Counter[str] = Counter()
+        self._lifespan = lifespan
+        self._given = {"database_url": database_url, **settings}
+        self._file = None if config_file is None else Path(config_file)
+        self._rng = SystemRandom() if rng is None else rng
+        super().__init__(self._here, self, self.hooks)
+        self._twin = Operator(self._blocking, self, self.hooks)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings, read when they are first needed; raises ConfigError naming what is wrong."""
+        return load(self._given, file=self._file)
+
+    @cached_property
+    def _doors(self) -> Doors:
+        return Doors(open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles))
+
+    async def _here(self) -> Any:
+        return await self._doors.here()
+
+    async def _blocking(self) -> Any:
+        return await self._doors.blocking()
+
+    @property
+    def blocking(self) -> Operator:
+        """The verbs as coroutines that never suspend, for `windlass.client.blocking.run`."""
+        return self._twin
+
+    async def store(self) -> Store:
+        """Give the running loop's store: every verb of the engine."""
+        return await self._store()
+
+    def migrate(self) -> None:
+        """Bring the database's schema up to date; SQLite files do it by themselves."""
+        backend = open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles)
+        backend.migrate()
+
+    async def __aenter__(self) -> Self:
+        await self._here()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    async def aclose(self) -> None:
+        """Let go of the database, as far as this event loop and blocking code hold it; the next use opens it again."""
+        if "_doors" in self.__dict__:
+            await self._doors.aclose()
+
+    def close(self) -> None:
+        """Let go of the database without an event loop; pools of running event loops are theirs to close."""
+        if "_doors" in self.__dict__:
+            self._doors.close()
+
+    @overload
+    def task(self, function: Callable[Concatenate[JobContext, P], R], /) -> ContextTask[JobContext, P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
+
+    @overload
+    def task(self, function: None = None, /, **options: Unpack[TaskOptions]) -> TaskDecorator: ...
+
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
+        """Declare a task: `@app.task` or `@app.task(lane=…, …)`."""
+        return TaskDecorator(self, options) if function is None else self.add_task(function, options)
+
+    def add_task(self, function: Callable[..., Any], options: TaskOptions) -> Task[..., Any]:
+        """Declare a task without the decorator; raises InvalidInput for an option or a signature that cannot work."""
+        if isinstance(function, Task):
+            raise InvalidInput("function", function, "is a task already; declare its function under another name")
+        breaker = options.get("breaker")
+        if isinstance(breaker, str):
+            options = {**options, "breaker": self.settings.breaker(breaker)}
+        kind: type[Task[..., Any]] = ContextTask if takes(function, JobContext) else FunctionTask
+        made = kind(function, options, (self, self._twin))
+        self.registry.add(made.spec)
+        self.tasks[made.name] = made
+        return made
+
+    @property
+    def accepts_unknown(self) -> bool:
+        """Whether jobs of tasks that nobody has code for may be enqueued."""
+        return self.settings.accept_unknown
+
+    def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
+        """Make a job of a task known by name, and say whether this process has its code."""
+        check_names(options, JOB_OPTIONS)
+        known = self.tasks.get(task)
+        if known is not None:
+            return known.using(**options).job_of_payload(payload), True
+        fields = {"task": task, "payload": encode_object(dict(payload)), **job_fields(options)}
+        return NewJob(**descended(fields)), False
+
+    def on(self, event: str) -> Callable[[H], H]:
+        """Register a hook for `enqueue`, `start`, `finish` or `fail`."""
+
+        def register(hook: H) -> H:
+            self.hooks.add(event, hook)
+            return hook
+
+        return register
+
+    def breaker(self, name: str, *, threshold: int | None = None, open_for: Duration | None = None) -> Guard:
+        """Guard a block with a breaker: `with` or `async with`; raises BreakerOpen while it is open."""
+        known = self.settings.breaker(name)
+        wait = known.open_for if open_for is None else parse_duration(open_for, field="open_for")
+        return Guard(BreakerSpec(name, threshold or known.threshold, wait), (self, self._twin), self._failures)
+
+    def lifespan(self, function: Lifespan) -> Lifespan:
+        """Say what a worker opens before its first job and closes after its last; what it yields is `ctx.state`."""
+        if self._lifespan is not None:
+            raise InvalidInput("lifespan", function, "the application has one already")
+        self._lifespan = function
+        return function
+
+    @asynccontextmanager
+    async def open_state(self) -> AsyncIterator[Any]:
+        """Open what the lifespan opens, for as long as the block lasts."""
+        if self._lifespan is None:
+            yield None
+            return
+        async with self._manager(self._lifespan) as state:
+            yield state
+
+    def _manager(self, lifespan: Lifespan) -> AbstractAsyncContextManager[Any]:
+        made = lifespan(self) if inspect.signature(lifespan).parameters else lifespan()
+        if inspect.isasyncgen(made):
+            return asynccontextmanager(lambda: made)()
+        manager: AbstractAsyncContextManager[Any] = made
+        return manager

@@ -1,0 +1,1 @@
+"""What enqueues jobs and asks about them."""

@@ -1,0 +1,196 @@
+"""The verbs of an application, written once for asyncio and for blocking code."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Protocol, Unpack
+
+from windlass.client import blocking
+from windlass.client.doors import Door
+from windlass.client.options import EditOptions, UsingOptions, edit_of
+from windlass.client.refs import JobRef, number_of
+from windlass.client.stats import QueueStats, queue_stats
+from windlass.client.transaction import driver_connection
+from windlass.core.durations import parse_duration
+from windlass.core.hooks import EnqueueEvent, Happening, Hooks
+from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob
+from windlass.core.payload import decode
+from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
+from windlass.ports import Store
+
+log = logging.getLogger("windlass.client")
+
+PULL_LANE = "pull"
+_FIRST_LOOK_S = 0.01
+_LONGEST_LOOK_S = 1.0
+
+
+class Tasks(Protocol):
+    """What a client needs to know of an application's tasks."""
+
+    @property
+    def accepts_unknown(self) -> bool:
+        """Whether jobs of tasks that nobody has code for may be enqueued."""
+        ...
+
+    def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
+        """Make a job of a task known by name, and say whether this process has its code."""
+        ...
+
+
+class Client:
+    """Every verb; where it runs is up to the door it is given."""
+
+    def __init__(self, door: Callable[[], Awaitable[Door]], tasks: Tasks, hooks: Hooks) -> None:
+        """Go through `door` to the store."""
+        self._door = door
+        self._tasks = tasks
+        self._hooks = hooks
+
+    async def _store(self) -> Store:
+        return (await self._door()).store
+
+    async def enqueue(self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[UsingOptions]) -> Enqueued:
+        """Enqueue a job of a task by its name; raises UnknownTask where nobody could run it."""
+        connection = options.pop("connection", None)
+        job, is_known = self._tasks.describe(task, payload or {}, options)
+        if not is_known and job.lane != PULL_LANE and not self._tasks.accepts_unknown and not await self._is_known(task):
+            raise UnknownTask(task)
+        return await self.enqueue_job(job, connection)
+
+    def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
+        """Make a job of a task known by name, and say whether this process has its code."""
+        return self._tasks.describe(task, payload, options)
+
+    async def _is_known(self, task: str) -> bool:  # noqa: ARG002 - the fleet's table of tasks is asked here
+        return False
+
+    async def enqueue_job(self, job: NewJob, connection: Any = None) -> Enqueued:
+        """Enqueue one job; returns after its commit, which it may share with others that come at the same time."""
+        door = await self._door()
+        if connection is None:
+            enqueued = await door.outbox.enqueue(job)
+        else:
+            [enqueued] = await self._enqueue_on(door, connection, [job])
+        if hooks := self._hooks.of(Happening.ENQUEUE):
+            _tell(hooks, job, enqueued)
+        return enqueued
+
+    async def enqueue_jobs(self, jobs: Iterable[NewJob], connection: Any = None) -> Sequence[Enqueued]:
+        """Enqueue jobs of any tasks, all or none, in one round trip."""
+        described = list(jobs)
+        door = await self._door()
+        if connection is None:
+            answers: Sequence[Enqueued] = await door.store.enqueue(described)
+        else:
+            answers = await self._enqueue_on(door, connection, described)
+        if hooks := self._hooks.of(Happening.ENQUEUE):
+            for job, enqueued in zip(described, answers, strict=True):
+                _tell(hooks, job, enqueued)
+        return answers
+
+    async def _enqueue_on(self, door: Door, connection: Any, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
+        is_blocking = door.sleep is blocking.sleep
+        return await door.store.enqueue_on(await driver_connection(connection, is_blocking=is_blocking), jobs)
+
+    async def get(self, job: JobRef) -> Job:
+        """Read a job; raises JobNotFound."""
+        return await (await self._store()).get(number_of(job))
+
+    async def list(
+        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = 500
+    ) -> Sequence[Job]:
+        """Read jobs in number order, page by page."""
+        return await (await self._store()).list_jobs(state=state, task=task, after=after, limit=limit)
+
+    async def executions(self, job: JobRef, *, limit: int = 100) -> Sequence[Execution]:
+        """Read a job's ended runs, newest first."""
+        return await (await self._store()).list_executions(number_of(job), limit=limit)
+
+    async def dead_letters_of(self, job: JobRef) -> Sequence[DeadLetter]:
+        """Read a job's dead letters, oldest first."""
+        return await (await self._store()).list_dead_letters(number_of(job))
+
+    async def counts(self) -> Sequence[Count]:
+        """Count jobs by task, lane, state and reason, exactly and without reading them."""
+        return await (await self._store()).count_jobs()
+
+    async def stats(self) -> QueueStats:
+        """Sum up the queue: pending, processing, failed, and the age of the oldest pending job."""
+        store = await self._store()
+        oldest = await store.list_jobs(state=JobState.PENDING, limit=1)
+        return queue_stats(await store.count_jobs(), oldest[0] if oldest else None, await store.clock())
+
+    async def cancel(self, job: JobRef, reason: str | None = None) -> Job:
+        """Cancel a job at once; a late success of a running one is refused."""
+        return (await (await self._store()).cancel([number_of(job)], reason)).one()
+
+    async def stop(self, job: JobRef) -> Job:
+        """Ask a running recurring job to end this run."""
+        return (await (await self._store()).stop_run([number_of(job)])).one()
+
+    async def pause(self, job: JobRef) -> Job:
+        """Hold a waiting job until it is resumed."""
+        return (await (await self._store()).pause([number_of(job)])).one()
+
+    async def resume(self, job: JobRef) -> Job:
+        """Let a paused job go on; a recurring one counts anew from now."""
+        return (await (await self._store()).resume([number_of(job)])).one()
+
+    async def disable(self, job: JobRef) -> Job:
+        """Stop a job from running by itself; a running one finishes its run first."""
+        return (await (await self._store()).disable([number_of(job)])).one()
+
+    async def enable(self, job: JobRef) -> Job:
+        """Undo `disable`, keeping the next time."""
+        return (await (await self._store()).enable([number_of(job)])).one()
+
+    async def run_now(self, job: JobRef) -> Job:
+        """Run a waiting job now, a running one once more after its run."""
+        return (await (await self._store()).run_now([number_of(job)])).one()
+
+    async def retry(self, job: JobRef) -> Job:
+        """Start a failed job afresh; raises SlotTaken when another job holds its unique key."""
+        return (await (await self._store()).retry([number_of(job)])).one()
+
+    async def edit(self, job: JobRef, **changes: Unpack[EditOptions]) -> Job:
+        """Change a job; its next run stays where it is."""
+        return (await (await self._store()).edit(number_of(job), edit_of(changes))).one()
+
+    async def wait(self, job: JobRef, timeout: str | float | timedelta | None = None) -> Any:  # noqa: ASYNC109 - works without a loop too
+        """Wait until a job has ended and return its result; raises JobFailed, JobCancelled or WaitTimeout."""
+        number = number_of(job)
+        limit = None if timeout is None else parse_duration(timeout, field="timeout").total_seconds()
+        door = await self._door()
+        started, pause = time.monotonic(), _FIRST_LOOK_S
+        while (found := await door.store.get(number)).state not in CLOSED:
+            if found.cadence is not None:
+                raise InvalidInput("job", number, "is recurring: it does not end, so nobody can wait for its result")
+            left = pause if limit is None else limit - (time.monotonic() - started)
+            if left <= 0:
+                raise WaitTimeout(number, found.state)
+            await door.sleep(min(pause, left))
+            pause = min(pause * 1.5, _LONGEST_LOOK_S)
+        return await _result(door.store, found)
+
+
+async def _result(store: Store, job: Job) -> Any:
+    if job.state is JobState.FAILED:
+        raise JobFailed(job.id, "failed", job.last_error)
+    if job.state is JobState.CANCELLED:
+        raise JobCancelled(job.id, "was cancelled", job.done_reason)
+    runs = await store.list_executions(job.id, limit=1)
+    return None if not runs or runs[0].result is None else decode(runs[0].result, field="result")
+
+
+def _tell(hooks: Sequence[Callable[[Any], Any]], job: NewJob, enqueued: Enqueued) -> None:
+    event = EnqueueEvent(enqueued.id, job.task, job.lane, enqueued.is_duplicate, job.correlation_id, job.parent_id)
+    for hook in hooks:
+        try:
+            hook(event)
+        except Exception:
+            # The job is in the database: a hook that fails must not make its caller enqueue it again.
+            log.exception("job %d: an enqueue hook failed", enqueued.id)

@@ -1,0 +1,134 @@
+"""The way to the store from where one stands: one for each event loop, one for all blocking code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
+from weakref import WeakSet
+
+from windlass.client import blocking
+from windlass.client.outbox import LoopOutbox, Outbox, ThreadOutbox
+from windlass.ports import Store
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Backend(Protocol):
+    """Opens stores of one database."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all its stores are one underneath, so that closing one closes all."""
+        ...
+
+    def open_async(self) -> Store:
+        """Open a store for the event loop that will use it."""
+        ...
+
+    def open_blocking(self) -> Store:
+        """Open a store whose coroutines never suspend."""
+        ...
+
+    def close(self) -> None:
+        """Close what all stores share, if they do."""
+        ...
+
+    def forget(self) -> None:
+        """Let go without closing: what the parent of a fork opened is the parent's."""
+        ...
+
+
+class Door(NamedTuple):
+    """A store and how to wait beside it."""
+
+    store: Store
+    outbox: Outbox
+    sleep: Sleep
+
+
+class Doors:
+    """Opens doors at first use and finds them again."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Open nothing yet."""
+        self._backend = backend
+        self._start()
+        _every.add(self)
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._by_loop: dict[asyncio.AbstractEventLoop, Door] = {}
+        self._blocking: Door | None = None
+
+    def forget(self) -> None:
+        """Begin anew in a forked child."""
+        # Kept alive: closing them here would end the parent's connections.
+        _inherited.append((self._by_loop, self._blocking))
+        self._backend.forget()
+        self._start()
+
+    async def here(self) -> Door:
+        """Give the running loop's door."""
+        loop = asyncio.get_running_loop()
+        door = self._by_loop.get(loop)
+        # In a thread: opening a file may have to wait for a lock.
+        return await asyncio.to_thread(self._open_for, loop) if door is None else door
+
+    def _open_for(self, loop: asyncio.AbstractEventLoop) -> Door:
+        with self._lock:
+            door = self._by_loop.get(loop)
+            if door is None:
+                # What a loop left open when it ended cannot be closed from here; dropped, its connections close themselves.
+                self._by_loop = {other: door for other, door in self._by_loop.items() if not other.is_closed()}
+                store = self._backend.open_async()
+                door = self._by_loop[loop] = Door(store, LoopOutbox(store.enqueue), asyncio.sleep)
+            return door
+
+    async def blocking(self) -> Door:
+        """Give the door of code without a loop."""
+        if self._blocking is None:
+            with self._lock:
+                if self._blocking is None:
+                    store = self._backend.open_blocking()
+                    self._blocking = Door(store, ThreadOutbox(store.enqueue, blocking.run), blocking.sleep)
+        return self._blocking
+
+    async def aclose(self) -> None:
+        """Close the running loop's door and the blocking one; where all share a database, every other too."""
+        left = self._leave(asyncio.get_running_loop())
+        if self._backend.is_shared:
+            await asyncio.to_thread(self._backend.close)
+        else:
+            for door in left:
+                await door.store.aclose()
+
+    def close(self) -> None:
+        """Close the blocking door and, where all doors share a database, every other; else each loop closes its own."""
+        left = self._leave(None)
+        if self._backend.is_shared:
+            self._backend.close()
+        else:
+            for door in left:
+                blocking.run(door.store.aclose())
+
+    def _leave(self, here: asyncio.AbstractEventLoop | None) -> list[Door]:
+        with self._lock:
+            left = [] if self._blocking is None else [self._blocking]
+            self._blocking = None
+            loops = [loop for loop in self._by_loop if self._backend.is_shared or loop is here]
+            return left + [self._by_loop.pop(loop) for loop in loops]
+
+
+_every: WeakSet[Doors] = WeakSet()
+_inherited: list[object] = []
+
+
+def _forget_all() -> None:
+    for doors in list(_every):
+        doors.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

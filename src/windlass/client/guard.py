@@ -1,0 +1,61 @@
+"""A circuit breaker around a block of code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import TracebackType
+from typing import Any
+
+from windlass.client.blocking import run
+from windlass.client.operations import Operator
+from windlass.core.breaker import BreakerSpec
+from windlass.core.signals import Retry, Signal
+from windlass.errors import BreakerOpen, InvalidInput
+
+
+class Guard:
+    """Lets a block run unless its breaker is open, and tells the breaker how it went. For one block at a time."""
+
+    def __init__(self, spec: BreakerSpec, clients: tuple[Operator, Operator], failures: Counter[str]) -> None:
+        """Guard with this breaker; `failures` in a row are counted for the whole process."""
+        self._spec = spec
+        self._client, self._twin = clients
+        self._failures = failures
+        self._admission: Any = None
+
+    async def __aenter__(self) -> None:
+        await self._enter(self._client)
+
+    def __enter__(self) -> None:
+        run(self._enter(self._twin))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._leave(self._client, error)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        run(self._leave(self._twin, error))
+
+    async def _enter(self, client: Operator) -> None:
+        self._admission = await (await client.operations()).breakers.admit(self._spec)
+        if not self._admission.is_admitted:
+            raise BreakerOpen(self._spec.name, self._admission.probe_at)
+
+    async def _leave(self, client: Operator, error: BaseException | None) -> None:
+        if error is not None and not is_failure(error):
+            return
+        name = self._spec.name
+        self._failures[name] = 0 if error is None else self._failures[name] + 1
+        failures = self._failures[name]
+        if self._admission.is_probe or failures >= self._spec.threshold:
+            # Told once: the same failures must not open it again after its first probe.
+            self._failures[name] = 0
+            breakers = (await client.operations()).breakers
+            await breakers.record(self._spec, succeeded=error is None, failures=failures, token=self._admission.token)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an error speaks against the service: not a signal but Retry, not bad arguments, not a shutdown."""
+    is_signal = isinstance(error, Signal) and not isinstance(error, Retry)
+    return isinstance(error, Exception) and not is_signal and not isinstance(error, InvalidInput | BreakerOpen)

@@ -1,0 +1,81 @@
+"""Arguments with types that JSON does not know, through pydantic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+from typing_extensions import TypedDict
+
+from windlass.core.payload import JsonText, encode_object
+from windlass.errors import InvalidPayload
+
+
+class TypedCodec:
+    """Arguments checked against their annotations, without any conversion but from JSON."""
+
+    def __init__(self, hints: Mapping[str, Any], required: set[str], *, is_open: bool) -> None:
+        """Build the validator."""
+        fields = {name: hint if name in required else NotRequired[hint] for name, hint in hints.items()}
+        make: Any = TypedDict
+        shape = make("Arguments", fields)
+        shape.__pydantic_config__ = ConfigDict(strict=True, extra="allow" if is_open else "forbid", arbitrary_types_allowed=False)
+        self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
+
+    def encode(self, given: dict[str, Any]) -> JsonText:
+        """Check and write."""
+        try:
+            return encode_object(self._adapter.dump_python(self._adapter.validate_python(given), mode="json", warnings="error"))
+        except ValidationError as error:
+            raise _refusal(error, given) from error
+        except PydanticSerializationError as error:
+            raise InvalidPayload("arguments", given, str(error)) from error
+
+    def decode(self, text: str) -> dict[str, Any]:
+        """Read and check."""
+        try:
+            return self._adapter.validate_json(text)
+        except ValidationError as error:
+            raise _refusal(error, text) from error
+
+
+class ModelCodec:
+    """One argument whose fields are the payload."""
+
+    def __init__(self, name: str, model: Any) -> None:
+        """Build the validator."""
+        self._name = name
+        self._adapter: TypeAdapter[Any] = TypeAdapter(model)
+
+    def encode(self, given: dict[str, Any]) -> JsonText:
+        """Check and write."""
+        if given.keys() != {self._name}:
+            raise InvalidPayload(self._name, given, "is the one argument to give")
+        try:
+            value = self._adapter.validate_python(given[self._name])
+            return encode_object(self._adapter.dump_python(value, mode="json", warnings="error"))
+        except ValidationError as error:
+            raise _refusal(error, given) from error
+        except PydanticSerializationError as error:
+            raise InvalidPayload(self._name, given, str(error)) from error
+
+    def decode(self, text: str) -> dict[str, Any]:
+        """Read and check."""
+        try:
+            return {self._name: self._adapter.validate_json(text)}
+        except ValidationError as error:
+            raise _refusal(error, text) from error
+
+
+def _refusal(error: ValidationError, given: object) -> InvalidPayload:
+    [first, *others] = error.errors(include_url=False, include_context=False)
+    name = ".".join(str(part) for part in first["loc"]) or "payload"
+    more = f" (and {len(others)} more)" if others else ""
+    match first["type"]:
+        case "missing":
+            return InvalidPayload(name, given, f"is missing{more}")
+        case "extra_forbidden":
+            return InvalidPayload(name, first["input"], f"is not an argument{more}")
+    return InvalidPayload(name, first["input"], f"{first['msg']}{more}")

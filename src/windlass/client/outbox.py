@@ -1,0 +1,180 @@
+"""Single enqueues that come at the same time share a commit; nobody waits for company."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from typing import Any, Generic, Protocol, TypeVar
+
+from windlass.core.job import Enqueued, NewJob, OnConflict
+from windlass.errors import StoreError, StoreUnavailable
+
+MOST = 500
+
+Send = Callable[[Sequence[NewJob]], Coroutine[Any, Any, list[Enqueued]]]
+Answer = Enqueued | BaseException
+
+
+class Outbox(Protocol):
+    """Takes single jobs and answers after their commit."""
+
+    async def enqueue(self, job: NewJob) -> Enqueued:
+        """Enqueue a job, together with what else is waiting."""
+        ...
+
+
+class _Waiter(Protocol):
+    """Whoever waits for an answer: a future of either kind."""
+
+    def cancelled(self) -> bool: ...
+
+    def done(self) -> bool: ...
+
+    def set_result(self, answer: Any, /) -> None: ...
+
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+
+W = TypeVar("W", bound=_Waiter)
+
+
+class Letter(Generic[W]):
+    """A job on its way, and who waits for it."""
+
+    __slots__ = ("job", "waiter")
+
+    def __init__(self, job: NewJob, waiter: W) -> None:
+        self.job = job
+        self.waiter = waiter
+
+
+def goes_alone(job: NewJob) -> bool:
+    """Whether a job may be refused for a reason of its own, which must not hit its neighbours."""
+    return job.on_conflict is OnConflict.REJECT or job.recurrence is not None
+
+
+def _order(letter: Letter[Any]) -> tuple[str, str]:
+    # Two processes that insert the same keys in different order would deadlock.
+    return letter.job.task if letter.job.unique_key else "", letter.job.unique_key or ""
+
+
+async def _answers(send: Send, jobs: Sequence[NewJob]) -> Sequence[Answer]:
+    """Send a group; if it is refused, each job alone, so that only the bad one is told."""
+    try:
+        return await send(jobs)
+    except StoreUnavailable as error:
+        return [StoreUnavailable(str(error)) for _ in jobs]
+    except Exception as error:  # noqa: BLE001 - handed to the caller whose job it was
+        if len(jobs) == 1:
+            return [error]
+    return [answer for job in jobs for answer in await _answers(send, [job])]
+
+
+def _deliver(letters: Sequence[Letter[W]], answers: Sequence[Answer]) -> None:
+    for letter, answer in zip(letters, answers, strict=True):
+        if letter.waiter.done():
+            continue
+        if isinstance(answer, BaseException):
+            letter.waiter.set_exception(answer)
+        else:
+            letter.waiter.set_result(answer)
+
+
+class LoopOutbox:
+    """The outbox of one event loop."""
+
+    def __init__(self, send: Send) -> None:
+        """Send groups with `send`."""
+        self._send = send
+        self._waiting: deque[Letter[asyncio.Future[Enqueued]]] = deque()
+        # Held here for as long as it runs: a caller that gives up must not take the others' flush with it.
+        self._flusher: asyncio.Task[None] | None = None
+
+    async def enqueue(self, job: NewJob) -> Enqueued:
+        """Enqueue a job, together with what else is waiting."""
+        if goes_alone(job):
+            [enqueued] = await self._send([job])
+            return enqueued
+        loop = asyncio.get_running_loop()
+        letter: Letter[asyncio.Future[Enqueued]] = Letter(job, loop.create_future())
+        self._waiting.append(letter)
+        if self._flusher is None:
+            self._flusher = loop.create_task(self._flush(), name="windlass-outbox")
+        return await letter.waiter
+
+    async def _flush(self) -> None:
+        try:
+            while letters := self._take():
+                try:
+                    answers = await _answers(self._send, [letter.job for letter in letters])
+                except BaseException as error:
+                    _deliver(letters, [_interrupted(error) for _ in letters])
+                    raise
+                _deliver(letters, answers)
+        finally:
+            self._flusher = None
+            _deliver(self._waiting, [_interrupted(None) for _ in self._waiting])
+            self._waiting.clear()
+
+    def _take(self) -> list[Letter[asyncio.Future[Enqueued]]]:
+        taken = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+        return sorted((letter for letter in taken if not letter.waiter.cancelled()), key=_order) or (
+            self._take() if self._waiting else []
+        )
+
+
+class ThreadOutbox:
+    """The outbox of all threads of a process: the first to come sends for those that come meanwhile."""
+
+    def __init__(self, send: Send, run: Callable[[Coroutine[Any, Any, Sequence[Answer]]], Sequence[Answer]]) -> None:
+        """Send groups with `send`, whose coroutines `run` runs."""
+        self._send = send
+        self._run = run
+        self._lock = threading.Lock()
+        self._waiting: deque[Letter[Future[Enqueued | None]]] = deque()
+        self._is_busy = False
+
+    async def enqueue(self, job: NewJob) -> Enqueued:
+        """Enqueue a job, together with what other threads bring."""
+        if goes_alone(job):
+            [enqueued] = await self._send([job])
+            return enqueued
+        letter: Letter[Future[Enqueued | None]] = Letter(job, Future())
+        with self._lock:
+            leads, self._is_busy = not self._is_busy, True
+            if not leads:
+                self._waiting.append(letter)
+        # None is the word that the one before has left, and that this thread is to send.
+        answer = None if leads else letter.waiter.result()
+        return self._lead(letter) if answer is None else answer
+
+    def _lead(self, own: Letter[Future[Enqueued | None]]) -> Enqueued:
+        with self._lock:
+            others = [self._waiting.popleft() for _ in range(min(MOST - 1, len(self._waiting)))]
+        own.waiter = Future()
+        letters = sorted([own, *others], key=_order)
+        try:
+            _deliver(letters, self._run(_answers(self._send, [letter.job for letter in letters])))
+        except BaseException as error:
+            _deliver(letters, [_interrupted(error) for _ in letters])
+            raise
+        finally:
+            self._pass_on()
+        answer = own.waiter.result()
+        if answer is None:
+            raise AssertionError
+        return answer
+
+    def _pass_on(self) -> None:
+        with self._lock:
+            heir = self._waiting.popleft() if self._waiting else None
+            self._is_busy = heir is not None
+        if heir is not None:
+            heir.waiter.set_result(None)
+
+
+def _interrupted(error: BaseException | None) -> StoreError:
+    return StoreUnavailable(f"the enqueue was interrupted; whether the job exists is not known ({error!r})")

@@ -1,0 +1,184 @@
+"""A declared task: the function itself, and the way to enqueue it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
+
+from windlass.client import blocking
+from windlass.client.arguments import Arguments
+from windlass.client.client import Client
+from windlass.client.options import (
+    TASK_OPTIONS,
+    USING_OPTIONS,
+    UsingOptions,
+    check_names,
+    error_types,
+    isolation_of,
+    job_fields,
+    retries_by_error,
+)
+from windlass.client.unique import key_rule
+from windlass.core.current import current_job
+from windlass.core.ids import job_uuid
+from windlass.core.job import Enqueued, NewJob
+from windlass.core.payload import JsonText, encode_object
+from windlass.core.task import TaskSpec
+from windlass.errors import InvalidInput
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+
+
+class Task(Generic[P, R]):
+    """A function that can be enqueued; `P` are its arguments without the context."""
+
+    takes_context = False
+    """Whether the function's first parameter is the context."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], clients: tuple[Client, Client]) -> None:
+        """Read the options; `clients` are the way for asyncio and for blocking code."""
+        check_names(options, TASK_OPTIONS)
+        self._client, self._twin = clients
+        self._arguments = Arguments(function, takes_context=self.takes_context, model=options.get("payload"))
+        self._fields = job_fields({name: options[name] for name in _STORED if name in options})
+        self._key = key_rule(options.get("unique"), self._arguments)
+        self._subject: Callable[..., str | None] | None = options.get("subject")
+        self._connection: Any = None
+        self.spec = _spec(function, options, self._fields, self._arguments, takes_context=self.takes_context)
+        self._fields["task"] = self.spec.name
+        wrapper: Any = self
+        update_wrapper(wrapper, function)
+
+    @property
+    def name(self) -> str:
+        """The task's name, by which jobs find their code."""
+        return self.spec.name
+
+    def __repr__(self) -> str:
+        return f"<task {self.name!r}>"
+
+    def using(self, **options: Unpack[UsingOptions]) -> Self:
+        """Give the same task with other options for its next jobs."""
+        check_names(options, USING_OPTIONS)
+        connection = options.pop("connection", None)
+        changed = copy(self)
+        changed.__dict__["_fields"] = {**self._fields, **job_fields(options)}
+        changed.__dict__["_connection"] = self._connection if connection is None else connection
+        return changed
+
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """Describe a job without enqueueing it; raises InvalidPayload naming the argument that is wrong."""
+        return self._described(self._arguments.bind(args, kwargs))
+
+    def _described(self, given: dict[str, Any], payload: JsonText | None = None) -> NewJob:
+        fields = {**self._fields, "payload": payload or self._arguments.encode(given)}
+        if self._key is not None and "unique_key" not in fields:
+            fields["unique_key"] = self._key(given)
+        if self._subject is not None and "subject" not in fields:
+            fields["subject"] = self._subject(**self._arguments.complete(given))
+        return NewJob(**descended(fields))
+
+    def job_of_payload(self, payload: Mapping[str, Any]) -> NewJob:
+        """Describe a job from JSON values, as they come from outside."""
+        text = encode_object(dict(payload))
+        return self._described(self._arguments.decode(text), text)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Enqueue a job with these arguments; returns after the commit."""
+        return await self._client.enqueue_job(self._described(self._arguments.bind(args, kwargs)), self._connection)
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Do the same without an event loop."""
+        job = self._described(self._arguments.bind(args, kwargs))
+        return blocking.run(self._twin.enqueue_job(job, self._connection))
+
+    async def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+        """Enqueue a job for each set of arguments, all or none, in one round trip."""
+        return await self._client.enqueue_jobs([self._described(dict(each)) for each in calls], self._connection)
+
+    def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+        """Do the same without an event loop."""
+        return blocking.run(self._twin.enqueue_jobs([self._described(dict(each)) for each in calls], self._connection))
+
+
+class FunctionTask(Task[P, R]):
+    """A task whose function takes no context."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the plain function."""
+        result: R = self.spec.function(*args, **kwargs)
+        return result
+
+
+class ContextTask(Task[P, R], Generic[C, P, R]):
+    """A task whose function takes the context first."""
+
+    takes_context = True
+
+    def __call__(self, context: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the plain function."""
+        function: Callable[Concatenate[C, P], R] = self.spec.function
+        return function(context, *args, **kwargs)
+
+
+_STORED = ("lane", "priority", "max_attempts", "retry", "timeout", "unique_scope", "on_conflict", "metadata")
+_IN_SPEC = ("lane", "priority", "max_attempts", "retry", "timeout")
+
+
+def descended(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add what a job inherits from the one whose handler enqueues it."""
+    parent = current_job.get()
+    if parent is not None:
+        fields.setdefault("parent_id", parent.id)
+        fields.setdefault("correlation_id", parent.correlation_id or str(job_uuid(parent.id)))
+    return fields
+
+
+def takes(function: Callable[..., Any], context: type) -> bool:
+    """Whether the first parameter is the context: by its annotation, or by the name ctx where it has none."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None:
+        return False
+    found = first.annotation
+    if isinstance(found, str):
+        names = getattr(inspect.unwrap(function), "__globals__", {})
+        # Imported for type checkers only, the name is all there is.
+        found = names.get(found, context if found.rpartition(".")[2] == context.__name__ else None)
+    if found is inspect.Parameter.empty:
+        return first.name == "ctx"
+    return isinstance(found, type) and issubclass(found, context)
+
+
+def _spec(
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    arguments: Arguments,
+    *,
+    takes_context: bool,
+) -> TaskSpec:
+    return TaskSpec(
+        name=options.get("name") or _name(function),
+        function=function,
+        arguments=arguments.decode,
+        takes_context=takes_context,
+        isolation=isolation_of(function, options.get("isolation")),
+        never_retry=error_types(options.get("never_retry", ())),
+        retry_by_error=retries_by_error(options.get("retry_by_error", {})),
+        breaker=options.get("breaker"),
+        is_exclusive=options.get("exclusive", False),
+        memory_limit_mb=options.get("memory_limit_mb"),
+        **{name: fields[name] for name in _IN_SPEC if name in fields},
+    )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "<lambda>")
+    if name == "<lambda>":
+        raise InvalidInput("name", function, "give a name: the function has none")
+    return str(name)

@@ -1,0 +1,61 @@
+"""Finds the driver's own connection inside what a caller holds."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from windlass.errors import ConfigError
+
+
+async def driver_connection(given: Any, *, is_blocking: bool) -> Any:
+    """Unwrap an SQLAlchemy session or connection; a driver's connection comes back as it is.
+
+    Raises ConfigError for one that the calling side cannot use.
+    """
+    connection = await _unwrapped(given) if _package(given) == "sqlalchemy" else given
+    package = _package(connection)
+    if package not in {"psycopg", "psycopg_pool", "sqlite3", "pysqlite3"}:
+        raise ConfigError(
+            f"connection: a psycopg, sqlite3 or SQLAlchemy connection or session is needed, not {_name(connection)}"
+            + (" (SQLAlchemy with the psycopg or sqlite3 driver)" if connection is not given else "")
+        )
+    is_async = inspect.iscoroutinefunction(getattr(type(connection), "execute", None))
+    if is_async and is_blocking:
+        raise ConfigError(f"connection: {_name(given)} is asynchronous; use `await …enqueue()` instead of enqueue_sync()")
+    if package.startswith("psycopg") and not is_async and not is_blocking:
+        raise ConfigError(f"connection: {_name(given)} blocks; use enqueue_sync() instead of `await …enqueue()`")
+    return connection
+
+
+async def _unwrapped(given: Any) -> Any:
+    # A session first gives its connection, which begins its transaction; only then is there something to belong to.
+    held = given
+    if _has_class(given, {"Session", "AsyncSession", "scoped_session", "async_scoped_session"}):
+        held = await _settled(given.connection())
+    if _has_class(held, {"AsyncConnection"}):
+        return (await held.get_raw_connection()).driver_connection
+    proxy = held.connection if _has_class(held, {"Connection"}) else held
+    return getattr(proxy, "driver_connection", proxy)
+
+
+async def _settled(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _has_class(value: object, names: set[str]) -> bool:
+    return any(each.__name__ in names and _root(each) == "sqlalchemy" for each in type(value).__mro__)
+
+
+def _package(value: object) -> str:
+    """Name the library a value comes from, through subclasses of the caller's own."""
+    known = {"psycopg", "psycopg_pool", "sqlite3", "pysqlite3", "sqlalchemy"}
+    return next((root for root in map(_root, type(value).__mro__) if root in known), "")
+
+
+def _root(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def _name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"

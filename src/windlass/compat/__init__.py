@@ -1,0 +1,1 @@
+"""Other systems' APIs over the one engine."""

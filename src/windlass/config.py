@@ -1,0 +1,294 @@
+"""Settings from arguments, the environment, windlass.toml and defaults, in this order."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+from windlass.core.breaker import BreakerSpec
+from windlass.core.durations import parse_duration
+from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy
+from windlass.errors import ConfigError, InvalidInput, shown
+
+PREFIX = "WINDLASS_"
+FILE = "windlass.toml"
+_TESTS = "WINDLASS_TEST_"
+
+Parse = Callable[[Any], Any]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a text")
+    return value
+
+
+def _whole(low: int, high: int) -> Parse:
+    def parse(value: Any) -> int:
+        try:
+            number = int(value) if isinstance(value, str) else value
+        except ValueError:
+            number = None
+        if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
+            raise ValueError(f"must be a whole number between {low} and {high}")
+        return number
+
+    return parse
+
+
+def _fraction(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if isinstance(value, bool) or not 0 <= number <= 1:
+        raise ValueError("must be a fraction from 0 to 1")
+    return number
+
+
+def _flag(value: Any) -> bool:
+    known = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+    found = known.get(str(value).strip().lower())
+    if found is None:
+        raise ValueError("must be on or off")
+    return found
+
+
+def _duration(least: timedelta = timedelta()) -> Parse:
+    def parse(value: Any) -> timedelta:
+        try:
+            duration = parse_duration(value)
+        except InvalidInput as error:
+            raise ValueError(error.reason) from None
+        if duration < least:
+            raise ValueError(f"must be at least {least.total_seconds():g} s")
+        return duration
+
+    return parse
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    names = tuple(part.strip() for part in parts) if isinstance(parts, list | tuple) and all(map(_is_text, parts)) else ()
+    if not names or not all(names):
+        raise ValueError("must be a list of names, as in email,crawl")
+    return names
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_MOST_SLOTS = 10_000
+
+
+def parse_pools(value: Any) -> Mapping[str, int]:
+    """Read `fast=3,*=5` or a mapping: how many slots serve which lanes; raises ValueError."""
+    if isinstance(value, str):
+        parts = [part.partition("=") for part in value.split(",")]
+        pairs: list[tuple[Any, Any]] = [(lane.strip(), slots.strip()) for lane, _, slots in parts]
+    else:
+        pairs = list(value.items()) if isinstance(value, Mapping) else []
+    pools = {lane: _slots(lane, slots) for lane, slots in pairs}
+    if not pools or len(pools) < len(pairs):
+        raise ValueError("must name each pool once with its slots, as in fast=3,*=5")
+    return pools
+
+
+def _slots(lane: object, slots: object) -> int:
+    if not isinstance(lane, str) or not lane:
+        raise ValueError("must be written as in fast=3,*=5")
+    number: int = _whole(1, _MOST_SLOTS)(slots)
+    return number
+
+
+class Read(NamedTuple):
+    """How a setting is read, beside its type; it goes by its attribute's name unless told otherwise."""
+
+    parse: Parse
+    key: str = ""
+    """Its name in windlass.toml and as an argument."""
+    variable: str = ""
+    """Its name in the environment; by default the key with our prefix."""
+    is_secret: bool = False
+
+
+def _minutes(low: int, high: int) -> Parse:
+    return lambda value: timedelta(minutes=_whole(low, high)(value))
+
+
+def _seconds(low: int, high: int) -> Parse:
+    return lambda value: timedelta(seconds=_whole(low, high)(value))
+
+
+_SECOND = timedelta(seconds=1)
+_MOMENT = timedelta(milliseconds=1)
+_Text = Annotated[str, Read(_text)]
+_Secret = Annotated[str | None, Read(_text, is_secret=True)]
+_Names = Annotated[tuple[str, ...] | None, Read(_names)]
+_Flag = Annotated[bool, Read(_flag)]
+_Days = Annotated[int, Read(_whole(0, 36_500))]
+_Duration = Annotated[timedelta, Read(_duration())]
+_Moment = Annotated[timedelta, Read(_duration(_MOMENT))]
+_Interval = Annotated[timedelta, Read(_duration(_SECOND))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every setting of SPEC §14."""
+
+    database_url: _Text = "sqlite:///windlass.db"
+    host: _Text = "127.0.0.1"
+    port: Annotated[int, Read(_whole(0, 65_535))] = 8060
+    admin_token: _Secret = field(default=None, repr=False)
+    jwt_secret: _Secret = field(default=None, repr=False)
+    jwt_default_role: Annotated[str | None, Read(_text)] = None
+    worker_secret: _Secret = field(default=None, repr=False)
+    pools: Annotated[Mapping[str, int], Read(parse_pools)] = field(default_factory=lambda: {"fast": 3, "*": 5})
+    tasks: _Names = None
+    """Which tasks a worker runs; None is all it has code for."""
+    lease: Annotated[timedelta, Read(_duration(_SECOND), key="lease_seconds")] = timedelta(seconds=20)
+    poll_interval: _Moment = timedelta(seconds=1)
+    aging_interval: _Interval = timedelta(minutes=5)
+    retention_interval: _Interval = timedelta(minutes=10)
+    reclaim_interval: _Moment = timedelta(seconds=2)
+    keep_executions: Annotated[int, Read(_whole(0, 2**31 - 1))] = 100
+    keep_days: _Days = 30
+    keep_dead_days: _Days = 90
+    prefetch: Annotated[int, Read(_whole(0, 500))] = 20
+    fast_timeout: _Moment = timedelta(minutes=2)
+    timeout: _Moment = timedelta(minutes=20)
+    retry_base: _Duration = timedelta(seconds=1)
+    retry_cap: _Duration = timedelta(minutes=5)
+    retry_jitter: Annotated[float, Read(_fraction)] = 0.1
+    breaker_threshold: Annotated[int, Read(_whole(1, 1_000_000))] = 5
+    breaker_open: _Moment = timedelta(seconds=60)
+    grace: _Duration = timedelta(seconds=10)
+    accept_unknown: _Flag = False
+    packs: _Names = None
+    allow_private_addresses: _Flag = False
+    stale_days: Annotated[int, Read(_whole(1, 36_500), variable="STALE_DAYS")] = 30
+    reset_crawling_after: Annotated[
+        timedelta, Read(_minutes(1, 525_600), "reset_crawling_after_min", "RESET_CRAWLING_AFTER_MIN")
+    ] = timedelta(minutes=15)
+    pull_lease: Annotated[timedelta, Read(_seconds(30, 600), "lease_sec_default", "LEASE_SEC_DEFAULT")] = timedelta(seconds=180)
+    pull_backoff_base: Annotated[timedelta, Read(_seconds(1, 3600), "backoff_base_sec", "BACKOFF_BASE_SEC")] = timedelta(
+        seconds=30
+    )
+    pull_backoff_cap: Annotated[timedelta, Read(_seconds(1, 86_400), "backoff_max_sec", "BACKOFF_MAX_SEC")] = timedelta(hours=1)
+    pull_max_attempts: Annotated[int, Read(_whole(1, 100), "max_attempts_default", "MAX_ATTEMPTS_DEFAULT")] = 5
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """What a job's row leaves open about its retries, as it is set here."""
+        task = RetryPolicy(base=self.retry_base, cap=self.retry_cap, jitter=self.retry_jitter, mode=Jitter.SPREAD)
+        pull = RetryPolicy(base=self.pull_backoff_base, cap=self.pull_backoff_cap, jitter=0.2, mode=Jitter.ADD)
+        return {
+            **PROFILES,
+            "task": Profile(policy=task, max_attempts=PROFILES["task"].max_attempts),
+            "pull": Profile(policy=pull, max_attempts=self.pull_max_attempts),
+        }
+
+    def breaker(self, name: str) -> BreakerSpec:
+        """Describe a breaker that is known by name only."""
+        return BreakerSpec(name, self.breaker_threshold, self.breaker_open)
+
+
+class Known(NamedTuple):
+    """A setting and every name it goes by."""
+
+    attribute: str
+    key: str
+    variable: str
+    parse: Parse
+    is_secret: bool
+
+
+def _known() -> Iterator[Known]:
+    for attribute, hint in get_type_hints(Settings, include_extras=True).items():
+        read: Read = hint.__metadata__[0]
+        key = read.key or attribute
+        yield Known(attribute, key, read.variable or f"{PREFIX}{key.upper()}", read.parse, read.is_secret)
+
+
+KNOWN = tuple(_known())
+
+
+def load(
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Settings:
+    """Read every source; a None among the arguments was not given. An unknown name or bad value raises ConfigError."""
+    given = {name: value for name, value in (arguments or {}).items() if value is not None}
+    values = _from_file(Path(FILE) if file is None else file)
+    values |= _from_environment(os.environ if environ is None else environ)
+    values |= _by_key(given, "argument ")
+    return Settings(**values)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not TOML: {error}") from error
+    return _by_key(document, f"{path}: ")
+
+
+def _by_key(values: Mapping[str, Any], source: str) -> dict[str, Any]:
+    settings = {setting.key: setting for setting in KNOWN}
+    for name in values:
+        if name not in settings:
+            raise _unknown(f"{source}{name}", name, settings)
+    return {settings[name].attribute: _parsed(settings[name], f"{source}{name}", value) for name, value in values.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    settings = {setting.variable: setting for setting in KNOWN}
+    for name in environ:
+        if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in settings:
+            raise _unknown(name, name, settings)
+    found = {settings[name].attribute: _parsed(settings[name], name, environ[name]) for name in settings if name in environ}
+    return _threads(environ) | found
+
+
+def _threads(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Read seed 003's names for the two pools."""
+    names = {"fast": "WORKER_FAST_THREADS", "*": "WORKER_GENERAL_THREADS"}
+    if not any(name in environ for name in names.values()):
+        return {}
+    default = Settings().pools
+    parse = _whole(1, _MOST_SLOTS)
+    setting = Known("pools", "pools", "", parse, is_secret=False)
+    return {
+        "pools": {
+            lane: _parsed(setting, name, environ[name]) if name in environ else default[lane] for lane, name in names.items()
+        }
+    }
+
+
+def _parsed(setting: Known, name: str, value: Any) -> Any:
+    try:
+        return setting.parse(value)
+    except ValueError as error:
+        got = "" if setting.is_secret else f" (got {shown(value)})"
+        raise ConfigError(f"{name}: {error}{got}") from None
+
+
+def _unknown(shown_as: str, name: str, known: Mapping[str, Any]) -> ConfigError:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for the error
+
+    near = get_close_matches(name, known, n=1)
+    return ConfigError(f"{shown_as} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))

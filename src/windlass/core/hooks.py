@@ -1,0 +1,52 @@
+"""Functions that want to hear of what happens to jobs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from windlass.errors import InvalidInput
+
+Hook = Callable[[Any], Any]
+
+
+class Happening(StrEnum):
+    """What a hook can be told of."""
+
+    ENQUEUE = "enqueue"
+    START = "start"
+    FINISH = "finish"
+    FAIL = "fail"
+
+
+class EnqueueEvent(NamedTuple):
+    """What an enqueue hook is told. Inside a caller's transaction it is told before that commits."""
+
+    job_id: int
+    task: str
+    lane: str
+    is_duplicate: bool
+    correlation_id: str | None
+    parent_id: int | None
+
+
+class Hooks:
+    """The hooks of one application."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._hooks: dict[Happening, list[Hook]] = {happening: [] for happening in Happening}
+
+    def add(self, happening: str, hook: Hook) -> None:
+        """Register a hook; one for enqueue must be a plain function, as it is called with and without an event loop."""
+        if happening not in {known.value for known in Happening}:
+            raise InvalidInput("event", happening, f"use one of {', '.join(Happening)}")
+        if happening == Happening.ENQUEUE and inspect.iscoroutinefunction(hook):
+            raise InvalidInput("hook", hook, "an enqueue hook must be a plain function")
+        self._hooks[Happening(happening)].append(hook)
+
+    def of(self, happening: Happening) -> list[Hook]:
+        """List the hooks for something, in the order they were added."""
+        return self._hooks[happening]

@@ -1,0 +1,133 @@
+"""Opens the stores of one database, for event loops and for blocking code."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, Protocol
+
+from windlass.core.retry import Profile
+from windlass.store import SqlStore, migrate, open_store, open_sync_store
+from windlass.store.blocking import Blocking
+
+
+class Backend(Protocol):
+    """Opens stores of one database."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all its stores are one underneath, so that closing one closes all."""
+        ...
+
+    def open_async(self) -> SqlStore:
+        """Open a store for the event loop that will use it."""
+        ...
+
+    def open_blocking(self) -> SqlStore:
+        """Open a store whose coroutines never suspend."""
+        ...
+
+    def migrate(self) -> None:
+        """Bring the schema up to date."""
+        ...
+
+    def close(self) -> None:
+        """Close what all stores share, if they do."""
+        ...
+
+    def forget(self) -> None:
+        """Let go without closing, in the child of a fork."""
+        ...
+
+
+def open_backend(url: str, *, rng: Random, profiles: Mapping[str, Profile]) -> Backend:
+    """Choose the backend of a URL; nothing is opened yet."""
+    make: Callable[..., Backend] = SqliteBackend if url.startswith("sqlite:") else PostgresBackend
+    return make(url, rng, profiles)
+
+
+class SqliteBackend:
+    """One file for all: its writer merges what event loops and threads send. Migrates itself."""
+
+    is_shared = True
+
+    def __init__(self, url: str, rng: Random, profiles: Mapping[str, Profile]) -> None:
+        """Open nothing yet."""
+        self._url, self._rng, self._profiles = url, rng, profiles
+        self._lock = threading.Lock()
+        self._database: Any = None
+
+    def open_async(self) -> SqlStore:
+        """Open a store for any event loop."""
+        return SqlStore(self._open(), rng=self._rng, profiles=self._profiles)
+
+    def open_blocking(self) -> SqlStore:
+        """Open a store whose coroutines never suspend."""
+        return SqlStore(Blocking(self._open()), rng=self._rng, profiles=self._profiles)
+
+    def _open(self) -> Any:
+        with self._lock:
+            if self._database is None:
+                opened: Any = open_store(self._url, rng=self._rng).database
+                migrate.up(opened)
+                self._database = opened
+            return self._database
+
+    def migrate(self) -> None:
+        """Open the file, which does it; one that was not open is closed again."""
+        was_open = self._database is not None
+        self._open()
+        if not was_open:
+            self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            database, self._database = self._database, None
+        if database is not None:
+            database.close()
+
+    def forget(self) -> None:
+        """Leave the file to the parent; a database in memory stays, and refuses to be used."""
+        self._lock = threading.Lock()
+        if self._url != "sqlite://":
+            _inherited.append(self._database)
+            self._database = None
+
+
+class PostgresBackend:
+    """A pool for each event loop, which cannot share one, and one for all blocking code."""
+
+    is_shared = False
+
+    def __init__(self, url: str, rng: Random, profiles: Mapping[str, Profile]) -> None:
+        """Open nothing yet."""
+        self._url, self._rng, self._profiles = url, rng, profiles
+
+    def open_async(self) -> SqlStore:
+        """Describe a pool; it connects at first use."""
+        return open_store(self._url, rng=self._rng, profiles=self._profiles)
+
+    def open_blocking(self) -> SqlStore:
+        """Describe a blocking pool; it connects at first use."""
+        database: Any = open_sync_store(self._url, rng=self._rng).database
+        return SqlStore(Blocking(database), rng=self._rng, profiles=self._profiles)
+
+    def migrate(self) -> None:
+        """Apply what is missing."""
+        database: Any = open_sync_store(self._url, rng=self._rng).database
+        try:
+            migrate.up(database)
+        finally:
+            database.close()
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+    def forget(self) -> None:
+        """Nothing is shared."""
+
+
+_inherited: list[object] = []
+"""Kept alive in a forked child: closing a file here would drop the parent's locks on it."""

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import windlass
+
+HEAVY = ("pydantic", "psycopg", "psycopg_pool", "fastapi", "click", "sqlite3", "pysqlite3")
+TIMED = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def seconds(module: str) -> float:
+    return min(float(run(TIMED.format(module))) for _ in range(5))
+
+
+def test_importing_windlass_costs_little() -> None:
+    assert seconds("windlass") <= 6 * seconds("asyncio")
+    assert seconds("windlass.app") <= 6 * seconds("asyncio")
+
+
+def test_an_application_with_plain_tasks_loads_no_driver_and_no_pydantic() -> None:
+    code = f"""
+import sys
+from windlass import JobContext, Windlass
+app = Windlass("sqlite:///never-opened.db")
+@app.task
+async def send(ctx: JobContext, to: str) -> None: ...
+send.job(to="ann")
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    assert run(code).strip() == "[]"
+
+
+def test_every_public_name_is_there() -> None:
+    for name in windlass._HOME_OF:
+        assert getattr(windlass, name).__name__ == name
+        assert name in dir(windlass)
+
+
+def test_a_name_that_is_not_there_is_an_ordinary_error() -> None:
+    assert not hasattr(windlass, "Worm")

@@ -1,0 +1,113 @@
+"""What a type checker says of right and wrong calls."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+PROGRAM = """
+from __future__ import annotations
+
+from windlass import Enqueued, JobContext, Windlass
+from windlass.client.task import Task
+
+app = Windlass("sqlite:///jobs.db")
+
+
+@app.task(lane="fast", max_attempts=5, timeout="30s", unique=lambda to, **_: to)
+async def email(ctx: JobContext, to: str, template: str = "welcome") -> int:
+    return 1
+
+
+@app.task
+def double(number: int) -> int:
+    return 2 * number
+
+
+@app.task
+async def bare(ctx: JobContext, number: int) -> None: ...
+
+
+async def right(ctx: JobContext) -> None:
+    first: Enqueued = await email.enqueue(to="ann", template="x")
+    await email.enqueue("ann")
+    email.enqueue_sync("ann", template="x")
+    await email.using(priority=5, delay="5m").enqueue(to="ann")
+    await email.enqueue_many([{"to": "ann"}])
+    count: int = await email(ctx, "ann")
+    twice: int = double(3)
+    await bare.enqueue(number=3)
+    general: Task[[int], int] = double
+    print(first, count, twice, general, email.job(to="ann").payload)
+
+
+async def wrong(ctx: JobContext) -> None:
+    await email.enqueue(to=5)  # error
+    await email.enqueue(two="ann")  # error
+    await email.enqueue()  # error
+    email.enqueue_sync(to=None)  # error
+    await email.using(priority="high").enqueue(to="ann")  # error
+    await email.using(colour="red").enqueue(to="ann")  # error
+    await email.using(priority=1).enqueue(to=5)  # error
+    await email.enqueue(ctx, to="ann")  # error
+    double("3")  # error
+    double.enqueue_sync("3")  # error
+    await bare.enqueue(number="3")  # error
+    await bare(3)  # error
+    email.job(to=3)  # error
+
+
+@app.task(lane=5)  # error
+def badly_declared() -> None: ...
+
+
+@app.task(lan="fast")  # error
+def misspelt() -> None: ...
+"""
+
+
+def expected() -> set[int]:
+    return {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# error")}
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def errors(command: list[str], pattern: str) -> set[int]:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=Path(command[-1]).parent,
+        env={**os.environ, "MYPYPATH": str(SOURCE)},
+    )
+    return {int(number) for number in re.findall(pattern, done.stdout)}
+
+
+def test_mypy_finds_every_wrong_call_and_nothing_else(program: Path) -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir=.mypy", str(program)]
+    assert errors(command, r"program\.py:(\d+): error") == expected()
+
+
+def test_pyright_finds_every_wrong_call_and_nothing_else(program: Path) -> None:
+    # basedpyright is pyright in a wheel that needs no network.
+    if importlib.util.find_spec("basedpyright") is None:
+        pytest.skip("basedpyright is not installed: pyright's view of the API is NOT tested here")
+    config = program.with_name("pyrightconfig.json")
+    config.write_text(json.dumps({"typeCheckingMode": "standard", "extraPaths": [str(SOURCE)], "include": [program.name]}))
+    command = [sys.executable, "-m", "basedpyright", "-p", str(config)]
+    assert errors(command, r"program\.py:(\d+):\d+ - error") == expected()

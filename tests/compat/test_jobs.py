@@ -1,0 +1,112 @@
+"""The examples of seed 003, quoted as data."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.client.test_operations import needs, start_next
+from windlass import BreakerOpen, InvalidInput, Windlass
+from windlass.compat import aio, jobs, patterns
+
+
+async def test_a_basic_job(app: Windlass) -> None:
+    number = jobs.enqueue_job(app, "email", {"to": "user@example.com", "template": "welcome"})
+    job = await app.get(number)
+    assert (job.lane, job.priority, job.state, job.payload) == (
+        "fast",
+        0,
+        "pending",
+        '{"to":"user@example.com","template":"welcome"}',
+    )
+
+
+async def test_options(app: Windlass) -> None:
+    at = datetime.now(UTC) + timedelta(minutes=5)
+    opts = {"priority": 50, "run-at": at, "correlation-id": "user-action-123", "dedup-key": "analysis-12345"}
+    number = jobs.enqueue_job(app, "analysis", {"lipas-id": 12345}, opts)
+    shown = aio.shown(await app.get(number))
+    assert (shown.priority, shown.correlation_id, shown.dedup_key, shown.status) == (
+        50,
+        "user-action-123",
+        "analysis-12345",
+        "pending",
+    )
+    assert (abs(shown.run_at - at) < timedelta(milliseconds=1), (await app.get(number)).lane) == (True, "slow")
+    assert await aio.enqueue_job(app, "analysis", {"lipas-id": 12345}, opts) == number
+
+
+async def test_a_lower_number_runs_first(app: Windlass) -> None:
+    usual = jobs.enqueue_job(app, "email", {})
+    late = jobs.enqueue_job(app, "email", {}, {"priority": 250})
+    early = jobs.enqueue_job(app, "email", {}, {"priority": 10})
+    assert [await start_next(app) for _ in range(3)] == [early, usual, late]
+
+
+@pytest.mark.parametrize("opts", [{"priority": -1}, {"priority": "high"}, {"prio": 1}])
+async def test_bad_options_are_named(app: Windlass, opts: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="prio"):
+        jobs.enqueue_job(app, "email", {}, opts)
+
+
+async def test_queue_stats(app: Windlass) -> None:
+    jobs.enqueue_job(app, "email", {})
+    expected = {"pending": 1, "processing": 0, "failed": 0, "oldest_pending_minutes": 0}
+    assert jobs.get_queue_stats(app) == await aio.get_queue_stats(app) == expected
+
+
+@needs("operators")
+async def test_jobs_are_failed_and_moved_to_the_dead_letters(app: Windlass) -> None:
+    for _ in range(2):
+        jobs.enqueue_job(app, "email", {})
+    first, second = await start_next(app), await start_next(app)
+    assert jobs.fail_job(app, first, "External service unavailable", {"will-retry?": True}).status == "failed"
+    assert jobs.move_to_dead_letter(app, second, "Permanent validation error").status == "dead"
+    [letter] = await app.dead_letters_of(second)
+    seen = jobs.acknowledge_dead_letter(app, {"id": letter.id, "acknowledged_by": "admin@lipas.fi"})
+    assert (seen.error, seen.acknowledged_by) == ("Permanent validation error", "admin@lipas.fi")
+
+
+@needs("lists")
+async def test_jobs_are_found_by_correlation(app: Windlass) -> None:
+    number = jobs.enqueue_job(app, "email", {}, {"correlation_id": "user-action-123"})
+    assert [job.id for job in jobs.get_jobs_by_correlation(app, "user-action-123")] == [number]
+
+
+@needs("breakers")
+async def test_circuit_breakers(app: Windlass) -> None:
+    def fail() -> None:
+        raise OSError("away")
+
+    opts = {"failure-threshold": 1, "open-duration-ms": 60000}
+    with pytest.raises(OSError, match="away"):
+        patterns.with_circuit_breaker(app, "email-service", opts, fail)
+    with pytest.raises(BreakerOpen):
+        patterns.with_circuit_breaker(app, "email-service", opts, fail)
+    jobs.reset_circuit_breaker(app, "email-service")
+    assert patterns.with_circuit_breaker(app, "email-service", {}, lambda: 5) == 5
+    assert jobs.update_circuit_breaker(app, {"service_name": "external-api", "state": "open"}).state == "open"
+    with pytest.raises(InvalidInput, match="use open or closed"):
+        jobs.update_circuit_breaker(app, {"service_name": "external-api", "state": "ajar"})
+
+
+def test_exponential_backoff() -> None:
+    rng = Random(3)
+    for attempt, middle in ((1, 1000), (2, 2000), (3, 4000), (99, 300_000)):
+        assert abs(patterns.exponential_backoff_ms(1000, attempt, 0.1, rng=rng) - middle) <= middle * 0.1
+    assert patterns.exponential_backoff_ms(1000, 3, 0.0) == 4000
+
+
+def test_timeouts() -> None:
+    def raise_timeout() -> None:
+        raise TimeoutError("mine")
+
+    assert patterns.with_timeout(5000, lambda: 3) == 3
+    with pytest.raises(TimeoutError, match="not done after 20 ms"):
+        patterns.with_timeout(20, Event().wait)
+    with pytest.raises(TimeoutError, match="mine"):
+        patterns.with_timeout(5000, raise_timeout)
