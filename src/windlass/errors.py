@@ -6,6 +6,8 @@ WindlassError
 ├── InvalidInput              bad value from a caller; names the field and the value (a ValueError)
 │   └── InvalidPayload        a payload, result or metadata that is not strict JSON
 ├── JobNotFound
+├── ExecutionNotFound
+├── DeadLetterNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── LeaseLost                 the token is no longer the one on the row
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
@@ -60,6 +62,23 @@ class JobNotFound(WindlassError):
     def __init__(self, job_id: object) -> None:
         super().__init__(f"job {shown(job_id)} not found")
         self.job_id = job_id
+
+
+class ExecutionNotFound(WindlassError):
+    """The job has no such run, or no longer."""
+
+    def __init__(self, job_id: int, number: int) -> None:
+        super().__init__(f"job {job_id} has no execution {number}")
+        self.job_id = job_id
+        self.number = number
+
+
+class DeadLetterNotFound(WindlassError):
+    """No dead letter has this number."""
+
+    def __init__(self, letter_id: int) -> None:
+        super().__init__(f"dead letter {shown(letter_id)} not found")
+        self.letter_id = letter_id
 
 
 class InvalidTransition(WindlassError):

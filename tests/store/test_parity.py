@@ -13,7 +13,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.rows import SHAPES
+from windlass.store.shapes import SHAPES
 from windlass.store.sqlite import driver
 
 POSTGRES = queries("postgres")
@@ -53,6 +53,24 @@ SAMPLES: dict[str, Any] = {
     "request_id": "r",
     "lane_0": "l",
     "task_0": "t",
+    "state_0": "pending",
+    "edge_at": EPOCH,
+    "since": EPOCH,
+    "subject": "s",
+    "correlation_id": "c",
+    "search": "%x%",
+    "sort": "run_at",
+    "states": " pending/new ",
+    "tasks": "[]",
+    "lanes": "[]",
+    "slices": "[]",
+    "until": EPOCH,
+    "keep": timedelta(days=1),
+    "status": "open",
+    "fingerprint": "f",
+    "is_open": True,
+    "is_template": False,
+    "is_recurring": False,
 }
 
 

@@ -24,11 +24,25 @@ from windlass.core.job import (
     Slices,
 )
 from windlass.core.outcome import Finish, Run
+from windlass.core.page import JobQuery, Page
+from windlass.core.related import Related, Tree
 from windlass.core.transitions import Moved
+from windlass.ports.letters import Letters
+from windlass.ports.runs import Runs
 
 
 class Store(Protocol):
     """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    @property
+    def runs(self) -> Runs:
+        """How runs went."""
+        ...
+
+    @property
+    def letters(self) -> Letters:
+        """What died."""
+        ...
 
     async def aclose(self) -> None:
         """Let go of the database."""
@@ -139,14 +153,30 @@ class Store(Protocol):
         """Read one job; raises JobNotFound."""
         ...
 
-    async def list_jobs(
-        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = 500
-    ) -> list[Job]:
-        """Read jobs in number order, page by page."""
+    async def list_jobs(self, query: JobQuery | None = None) -> Page:
+        """Read a page of jobs; without a query, the newest."""
         ...
 
-    async def list_executions(self, job_id: int, *, before: int = 2**31 - 1, limit: int = 500) -> list[Execution]:
-        """Read a job's ended runs, newest first."""
+    async def list_executions(
+        self, job_id: int, *, before: int = 2**31 - 1, limit: int = 500, offset: int = 0
+    ) -> list[Execution]:
+        """Read a job's runs, the one that goes on first, then newest first."""
+        ...
+
+    async def get_execution(self, job_id: int, number: int) -> Execution:
+        """Read one run; raises ExecutionNotFound."""
+        ...
+
+    async def count_executions(self, job_id: int) -> int:
+        """Count a job's runs that are kept, with the one that goes on, without reading them."""
+        ...
+
+    async def list_by_correlation(self, correlation_id: str) -> Related:
+        """Read the jobs of one correlation, oldest first; a job's own UUID means the job and its children."""
+        ...
+
+    async def list_tree(self, job_id: int) -> Tree:
+        """Read a job's first ancestor and what came of it, level by level; nothing when there is no such job."""
         ...
 
     async def list_dead_letters(self, job_id: int) -> list[DeadLetter]:

@@ -17,7 +17,7 @@ from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError,
 from windlass.store.documents import instant, microseconds
 from windlass.store.owner import Owner
 from windlass.store.queries import Queries, queries
-from windlass.store.rows import SHAPES
+from windlass.store.shapes import SHAPES
 
 try:
     # A build from PyPI is free of the WAL-reset bug that most systems' SQLite still has.
