@@ -64,6 +64,7 @@ SAMPLES: dict[str, Any] = {
     "tasks": "[]",
     "lanes": "[]",
     "slices": "[]",
+    "share": 1,
     "until": EPOCH,
     "keep": timedelta(days=1),
     "status": "open",

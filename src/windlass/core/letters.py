@@ -13,7 +13,20 @@ from windlass.core.job import MAX_KEY, MAX_NAME, DeadLetter
 from windlass.errors import InvalidInput
 
 MAX_LETTERS = 500
-_CURSOR = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+_CURSOR = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,9})-([01])")
+
+
+class LetterCursor(NamedTuple):
+    """The last letter of a page, and what its list counted when it began."""
+
+    died_us: int
+    id: int
+    total: int
+    is_total_exact: bool
+
+    def encode(self) -> str:
+        """Write it as a caller sees it."""
+        return f"{self.died_us}-{self.id}-{self.total}-{int(self.is_total_exact)}"
 
 
 class LetterStatus(StrEnum):
@@ -49,14 +62,14 @@ class LetterQuery:
             check_instant("since", self.since)
         self.position()
 
-    def position(self) -> tuple[int, int] | None:
-        """Read the cursor: microseconds since the epoch and the letter's number."""
+    def position(self) -> LetterCursor | None:
+        """Read the cursor."""
         if self.cursor is None:
             return None
         found = _CURSOR.fullmatch(self.cursor)
         if found is None:
             raise InvalidInput("cursor", self.cursor, "is not one that a list gave out")
-        return int(found[1]), int(found[2])
+        return LetterCursor(int(found[1]), int(found[2]), int(found[3]), found[4] == "1")
 
 
 @dataclass(frozen=True, slots=True)

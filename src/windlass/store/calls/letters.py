@@ -9,7 +9,7 @@ from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import DeadLetter
-from windlass.core.letters import MAX_LETTERS, LetterGroup, LetterGroups, LetterPage, LetterQuery, LetterStatus, OpenLetters
+from windlass.core.letters import MAX_LETTERS, LetterCursor, LetterGroup, LetterGroups, LetterPage, LetterQuery, LetterStatus, OpenLetters
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.rows import Row, Shape
@@ -38,8 +38,8 @@ def _params(query: LetterQuery) -> dict[str, Any]:
         "task": query.task,
         "fingerprint": query.fingerprint,
         "since": query.since,
-        "edge_at": _END_OF_TIME if position is None else documents.instant(position[0]),
-        "edge_id": 0 if position is None else position[1],
+        "edge_at": _END_OF_TIME if position is None else documents.instant(min(position.died_us, documents.microseconds(_END_OF_TIME))),
+        "edge_id": 0 if position is None else position.id,
         "limit": query.limit + 1,
     }
 
@@ -48,10 +48,13 @@ def _page(query: LetterQuery, found: Sequence[Row]) -> LetterPage:
     looked, matched = found[0][:_HEAD]
     letters = rows.dead_letters([row[_HEAD:] for row in found if row[_HEAD] is not None])
     shown = letters[: query.limit]
+    position = query.position()
+    total = min(matched, _MOST_LOOKED) if position is None else position.total
+    is_exact = looked <= _MOST_LOOKED if position is None else position.is_total_exact
     following = None
     if len(letters) > query.limit:
-        following = f"{documents.microseconds(shown[-1].died_at)}-{shown[-1].id}"
-    return LetterPage(tuple(shown), min(matched, _MOST_LOOKED), looked <= _MOST_LOOKED, following)
+        following = LetterCursor(documents.microseconds(shown[-1].died_at), shown[-1].id, total, is_exact).encode()
+    return LetterPage(tuple(shown), total, is_exact, following)
 
 
 def get_letter(letter_id: int) -> Call[list[DeadLetter]]:

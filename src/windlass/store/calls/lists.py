@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -21,9 +21,12 @@ _FIRST = -(2**63)
 _LAST = 2**63 - 1
 _END_OF_TIME = EPOCH.replace(year=9999)
 _KEY_WIDTH = 7
-_SOURCES = ("all", "slices", "subject", "correlation", "parent", "recurring", "closed", "due", "waiting")
+MOST_GATHERED = 20_000
+# The slices' shares bound what is gathered; leases come on top of it.
+_LEAST_DEPTH = 100_000
+_SOURCES = ("all", "gathered", "slices", "subject", "correlation", "parent", "recurring", "closed", "due", "waiting")
 _PAGE = rows.Shape(tuple(_KEY_WIDTH + place for place in rows.JOB.instants), tuple(_KEY_WIDTH + place for place in rows.JOB.booleans))
-SHAPES = {"list_gathered_newest": _PAGE} | {f"list_{one}_{end}": _PAGE for one in _SOURCES for end in ("newest", "oldest")}
+SHAPES = {f"list_{one}_{end}": _PAGE for one in _SOURCES for end in ("newest", "oldest")}
 
 
 class _Slice(NamedTuple):
@@ -36,11 +39,15 @@ _NO_SLICE = _Slice("", "", "")
 
 
 class _Plan(NamedTuple):
-    """Where candidates come from; a lazy plan needs to look at no more than it shows."""
+    """Where candidates come from; a lazy plan looks at no more than it must for what it shows."""
 
     source: str
     slices: tuple[_Slice, ...] = ()
     is_lazy: bool = False
+    share: int | None = None
+    """How many of each slice are looked at."""
+    is_cut: bool = False
+    """Whether a slice has more than its share."""
 
 
 def list_jobs(query: JobQuery) -> Call[Page]:
@@ -60,7 +67,7 @@ def list_jobs(query: JobQuery) -> Call[Page]:
     return Call(steps, is_read=True)
 
 
-_MERGED = frozenset({"slices", "closed", "waiting"})
+_MERGED = frozenset({"slices", "closed"})
 
 
 def _needs_counts(jobs: JobFilter) -> bool:
@@ -87,12 +94,21 @@ def _plan(query: JobQuery, counts: Sequence[Count]) -> _Plan:
     is_lazy = jobs.is_counted and query.sort is Sort.CREATED_AT
     if not (jobs.states or jobs.tasks or jobs.lanes):
         return _Plan("all", is_lazy=is_lazy)
-    slices = _slices(jobs, counts)
-    if len(slices) <= MAX_ARMS:
-        return _Plan("slices", slices, is_lazy=is_lazy and _all_match(jobs, counts))
-    if sum(_jobs_in(slices, counts)) <= MOST_COUNTED:
-        return _Plan("gathered", slices)
-    return _Plan("all")
+    return _sliced_plan(query, counts, is_lazy=is_lazy and _all_match(jobs, counts))
+
+
+def _sliced_plan(query: JobQuery, counts: Sequence[Count], *, is_lazy: bool) -> _Plan:
+    """Take the first of each slice, or merge them where that would be too many."""
+    slices = _slices(query.filter, counts)
+    held = sum(one.jobs for one in counts if (one.task, one.lane, one.state) in set(slices))
+    depth = query.offset + query.limit + 1
+    if is_lazy and len(slices) * depth <= MOST_GATHERED:
+        return _Plan("gathered", slices, is_lazy=True, share=depth)
+    if held <= MOST_COUNTED:
+        return _Plan("gathered", slices, share=MOST_COUNTED + 1)
+    if query.sort is not Sort.CREATED_AT:
+        return _Plan("gathered", slices, share=max(1, MOST_SORTED // len(slices)), is_cut=True)
+    return _Plan("slices", slices, is_lazy=is_lazy) if len(slices) <= MAX_ARMS else _Plan("all")
 
 
 def _ordered_plan(query: JobQuery, counts: Sequence[Count]) -> _Plan | None:
@@ -106,8 +122,10 @@ def _ordered_plan(query: JobQuery, counts: Sequence[Count]) -> _Plan | None:
         return _Plan("closed", tuple(_Slice("", "", state) for state in sorted(states)), is_lazy=True)
     if query.sort is Sort.RUN_AT and states == {JobState.SCHEDULED} and not is_sliced:
         return _Plan("due", is_lazy=True)
-    if query.sort is Sort.PRIORITY and states == {JobState.PENDING} and len(slices := _slices(jobs, counts)) <= MAX_ARMS:
-        return _Plan("waiting", slices, is_lazy=True)
+    if query.sort is Sort.PRIORITY and states == {JobState.PENDING}:
+        slices, depth = _slices(jobs, counts), query.offset + query.limit + 1
+        if len(slices) * depth <= MOST_GATHERED:
+            return _Plan("waiting", slices, is_lazy=True, share=depth)
     return None
 
 
@@ -115,11 +133,6 @@ def _slices(jobs: JobFilter, counts: Sequence[Count]) -> tuple[_Slice, ...]:
     """List the slices that have jobs; running ones are found by their lease."""
     found = {_Slice(one.task, one.lane, one.state) for one in counts if one.jobs > 0 and _is_meant(jobs, one)}
     return tuple(sorted(one for one in found if one.state != JobState.RUNNING))
-
-
-def _jobs_in(slices: Collection[_Slice], counts: Sequence[Count]) -> list[int]:
-    wanted = set(slices)
-    return [one.jobs for one in counts if (one.task, one.lane, one.state) in wanted]
 
 
 def _all_match(jobs: JobFilter, counts: Sequence[Count]) -> bool:
@@ -144,7 +157,7 @@ def _has_state(wanted: StateFilter, count: Count) -> bool:
 def _query_name(query: JobQuery, plan: _Plan) -> str:
     # The newest are looked at first, unless the list itself begins with the oldest.
     is_oldest = not query.is_descending and (query.sort is Sort.CREATED_AT or plan.source in _KEYED)
-    return f"list_{plan.source}_{'oldest' if is_oldest and plan.source != 'gathered' else 'newest'}"
+    return f"list_{plan.source}_{'oldest' if is_oldest else 'newest'}"
 
 
 _KEYED = frozenset({"closed", "due", "waiting"})
@@ -165,7 +178,8 @@ def _params(query: JobQuery, plan: _Plan, above: int, arms: int) -> dict[str, An
         "offset": query.offset,
     }
     params |= _edge(query, plan) if plan.source in _KEYED else _ids(query, above)
-    if plan.source == "gathered":
+    if plan.share is not None:
+        params["share"] = plan.share
         params["slices"] = documents.array(_slice_document(one) for one in plan.slices)
     for place, part in enumerate([*plan.slices, *[_NO_SLICE] * (arms - len(plan.slices))][:arms]):
         params |= {f"task_{place}": part.task, f"lane_{place}": part.lane, f"state_{place}": part.state}
@@ -174,9 +188,11 @@ def _params(query: JobQuery, plan: _Plan, above: int, arms: int) -> dict[str, An
 
 def _depth(query: JobQuery, plan: _Plan) -> int:
     """Say how many candidates to look at: one more than the bound tells that there were more."""
+    if plan.share is not None:
+        return _LEAST_DEPTH
     if plan.is_lazy:
         return query.offset + query.limit + 1
-    is_short = query.filter.search is not None or query.filter.is_counted and plan.source != "gathered"
+    is_short = query.filter.search is not None or query.filter.is_counted
     return (MOST_SORTED if is_short else MOST_COUNTED) + 1
 
 
@@ -260,7 +276,7 @@ def _slice_document(part: _Slice) -> str:
 def _page(query: JobQuery, plan: _Plan, counts: Sequence[Count], found: Sequence[Row]) -> Page:
     looked, matched = found[0][:2]
     shown = [row for row in found if row[_KEY_WIDTH] is not None]
-    is_complete = plan.is_lazy or looked < _depth(query, plan)
+    is_complete = not plan.is_cut and (plan.is_lazy or looked < _depth(query, plan))
     position = query.position()
     if query.filter.is_counted:
         total, is_exact = sum(one.jobs for one in counts if _is_meant(query.filter, one)), True

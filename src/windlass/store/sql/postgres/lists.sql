@@ -83,15 +83,26 @@ select {listed} from windlass_jobs j where j.cadence is not null and j.id > :abo
 {list_tail}
 
 -- name: list_gathered_newest
--- So many slices that they are not merged, but few jobs in all: read together, in any order.
+-- The first of each slice: no more rows than slices times a share, and a text that does not grow with them.
 {list_head}
 select {listed} from json_to_recordset(:slices::json) as s (task text, lane text, state text) cross join lateral (
         select k.* from windlass_jobs k where k.task = s.task and k.lane = s.lane and k.state = s.state and k.token is null
-        and -k.id < -:above::bigint and -k.id > -:below::bigint order by -k.id limit 10501
+        and -k.id < -:above::bigint and -k.id > -:below::bigint order by -k.id limit :share::integer
     ) as j
     union all
-    select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
-    limit 10501
+    select {listed} from windlass_jobs j
+    where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
+{list_tail}
+
+-- name: list_gathered_oldest
+{list_head}
+select {listed} from json_to_recordset(:slices::json) as s (task text, lane text, state text) cross join lateral (
+        select k.* from windlass_jobs k where k.task = s.task and k.lane = s.lane and k.state = s.state and k.token is null
+        and -k.id < -:above::bigint and -k.id > -:below::bigint order by -k.id desc limit :share::integer
+    ) as j
+    union all
+    select {listed} from windlass_jobs j
+    where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
 {list_tail}
 
 -- name: list_slices_newest_arm
@@ -100,7 +111,8 @@ select {listed} from json_to_recordset(:slices::json) as s (task text, lane text
    and j.state = (select :state_{i}::text) and -j.id < -:above::bigint and -j.id > -:below::bigint order by -j.id limit 10501)
 
 -- name: list_slices_newest
--- The values come from subqueries, so that the plan does not depend on them.
+-- For pages so deep that gathering would read too much. The values come from subqueries, so that the plan does not depend on
+-- them.
 {list_head}
 select * from ({arms}
 union all (select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
@@ -155,24 +167,22 @@ union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and 
  order by j.run_at, j.id limit 10501)) as slices order by run_at, id limit 10501
 {list_tail}
 
--- name: list_waiting_newest_arm
-(select {listed} from windlass_jobs j
- where j.state = 'pending' and j.lane = :lane_{i} and j.task = :task_{i} and j.priority <= :edge_priority::bigint
-   and (j.priority < :edge_priority::bigint or (j.run_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint))
- order by j.priority desc, j.run_at, j.id limit 10501)
-
 -- name: list_waiting_newest
 {list_head}
-select * from ({arms}) as slices order by priority desc, run_at, id limit 10501
+select {listed} from json_to_recordset(:slices::json) as s (task text, lane text) cross join lateral (
+        select k.* from windlass_jobs k
+        where k.state = 'pending' and k.lane = s.lane and k.task = s.task and k.priority <= :edge_priority::bigint
+          and (k.priority < :edge_priority::bigint or (k.run_at, k.id) > (:edge_at::timestamptz, :edge_id::bigint))
+        order by k.priority desc, k.run_at, k.id limit :share::integer
+    ) as j
 {list_tail}
-
--- name: list_waiting_oldest_arm
-(select {listed} from windlass_jobs j
- where j.state = 'pending' and j.lane = :lane_{i} and j.task = :task_{i} and j.priority >= :edge_priority::bigint
-   and (j.priority > :edge_priority::bigint or (j.run_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint))
- order by j.priority, j.run_at desc, j.id desc limit 10501)
 
 -- name: list_waiting_oldest
 {list_head}
-select * from ({arms}) as slices order by priority, run_at desc, id desc limit 10501
+select {listed} from json_to_recordset(:slices::json) as s (task text, lane text) cross join lateral (
+        select k.* from windlass_jobs k
+        where k.state = 'pending' and k.lane = s.lane and k.task = s.task and k.priority >= :edge_priority::bigint
+          and (k.priority > :edge_priority::bigint or (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint))
+        order by k.priority, k.run_at desc, k.id desc limit :share::integer
+    ) as j
 {list_tail}

@@ -75,14 +75,30 @@ select {listed} from windlass_jobs j indexed by windlass_jobs_recurring
 {list_tail}
 
 -- name: list_gathered_newest
--- So many slices that they are not merged, but few jobs in all: read together, in any order.
+-- The first of each slice: no more rows than slices times a share, and a text that does not grow with them.
 {list_head}
-select {listed} from json_each(:slices) as s cross join windlass_jobs j indexed by windlass_jobs_listed
-    where j.token is null and j.task = s.value ->> 'task' and j.lane = s.value ->> 'lane' and j.state = s.value ->> 'state'
-      and j.id > :above and j.id < :below
+select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
+        select k.id from windlass_jobs k indexed by windlass_jobs_listed
+        where k.token is null and k.task = s.value ->> 'task' and k.lane = s.value ->> 'lane' and k.state = s.value ->> 'state'
+          and k.id > :above and k.id < :below
+        order by k.id desc limit :share
+    )
     union all
     select {listed} from windlass_jobs j indexed by windlass_jobs_leased
-    where j.token is not null and j.id > :above and j.id < :below and {list_sliced} limit 10501
+    where j.token is not null and j.id > :above and j.id < :below and {list_sliced}
+{list_tail}
+
+-- name: list_gathered_oldest
+{list_head}
+select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
+        select k.id from windlass_jobs k indexed by windlass_jobs_listed
+        where k.token is null and k.task = s.value ->> 'task' and k.lane = s.value ->> 'lane' and k.state = s.value ->> 'state'
+          and k.id > :above and k.id < :below
+        order by k.id limit :share
+    )
+    union all
+    select {listed} from windlass_jobs j indexed by windlass_jobs_leased
+    where j.token is not null and j.id > :above and j.id < :below and {list_sliced}
 {list_tail}
 
 -- name: list_slices_newest_arm
@@ -90,7 +106,8 @@ select j.id from windlass_jobs j indexed by windlass_jobs_listed
 where j.token is null and j.task = :task_{i} and j.lane = :lane_{i} and j.state = :state_{i} and j.id > :above and j.id < :below
 
 -- name: list_slices_newest
--- SQLite merges the arms lazily by itself, and copies what they read at each step: so only numbers go through it.
+-- For pages so deep that gathering would read too much. SQLite merges the arms lazily by itself, and copies what they read
+-- at each step: so only numbers go through it.
 {list_head}
 select {listed} from (
 {arms}
@@ -150,24 +167,22 @@ select {listed} from windlass_jobs j indexed by windlass_jobs_scheduled
     order by run_at, id limit 10501
 {list_tail}
 
--- name: list_waiting_newest_arm
-select {listed} from windlass_jobs j indexed by windlass_jobs_pending
-where j.state = 'pending' and j.lane = :lane_{i} and j.task = :task_{i} and j.priority <= :edge_priority
-  and (j.priority < :edge_priority or (j.run_at, j.id) > (:edge_at, :edge_id))
-
 -- name: list_waiting_newest
 {list_head}
-{arms}
-    order by priority desc, run_at, id limit 10501
+select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
+        select k.id from windlass_jobs k indexed by windlass_jobs_pending
+        where k.state = 'pending' and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
+          and k.priority <= :edge_priority and (k.priority < :edge_priority or (k.run_at, k.id) > (:edge_at, :edge_id))
+        order by k.priority desc, k.run_at, k.id limit :share
+    )
 {list_tail}
-
--- name: list_waiting_oldest_arm
-select {listed} from windlass_jobs j indexed by windlass_jobs_pending
-where j.state = 'pending' and j.lane = :lane_{i} and j.task = :task_{i} and j.priority >= :edge_priority
-  and (j.priority > :edge_priority or (j.run_at, j.id) < (:edge_at, :edge_id))
 
 -- name: list_waiting_oldest
 {list_head}
-{arms}
-    order by priority, run_at desc, id desc limit 10501
+select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
+        select k.id from windlass_jobs k indexed by windlass_jobs_pending
+        where k.state = 'pending' and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
+          and k.priority >= :edge_priority and (k.priority > :edge_priority or (k.run_at, k.id) < (:edge_at, :edge_id))
+        order by k.priority, k.run_at desc, k.id desc limit :share
+    )
 {list_tail}
