@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def test_the_scale_runs_from_one_millisecond_to_a_day_in_quarter_steps() -> None
     assert len(BOUNDS) == 81
     assert BUCKETS == 82
     assert list(BOUNDS[10:20]) == [10, 12.5, 16, 20, 25, 31.5, 40, 50, 63, 80]
-    ratios = [high / low for low, high in zip(BOUNDS, BOUNDS[1:], strict=False)]
+    ratios = [high / low for low, high in pairwise(BOUNDS)]
     assert min(ratios) > 1.2
     assert max(ratios) < 1.3
 

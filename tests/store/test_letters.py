@@ -23,9 +23,7 @@ async def die(store: SqlStore, clock: FakeClock, task: str = "work", message: st
 
 async def acknowledge(store: SqlStore, letter: int) -> None:
     at = "died_at"
-    await execute(
-        store, f"update windlass_dead_letters set acknowledged_at = {at}, acknowledged_by = 'ann' where id = {letter}"
-    )
+    await execute(store, f"update windlass_dead_letters set acknowledged_at = {at}, acknowledged_by = 'ann' where id = {letter}")
 
 
 async def test_letters_are_listed_newest_first_and_filtered(store: SqlStore, clock: FakeClock) -> None:

@@ -144,11 +144,15 @@ async def test_every_list_has_the_jobs_and_the_order_of_a_plain_filter_and_sort(
 
 
 @pytest.mark.parametrize("sort", Sort)
-async def test_pages_by_cursor_and_by_offset_are_the_list_cut_into_pieces(
-    store: SqlStore, clock: FakeClock, sort: Sort
-) -> None:
+async def test_pages_by_cursor_and_by_offset_are_the_list_cut_into_pieces(store: SqlStore, clock: FakeClock, sort: Sort) -> None:
     jobs = await a_mixed_queue(store, clock)
-    chosen = (JobFilter(), in_states(*CLOSED), in_states(JobState.PENDING), in_states(JobState.SCHEDULED), JobFilter(subject="one"))
+    chosen = (
+        JobFilter(),
+        in_states(*CLOSED),
+        in_states(JobState.PENDING),
+        in_states(JobState.SCHEDULED),
+        JobFilter(subject="one"),
+    )
     for wanted, is_descending in product(chosen, (True, False)):
         whole = reference(jobs, JobQuery(filter=wanted, sort=sort, is_descending=is_descending))
         walked: list[int] = []

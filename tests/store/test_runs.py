@@ -101,9 +101,9 @@ async def test_buckets_in_the_database_are_those_of_the_scale(store: SqlStore, c
     columns = "job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status"
     await execute(store, f"insert into windlass_executions ({columns}) values {values}")
     for column in ("wait_bucket", "run_bucket"):
-        found = Counter({row[0]: row[1] for row in await execute(
-            store, f"select {column}, sum(runs) from windlass_run_deltas group by 1"
-        )})
+        found = Counter(
+            {row[0]: row[1] for row in await execute(store, f"select {column}, sum(runs) from windlass_run_deltas group by 1")}
+        )
         assert found - Counter({0: 1}) == Counter(map(bucket, samples))
     await execute(store, "delete from windlass_executions where number > 1")
 
@@ -203,6 +203,7 @@ async def test_stats_of_a_job_as_seed_001_shows_them(store: SqlStore, clock: Fak
     nothing = await store.runs.job(job_id)
     assert (nothing.total_executions, nothing.average_duration_ms, nothing.success_rate) == (0, None, 0.0)
     assert nothing.next_scheduled_at == clock.now()
+    started = next_at = clock.now()
     for outcome in (None, failure(), None, Snoozed(timedelta(minutes=1)), None):
         await due(store, clock)
         job = await claim_one(store, clock)

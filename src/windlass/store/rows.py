@@ -57,6 +57,7 @@ SHAPES: dict[str, Shape] = {
     "doctor_jobs": Shape((), (15, 19, 20, *range(29, 43), 50)),
     "doctor_bodies": Shape((), (4,)),
     "doctor_executions": Shape((), (6, 7, 8)),
+    "doctor_minutes": Shape((0,)),
     "doctor_letters": Shape((), (3, 4, 5, 7, 8, 9)),
 }
 

@@ -9,7 +9,16 @@ from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import DeadLetter
-from windlass.core.letters import MAX_LETTERS, LetterCursor, LetterGroup, LetterGroups, LetterPage, LetterQuery, LetterStatus, OpenLetters
+from windlass.core.letters import (
+    MAX_LETTERS,
+    LetterCursor,
+    LetterGroup,
+    LetterGroups,
+    LetterPage,
+    LetterQuery,
+    LetterStatus,
+    OpenLetters,
+)
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.rows import Row, Shape
@@ -38,7 +47,9 @@ def _params(query: LetterQuery) -> dict[str, Any]:
         "task": query.task,
         "fingerprint": query.fingerprint,
         "since": query.since,
-        "edge_at": _END_OF_TIME if position is None else documents.instant(min(position.died_us, documents.microseconds(_END_OF_TIME))),
+        "edge_at": _END_OF_TIME
+        if position is None
+        else documents.instant(min(position.died_us, documents.microseconds(_END_OF_TIME))),
         "edge_id": 0 if position is None else position.id,
         "limit": query.limit + 1,
     }

@@ -25,7 +25,9 @@ MOST_GATHERED = 20_000
 # The slices' shares bound what is gathered; leases come on top of it.
 _LEAST_DEPTH = 100_000
 _SOURCES = ("all", "gathered", "slices", "subject", "correlation", "parent", "recurring", "closed", "due", "waiting")
-_PAGE = rows.Shape(tuple(_KEY_WIDTH + place for place in rows.JOB.instants), tuple(_KEY_WIDTH + place for place in rows.JOB.booleans))
+_PAGE = rows.Shape(
+    tuple(_KEY_WIDTH + place for place in rows.JOB.instants), tuple(_KEY_WIDTH + place for place in rows.JOB.booleans)
+)
 SHAPES = {f"list_{one}_{end}": _PAGE for one in _SOURCES for end in ("newest", "oldest")}
 
 

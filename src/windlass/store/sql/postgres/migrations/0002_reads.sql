@@ -67,7 +67,7 @@ begin
                 floor(extract(epoch from n.finished_at - n.started_at) * 1000)::bigint as duration_ms
             from new_rows n
         ) as ended
-    ) as measured group by 1, 2, 3, 4, 5, 6;
+    ) as measured where task is not null group by 1, 2, 3, 4, 5, 6;
     return null;
 end $$;
 create trigger windlass_executions_counted after insert on windlass_executions
