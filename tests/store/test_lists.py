@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 from random import Random
@@ -207,8 +208,10 @@ async def test_a_deep_page_over_slices_is_merged(store: SqlStore, clock: FakeClo
         whole = reference(jobs, query)
         assert [job.id for job in page.jobs] == whole[9:14]
         assert (page.total, page.is_complete) == (len(whole), True)
-        after = await store.list_jobs(JobQuery(filter=wanted, is_descending=is_descending, limit=5, cursor=page.next_cursor))
-        assert [job.id for job in after.jobs] == whole[14:19]
+        assert (page.next_cursor is None) == (len(whole) <= 14)
+        if page.next_cursor is not None:
+            after = await store.list_jobs(replace(query, offset=0, cursor=page.next_cursor))
+            assert [job.id for job in after.jobs] == whole[14:19]
 
 
 async def test_a_search_that_stops_early_goes_on_where_it_stopped(

@@ -99,7 +99,10 @@ async def test_the_questions_of_seed_003(store: SqlStore, sync: SyncStore) -> No
         )
         == []
     )
-    assert ask(sync, "SELECT service_name, state, failure_count, last_failure_at FROM circuit_breakers WHERE state != 'closed'") == []
+    assert (
+        ask(sync, "SELECT service_name, state, failure_count, last_failure_at FROM circuit_breakers WHERE state != 'closed'")
+        == []
+    )
     letters = ask(
         sync,
         "SELECT id, original_job->>'type' as job_type, error_message, died_at FROM dead_letter_jobs "
@@ -120,7 +123,7 @@ async def test_the_questions_of_seed_003(store: SqlStore, sync: SyncStore) -> No
     assert ask(sync, f"SELECT correlation_id FROM jobs WHERE id = {dead.id}") == [(str(job_uuid(dead.id)),)]
     metrics = ask(sync, "SELECT job_type, status, duration_ms, queue_time_ms FROM job_metrics ORDER BY job_type")
     assert metrics == [("retried", "failed", 0, 0), ("webhook", "failed", 0, 0)]
-    assert ask(sync, f"SELECT success, error FROM job_attempts WHERE job_id = {dead.id}") in ([(False, "boom")], [(0, "boom")])
+    assert ask(sync, f"SELECT success, error FROM job_attempts WHERE job_id = {dead.id}") == [(0, "boom")]
     assert ask(sync, f"SELECT id, execution_number, retry_attempt FROM job_executions WHERE job_id = '{job_uuid(dead.id)}'") == [
         (str(execution_uuid(dead.id, 1)), 1, 0)
     ]

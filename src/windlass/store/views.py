@@ -33,7 +33,9 @@ def install(database: Scriptable) -> tuple[str, ...]:
     def work(connection: Any) -> tuple[str, ...]:
         taken = [name for name in NAMES if _is_ours(connection, database.dialect, name) is False]
         if taken:
-            raise SchemaError(f"cannot make the views: {', '.join(taken)} is there already and not ours; rename it, or do without")
+            raise SchemaError(
+                f"cannot make the views: {', '.join(taken)} is there already and not ours; rename it, or do without"
+            )
         _drop(connection, database.dialect)
         for name in NAMES:
             _create(connection, database.dialect, name)

@@ -205,10 +205,12 @@ with candidates as materialized (
             when 'updated_at' then :sign::bigint * (extract(epoch from j.updated_at) * 1000000)::bigint
             when 'run_at' then :sign::bigint * (extract(epoch from j.run_at) * 1000000)::bigint
             when 'priority' then :sign::bigint * j.priority
-            when 'completed_at' then coalesce(:sign::bigint * (extract(epoch from j.closed_at) * 1000000)::bigint, 9223372036854775807)
+            when 'completed_at'
+                then coalesce(:sign::bigint * (extract(epoch from j.closed_at) * 1000000)::bigint, 9223372036854775807)
             else :sign::bigint * {state_rank}
         end as first_key,
-        case :sort::text when 'created_at' then 0 when 'priority' then -:sign::bigint * (extract(epoch from j.run_at) * 1000000)::bigint
+        case :sort::text when 'created_at' then 0
+            when 'priority' then -:sign::bigint * (extract(epoch from j.run_at) * 1000000)::bigint
             else :sign::bigint * j.id end as second_key,
         case :sort::text when 'priority' then -:sign::bigint * j.id else 0 end as third_key
     from (
@@ -240,8 +242,8 @@ x.job_id, x.number, x.attempt, x.token, x.slot_at, x.worker, x.started_at, x.fin
 -- name: running_run
 -- The run that goes on has no row of its own yet: its number and its times are on the job.
 select j.id as job_id, j.executions as number, j.attempt, j.token, j.slot_at, j.worker, j.started_at, null::timestamptz,
-        greatest(0, floor(extract(epoch from j.started_at - j.run_at) * 1000))::bigint as wait_ms, 'running', null, null, null, null,
-        null, null::bigint, null::integer, null::bigint, null::bigint, null, null, null::timestamptz
+        greatest(0, floor(extract(epoch from j.started_at - j.run_at) * 1000))::bigint as wait_ms, 'running', null, null,
+        null, null, null, null::bigint, null::integer, null::bigint, null::bigint, null, null, null::timestamptz
     from windlass_jobs j where j.id = :job_id::bigint and j.state = 'running' and j.started_at is not null
 
 -- name: letter_columns

@@ -45,28 +45,32 @@ select {listed} from windlass_jobs j where j.subject is not null
 -- name: list_correlation_newest
 {list_head}
 select {listed} from windlass_jobs j where j.correlation_id is not null
-    and (j.correlation_id, j.id) > (:correlation_id::text, :above::bigint) and (j.correlation_id, j.id) < (:correlation_id::text, :below::bigint)
+    and (j.correlation_id, j.id) > (:correlation_id::text, :above::bigint)
+        and (j.correlation_id, j.id) < (:correlation_id::text, :below::bigint)
     order by j.correlation_id desc, j.id desc limit 10501
 {list_tail}
 
 -- name: list_correlation_oldest
 {list_head}
 select {listed} from windlass_jobs j where j.correlation_id is not null
-    and (j.correlation_id, j.id) > (:correlation_id::text, :above::bigint) and (j.correlation_id, j.id) < (:correlation_id::text, :below::bigint)
+    and (j.correlation_id, j.id) > (:correlation_id::text, :above::bigint)
+        and (j.correlation_id, j.id) < (:correlation_id::text, :below::bigint)
     order by j.correlation_id, j.id limit 10501
 {list_tail}
 
 -- name: list_parent_newest
 {list_head}
 select {listed} from windlass_jobs j where j.parent_id is not null
-    and (j.parent_id, j.id) > (:parent_id::bigint, :above::bigint) and (j.parent_id, j.id) < (:parent_id::bigint, :below::bigint)
+    and (j.parent_id, j.id) > (:parent_id::bigint, :above::bigint)
+        and (j.parent_id, j.id) < (:parent_id::bigint, :below::bigint)
     order by j.parent_id desc, j.id desc limit 10501
 {list_tail}
 
 -- name: list_parent_oldest
 {list_head}
 select {listed} from windlass_jobs j where j.parent_id is not null
-    and (j.parent_id, j.id) > (:parent_id::bigint, :above::bigint) and (j.parent_id, j.id) < (:parent_id::bigint, :below::bigint)
+    and (j.parent_id, j.id) > (:parent_id::bigint, :above::bigint)
+        and (j.parent_id, j.id) < (:parent_id::bigint, :below::bigint)
     order by j.parent_id, j.id limit 10501
 {list_tail}
 
@@ -115,25 +119,29 @@ select {listed} from json_to_recordset(:slices::json) as s (task text, lane text
 -- them.
 {list_head}
 select * from ({arms}
-union all (select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
+union all (select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint
+    and j.id < :below::bigint and {list_sliced}
  order by -j.id limit 10501)) as slices order by rank limit 10501
 {list_tail}
 
 -- name: list_slices_oldest_arm
 (select {listed} from windlass_jobs j
  where j.token is null and j.task = (select :task_{i}::text) and j.lane = (select :lane_{i}::text)
-   and j.state = (select :state_{i}::text) and -j.id < -:above::bigint and -j.id > -:below::bigint order by -j.id desc limit 10501)
+   and j.state = (select :state_{i}::text) and -j.id < -:above::bigint and -j.id > -:below::bigint
+       order by -j.id desc limit 10501)
 
 -- name: list_slices_oldest
 {list_head}
 select * from ({arms}
-union all (select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
+union all (select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint
+    and j.id < :below::bigint and {list_sliced}
  order by -j.id desc limit 10501)) as slices order by rank desc limit 10501
 {list_tail}
 
 -- name: list_closed_newest_arm
 (select {listed} from windlass_jobs j
- where j.closed_at is not null and j.state = (select :state_{i}::text) and (j.closed_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
+ where j.closed_at is not null and j.state = (select :state_{i}::text)
+     and (j.closed_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
  order by j.closed_at desc, j.id desc limit 10501)
 
 -- name: list_closed_newest
@@ -143,7 +151,8 @@ select * from ({arms}) as slices order by closed_at desc, id desc limit 10501
 
 -- name: list_closed_oldest_arm
 (select {listed} from windlass_jobs j
- where j.closed_at is not null and j.state = (select :state_{i}::text) and (j.closed_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
+ where j.closed_at is not null and j.state = (select :state_{i}::text)
+     and (j.closed_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
  order by j.closed_at, j.id limit 10501)
 
 -- name: list_closed_oldest
@@ -153,17 +162,21 @@ select * from ({arms}) as slices order by closed_at, id limit 10501
 
 -- name: list_due_newest
 {list_head}
-select * from ((select {listed} from windlass_jobs j where j.state = 'scheduled' and not j.spawn and (j.run_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
+select * from ((select {listed} from windlass_jobs j where j.state = 'scheduled' and not j.spawn
+    and (j.run_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
  order by j.run_at desc, j.id desc limit 10501)
-union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and j.spawn and (j.run_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
+union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and j.spawn
+    and (j.run_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
  order by j.run_at desc, j.id desc limit 10501)) as slices order by run_at desc, id desc limit 10501
 {list_tail}
 
 -- name: list_due_oldest
 {list_head}
-select * from ((select {listed} from windlass_jobs j where j.state = 'scheduled' and not j.spawn and (j.run_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
+select * from ((select {listed} from windlass_jobs j where j.state = 'scheduled' and not j.spawn
+    and (j.run_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
  order by j.run_at, j.id limit 10501)
-union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and j.spawn and (j.run_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
+union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and j.spawn
+    and (j.run_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
  order by j.run_at, j.id limit 10501)) as slices order by run_at, id limit 10501
 {list_tail}
 

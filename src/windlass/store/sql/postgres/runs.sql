@@ -8,7 +8,8 @@ select task, status, reason, sum(runs)::bigint, sum(wait_ms)::bigint, sum(durati
 -- name: run_minutes
 -- Both halves in one statement: between two, a fold would move runs from one to the other.
 select minute, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram::text, run_histogram::text
-from windlass_minutes where task = coalesce(:task::text, '') and minute >= :since::timestamptz and minute < :until::timestamptz
+from windlass_minutes where task = coalesce(:task::text, '') and minute >= :since::timestamptz
+    and minute < :until::timestamptz
 union all
 select minute, sum(runs) filter (where status = 'completed')::bigint, sum(runs) filter (where status = 'failed')::bigint,
     sum(runs) filter (where status = 'cancelled')::bigint, sum(wait_ms)::bigint, sum(duration_ms)::bigint,
@@ -63,15 +64,18 @@ select count(*) from taken
 -- name: prune_minutes
 with pruned as (
     delete from windlass_minutes where ctid = any(array(
-        select ctid from windlass_minutes where minute < {now} - :keep::interval order by minute limit :limit::integer for update skip locked
+        select ctid from windlass_minutes where minute < {now} - :keep::interval order by minute
+            limit :limit::integer for update skip locked
     )) returning 1
 )
 select count(*) from pruned
 
 -- name: job_stats
-select count(x.number) filter (where coalesce(x.reason, '') not in ('released', 'snoozed')), count(*) filter (where x.status = 'completed'),
+select count(x.number) filter (where coalesce(x.reason, '') not in ('released', 'snoozed')), count(*)
+    filter (where x.status = 'completed'),
     count(*) filter (where x.status = 'failed'),
-    (sum(floor(extract(epoch from x.finished_at - x.started_at) * 1000)) filter (where coalesce(x.reason, '') not in ('released', 'snoozed')))::bigint,
+    (sum(floor(extract(epoch from x.finished_at - x.started_at) * 1000))
+        filter (where coalesce(x.reason, '') not in ('released', 'snoozed')))::bigint,
     greatest(max(x.started_at), j.started_at),
     case when j.state in ('scheduled', 'pending') then j.run_at end
 from windlass_jobs j left join windlass_executions x on x.job_id = j.id

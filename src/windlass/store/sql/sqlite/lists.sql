@@ -79,7 +79,8 @@ select {listed} from windlass_jobs j indexed by windlass_jobs_recurring
 {list_head}
 select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
         select k.id from windlass_jobs k indexed by windlass_jobs_listed
-        where k.token is null and k.task = s.value ->> 'task' and k.lane = s.value ->> 'lane' and k.state = s.value ->> 'state'
+        where k.token is null and k.task = s.value ->> 'task' and k.lane = s.value ->> 'lane'
+            and k.state = s.value ->> 'state'
           and k.id > :above and k.id < :below
         order by k.id desc limit :share
     )
@@ -92,7 +93,8 @@ select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id 
 {list_head}
 select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
         select k.id from windlass_jobs k indexed by windlass_jobs_listed
-        where k.token is null and k.task = s.value ->> 'task' and k.lane = s.value ->> 'lane' and k.state = s.value ->> 'state'
+        where k.token is null and k.task = s.value ->> 'task' and k.lane = s.value ->> 'lane'
+            and k.state = s.value ->> 'state'
           and k.id > :above and k.id < :below
         order by k.id limit :share
     )
@@ -103,7 +105,8 @@ select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id 
 
 -- name: list_slices_newest_arm
 select j.id from windlass_jobs j indexed by windlass_jobs_listed
-where j.token is null and j.task = :task_{i} and j.lane = :lane_{i} and j.state = :state_{i} and j.id > :above and j.id < :below
+where j.token is null and j.task = :task_{i} and j.lane = :lane_{i} and j.state = :state_{i} and j.id > :above
+    and j.id < :below
 
 -- name: list_slices_newest
 -- For pages so deep that gathering would read too much. SQLite merges the arms lazily by itself, and copies what they read
@@ -118,7 +121,8 @@ union all select j.id from windlass_jobs j indexed by windlass_jobs_leased
 
 -- name: list_slices_oldest_arm
 select j.id from windlass_jobs j indexed by windlass_jobs_listed
-where j.token is null and j.task = :task_{i} and j.lane = :lane_{i} and j.state = :state_{i} and j.id > :above and j.id < :below
+where j.token is null and j.task = :task_{i} and j.lane = :lane_{i} and j.state = :state_{i} and j.id > :above
+    and j.id < :below
 
 -- name: list_slices_oldest
 {list_head}
