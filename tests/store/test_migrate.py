@@ -39,25 +39,26 @@ def database(url: str) -> Iterator[Database]:
 
 
 def test_up_applies_everything_once(database: Database) -> None:
-    assert [one.is_applied for one in migrate.status(database)] == [False]
-    assert [one.version for one in migrate.up(database)] == [1]
+    assert not any(one.is_applied for one in migrate.status(database))
+    assert [one.version for one in migrate.up(database)] == list(range(1, len(migrate.migrations(database.dialect)) + 1))
     assert migrate.up(database) == []
     assert all(one.is_applied for one in migrate.status(database))
 
 
 def test_a_dry_run_writes_nothing(database: Database) -> None:
-    [planned] = migrate.up(database, dry_run=True)
+    planned, *_ = migrate.up(database, dry_run=True)
     assert "create table windlass_jobs" in planned.sql
-    assert [one.is_applied for one in migrate.status(database)] == [False]
+    assert not any(one.is_applied for one in migrate.status(database))
 
 
 def test_processes_that_migrate_at_once_do_it_once(url: str) -> None:
     databases = [opened(url) for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
         done = list(pool.map(migrate.up, databases))
+    every = len(migrate.migrations(databases[0].dialect))
     for one in databases:
         one.close()
-    assert sorted(len(applied) for applied in done) == [0, 0, 0, 0, 0, 1]
+    assert sorted(len(applied) for applied in done) == [0, 0, 0, 0, 0, every]
 
 
 def test_an_edited_migration_is_noticed(database: Database) -> None:
@@ -76,12 +77,12 @@ def test_a_newer_database_is_noticed(database: Database) -> None:
 
 
 def test_a_failing_migration_leaves_nothing_behind(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = [*migrate.migrations(database.dialect), Migration(2, "bad", "create table half (id integer);\nselect nonsense;")]
+    bad = [*migrate.migrations(database.dialect), Migration(900, "bad", "create table half (id integer);\nselect nonsense;")]
     monkeypatch.setattr(migrate, "migrations", lambda _: bad)
     with pytest.raises(Exception, match="nonsense"):
         migrate.up(database)
     monkeypatch.undo()
-    assert [one.is_applied for one in migrate.status(database)] == [False]
+    assert not any(one.is_applied for one in migrate.status(database))
 
 
 async def test_a_store_without_its_tables_says_what_to_do(url: str) -> None:
