@@ -11,6 +11,7 @@ WindlassError
 │   ├── JobFailed
 │   └── JobCancelled
 ├── WaitTimeout               the job somebody waited for is not done yet (a TimeoutError)
+├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── SourceNotFound
 ├── LeaseLost                 the token is no longer the one on the row
@@ -119,6 +120,15 @@ class WaitTimeout(WindlassError, TimeoutError):
         super().__init__(f"job {job_id} is still {state}")
         self.job_id = job_id
         self.state = state
+
+
+class ExecutionNotFound(WindlassError):
+    """The job has no such run, or no longer."""
+
+    def __init__(self, job_id: int, number: int) -> None:
+        super().__init__(f"job {job_id} has no execution {number}")
+        self.job_id = job_id
+        self.number = number
 
 
 class InvalidTransition(WindlassError):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -19,9 +20,11 @@ from windlass import (
     Windlass,
 )
 from windlass.core.cadence import Every, Recurrence
+from windlass.core.filter import JobFilter
 from windlass.core.ids import job_uuid
 from windlass.core.job import Lease
 from windlass.core.outcome import Failure, Outcome, Raised, Returned, decide
+from windlass.core.page import JobQuery
 
 
 @pytest.fixture
@@ -93,8 +96,10 @@ async def test_a_job_is_edited(app: Windlass, note: Any) -> None:
 
 async def test_jobs_are_listed_and_counted(app: Windlass, note: Any) -> None:
     await note.enqueue_many([{"number": number} for number in range(5)])
-    first = await app.list(task="note", limit=3)
-    assert [len(first), len(app.list_sync(after=first[-1].id, state=JobState.PENDING))] == [3, 2]
+    query = JobQuery(filter=JobFilter(tasks=("note",)), limit=3)
+    first = await app.list(query)
+    rest = app.list_sync(replace(query, cursor=first.next_cursor))
+    assert [len(first.jobs), len(rest.jobs), first.total] == [3, 2, 5]
     assert [(count.task, count.jobs) for count in app.counts_sync()] == [("note", 5)]
 
 

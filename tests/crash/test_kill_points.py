@@ -13,6 +13,7 @@ from tests.crash import doomed_worker, worker
 from tests.crash.conftest import is_long
 from tests.crash.processes import Fleet, Process, until
 from tests.crash.saboteur import Moment
+from tests.store.builders import all_jobs
 from windlass.core.cadence import Every, Recurrence
 from windlass.core.job import CLOSED, Execution, Job, JobState, NewJob
 from windlass.store import SqlStore
@@ -134,7 +135,7 @@ async def see_die(process: Process, point: Point, healthy: list[Process]) -> dat
 async def all_closed(store: SqlStore) -> bool:
     open_jobs = [count for count in await store.count_jobs() if count.state not in CLOSED]
     # A cancelled job is over once nobody holds its lease.
-    return not open_jobs and not any(job.token for job in await store.list_jobs(state=JobState.CANCELLED))
+    return not open_jobs and not any(job.token for job in await all_jobs(store, JobState.CANCELLED))
 
 
 def wrong_with(job: Job, runs: list[Execution], left: Runs, where: str) -> list[str]:

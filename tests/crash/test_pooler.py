@@ -25,8 +25,10 @@ from tests.crash.worker import Running, new_lease
 from tests.support.postgres_server import USER, Account, PostgresServer, private_folder, url_of
 from tests.support.stores import fresh_url
 from windlass.core.cadence import Every, Recurrence
+from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import Edit, JobState, NewJob
 from windlass.core.outcome import Returned, Run, decide
+from windlass.core.page import JobQuery
 from windlass.store import SqlStore, open_store
 from windlass.store.doctor import check
 from windlass.store.postgres import Postgres
@@ -136,13 +138,22 @@ async def use_every_verb(use: Verbs, url: str, turn: int) -> None:
     assert (await use("get", later)).priority == 7
     await use("lapsed")
     await use("reclaim")
-    assert await use("list_jobs", state=JobState.CANCELLED)
+    assert (await use("list_jobs", only(JobState.CANCELLED))).jobs
     await use("list_executions", one)
+    await use("count_executions", one)
+    await use("list_by_correlation", "c")
+    await use("list_tree", one)
+    await use("get_execution", one, 1)
     await use("list_dead_letters", one)
     await use("count_jobs")
     await use("fold_counts")
     # Nothing claimable stays behind for the processes that come after.
-    await use("cancel", [job.id for job in await use("list_jobs", state=JobState.PENDING)])
+    await use("cancel", [job.id for job in (await use("list_jobs", only(JobState.PENDING))).jobs])
+
+
+def only(state: JobState) -> JobQuery:
+    """Ask for the jobs of one state."""
+    return JobQuery(filter=JobFilter(states=(StateFilter(state),)))
 
 
 async def kept_by(store: SqlStore) -> list[tuple[int, ...]]:

@@ -16,6 +16,7 @@ from psycopg import sql
 
 from tests.model.model import Clones, Letter, LetterAt, Moves, Progress, Row, Settles, Told
 from tests.model.verdict import PastRun
+from tests.store.builders import all_jobs
 from windlass.core.contact import Contact
 from windlass.core.item import Added
 from windlass.core.job import (
@@ -233,7 +234,7 @@ class Side:
     async def look(self) -> View:
         """Read every job, and how many the store says there are."""
         counts = Counter({count[:4]: count.jobs for count in await self.store.count_jobs()})
-        return View([self._own(job) for job in await self.store.list_jobs()], counts)
+        return View([self._own(job) for job in await all_jobs(self.store)], counts)
 
     async def slices(self) -> Slices:
         found = await self.store.slices()
@@ -241,7 +242,7 @@ class Side:
 
     async def history(self, number: int) -> History:
         """Read a job's executions, oldest first, and its dead letters."""
-        runs = await self.store.list_executions(self._theirs[number])
+        runs = [run for run in await self.store.list_executions(self._theirs[number]) if run.finished_at is not None]
         letters = await self.store.list_dead_letters(self._theirs[number])
         return [_only(run, PastRun) for run in reversed(runs)], [self._own_letter(letter) for letter in letters]
 

@@ -8,8 +8,10 @@ from random import Random
 from typing import Any
 
 from windlass.core.cadence import Every, Recurrence
-from windlass.core.job import Claimed, Job, Lease, NewJob
+from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.job import Claimed, Job, JobState, Lease, NewJob
 from windlass.core.outcome import Failure, Outcome, Raised, Returned, Run, decide
+from windlass.core.page import MAX_PAGE, JobQuery
 from windlass.core.retry import RetrySpec
 from windlass.store import SqlStore
 from windlass.testing import FakeClock
@@ -90,3 +92,11 @@ async def fail_for_good(store: SqlStore, clock: FakeClock, job: NewJob | None = 
 async def pending_slot(store: SqlStore, clock: FakeClock, key: str = "k") -> Claimed:
     """Run a job that holds its key only while it waits."""
     return await running(store, clock, a_job(unique_key=key, unique_scope="pending", max_attempts=5))
+
+
+async def all_jobs(store: SqlStore, *states: JobState) -> list[Job]:
+    """Read every job in these states, or in any, in the order of their numbers."""
+    chosen = JobFilter(states=tuple(StateFilter(state) for state in states))
+    page = await store.list_jobs(JobQuery(filter=chosen, is_descending=False, limit=MAX_PAGE))
+    assert page.next_cursor is None
+    return list(page.jobs)

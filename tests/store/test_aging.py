@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.builders import a_job, a_lease, claim_one, end, ending, enqueue_one, recurring
+from tests.store.builders import a_job, a_lease, all_jobs, claim_one, end, ending, enqueue_one, recurring
 from tests.support.raw import execute
 from windlass.core.aging import aged
 from windlass.core.job import JobState, NewJob, Slices
@@ -145,4 +145,4 @@ async def test_aging_beside_claims_and_finishes_ends_with_every_job_done(stores:
 
     await asyncio.gather(*(work(store) for store in stores[:3]), *(age(store) for store in stores[3:]))
     assert len(done) == len(set(done)) == 400
-    assert {job.state for job in await stores[0].list_jobs()} == {JobState.COMPLETED}
+    assert {job.state for job in await all_jobs(stores[0])} == {JobState.COMPLETED}

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.store.builders import a_job, claim, end, enqueue_one, fail_for_good, recurring, running
+from tests.store.builders import a_job, all_jobs, claim, end, enqueue_one, fail_for_good, recurring, running
 from tests.support.raw import execute
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
@@ -82,15 +82,15 @@ async def test_a_bulk_changes_what_it_may_and_counts_the_rest(store: SqlStore, c
     await enqueue_one(store, clock, a_job("other"))
     done = await store.bulk("cancel", JobFilter(tasks=("work",)), {"reason": "why"}, batch=2, now=clock.now())
     assert done == Bulk(7, 4, 3)
-    states = [job.state for job in await store.list_jobs()]
+    states = [job.state for job in await all_jobs(store)]
     assert (states.count(JobState.CANCELLED), states.count(JobState.PENDING)) == (4, 1)
 
 
 async def test_a_dry_run_changes_nothing(store: SqlStore, clock: FakeClock) -> None:
     await store.enqueue([a_job() for _ in range(5)], clock.now())
-    before = await store.list_jobs()
+    before = await all_jobs(store)
     assert await store.bulk("delete", JobFilter(), dry_run=True, batch=2) == Bulk(5)
-    assert await store.list_jobs() == before
+    assert await all_jobs(store) == before
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -149,7 +149,7 @@ async def test_a_bulk_ends_although_it_makes_what_it_looks_for(store: SqlStore, 
     for _ in range(3):
         await end(store, clock, await running(store, clock))
     assert await store.bulk("clone", JobFilter(), batch=1, now=clock.now()) == Bulk(3, 3, 0)
-    assert len(await store.list_jobs()) == 6
+    assert len(await all_jobs(store)) == 6
 
 
 async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(store: SqlStore, clock: FakeClock) -> None:

@@ -565,6 +565,18 @@ async def test_a_wrong_count_is_reported(life: Life, task: str) -> None:
     assert found == {("counts", None)}
 
 
+async def test_runs_that_nobody_counted_are_reported(life: Life) -> None:
+    assert await life.broken("delete from windlass_run_deltas") == {("totals", None)}
+
+
+async def test_minutes_of_all_tasks_that_are_not_those_of_each_are_reported(life: Life) -> None:
+    found = await life.broken(
+        "insert into windlass_minutes (minute, task, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, "
+        "run_histogram) select run_at, '', 1, 0, 0, 0, 0, '{}', '{}' from windlass_jobs limit 1"
+    )
+    assert found == {("minutes", None)}
+
+
 async def test_a_lost_gate_is_reported(life: Life) -> None:
     found = await life.broken("delete from windlass_gates")
     assert found == {("gates", None)}

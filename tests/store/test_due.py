@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.builders import a_job, claim, due, end, enqueue_one, failure, recurring, running
+from tests.store.builders import a_job, all_jobs, claim, due, end, enqueue_one, failure, recurring, running
 from tests.support.raw import execute
 from windlass.core.cadence import ByHandler, Cron, Every, Recurrence
 from windlass.core.job import JobState, NewJob, WaitReason
@@ -24,14 +24,14 @@ async def test_promote_makes_due_jobs_claimable_and_names_the_next(store: SqlSto
     clock.advance(seconds=10)
     assert await store.promote(now=clock.now()) == (2, clock.now() + timedelta(seconds=50))
     assert await store.promote(now=clock.now()) == (0, clock.now() + timedelta(seconds=50))
-    assert {job.wait_reason for job in await store.list_jobs(state=JobState.PENDING)} == {WaitReason.DELAY}
+    assert {job.wait_reason for job in await all_jobs(store, JobState.PENDING)} == {WaitReason.DELAY}
 
 
 async def test_promote_is_bounded_and_takes_the_oldest_first(store: SqlStore, clock: FakeClock) -> None:
     ids = [await enqueue_one(store, clock, a_job(delay=timedelta(seconds=9 - place))) for place in range(5)]
     clock.advance(seconds=60)
     assert (await store.promote(2, clock.now())).jobs == 2
-    assert [job.id for job in await store.list_jobs(state=JobState.PENDING)] == ids[3:]
+    assert [job.id for job in await all_jobs(store, JobState.PENDING)] == ids[3:]
 
 
 async def test_nothing_scheduled_has_no_next_time(store: SqlStore, clock: FakeClock) -> None:
@@ -135,7 +135,7 @@ async def test_counts_are_what_is_there(store: SqlStore, clock: FakeClock) -> No
     await store.cancel([batch[15].id, batch[16].id], now=clock.now())
     for _ in range(2):
         counted = Counter({tuple(count[:4]): count.jobs for count in await store.count_jobs()})
-        real = Counter((job.task, job.lane, job.state, job.wait_reason) for job in await store.list_jobs())
+        real = Counter((job.task, job.lane, job.state, job.wait_reason) for job in await all_jobs(store))
         assert counted == real
         await store.fold_counts()
     assert await execute(store, "select count(*) from windlass_count_deltas") == [(0,)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.builders import a_job, claim, claim_one, end, ending, enqueue_one, recurring, running
+from tests.store.builders import a_job, all_jobs, claim, claim_one, end, ending, enqueue_one, recurring, running
 from windlass.core.job import Enqueued, JobState, OnConflict, UniqueScope, WaitReason
 from windlass.core.payload import encode_object
 from windlass.errors import DuplicateJob, InvalidInput, InvalidPayload
@@ -141,7 +141,7 @@ async def test_reject_names_the_holder_and_writes_nothing(store: SqlStore, clock
     holder = await enqueue_one(store, clock, a_job(unique_key="k"))
     with pytest.raises(DuplicateJob, match=f"job {holder}"):
         await store.enqueue([a_job("other"), a_job(unique_key="k", on_conflict=OnConflict.REJECT)], clock.now())
-    assert [job.id for job in await store.list_jobs()] == [holder]
+    assert [job.id for job in await all_jobs(store)] == [holder]
 
 
 async def test_replace_changes_a_waiting_job(store: SqlStore, clock: FakeClock) -> None:
@@ -197,7 +197,7 @@ async def test_a_name_is_global(store: SqlStore, clock: FakeClock) -> None:
 async def test_a_payload_no_database_can_keep_is_refused(store: SqlStore, clock: FakeClock, payload: object) -> None:
     with pytest.raises(InvalidPayload, match="payload"):
         await enqueue_one(store, clock, a_job(payload=encode_object(payload)))
-    assert await store.list_jobs() == []
+    assert await all_jobs(store) == []
 
 
 async def test_a_payload_of_depth_1000_is_refused(store: SqlStore, clock: FakeClock) -> None:
@@ -206,7 +206,7 @@ async def test_a_payload_of_depth_1000_is_refused(store: SqlStore, clock: FakeCl
         deep = {"a": deep}
     with pytest.raises(InvalidPayload, match="payload"):
         await enqueue_one(store, clock, a_job(payload=encode_object(deep)))
-    assert await store.list_jobs() == []
+    assert await all_jobs(store) == []
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ async def test_a_payload_of_depth_1000_is_refused(store: SqlStore, clock: FakeCl
 async def test_bad_options_name_the_field(store: SqlStore, clock: FakeClock, field: str, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         await enqueue_one(store, clock, a_job(**options))
-    assert await store.list_jobs() == []
+    assert await all_jobs(store) == []
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001, True])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.builders import a_job, claim_one, end, enqueue_one, fail_for_good, failure, recurring, running
+from tests.store.builders import a_job, all_jobs, claim_one, end, enqueue_one, fail_for_good, failure, recurring, running
 from windlass.core.job import Job, JobState
 from windlass.core.transitions import Moved
 from windlass.store import SqlStore
@@ -140,8 +140,7 @@ OVERRIDES = {
 
 async def _everything(store: SqlStore) -> dict[int, tuple[Any, ...]]:
     return {
-        job.id: (job, await store.list_executions(job.id), await store.list_dead_letters(job.id))
-        for job in await store.list_jobs()
+        job.id: (job, await store.list_executions(job.id), await store.list_dead_letters(job.id)) for job in await all_jobs(store)
     }
 
 

@@ -103,6 +103,14 @@ SAMPLES: dict[str, Any] = {
     "links": "[]",
     "lane_0": "l",
     "task_0": "t",
+    "state_0": "pending",
+    "edge_at": EPOCH,
+    "sort": "run_at",
+    "slices": "[]",
+    "share": 1,
+    "until": EPOCH,
+    "keep": timedelta(days=1),
+    "status": "open",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.builders import LEASE, a_job, a_lease, claim_one, due, end, failure, recurring, running
+from tests.store.builders import LEASE, a_job, a_lease, all_jobs, claim_one, due, end, failure, recurring, running
 from tests.store.rivals import rivals
 from tests.support.raw import execute
 from windlass.core.job import Claimed, JobState, NewJob, RunReason, RunStatus, WaitReason
@@ -474,7 +474,7 @@ async def test_racing_pulls_of_one_name_get_one_job(store: SqlStore, clock: Fake
     async with rivals(store) as stores:
         pulled = await asyncio.gather(*(stores[place % 4].pull(found, a_lease(), "p", clock.now()) for place in range(12)))
     assert len({job and (job.id, job.token) for job in pulled}) == 1
-    assert sum(job.state is JobState.RUNNING for job in await store.list_jobs()) == 1
+    assert sum(job.state is JobState.RUNNING for job in await all_jobs(store)) == 1
 
 
 async def test_a_pulled_job_that_is_lost_is_charged(store: SqlStore, clock: FakeClock) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from tests.store.builders import a_job
+from tests.store.builders import a_job, all_jobs
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, fresh_url
 from windlass.errors import ConfigError, DuplicateJob
@@ -55,7 +55,7 @@ async def test_an_asynchronous_psycopg_connection(dsn: str, ending: str, expecte
     async with await psycopg.AsyncConnection.connect(dsn) as connection:
         await store.enqueue_on(connection, JOBS)
         await getattr(connection, ending)()
-    assert len(await store.list_jobs()) == expected
+    assert len(await all_jobs(store)) == expected
     await store.aclose()
 
 
@@ -70,7 +70,7 @@ async def test_a_sqlite_connection(path: Path, isolation_level: str | None, endi
     await store.enqueue_on(connection, JOBS)
     connection.execute(ending)
     connection.close()
-    assert len(await store.list_jobs()) == expected
+    assert len(await all_jobs(store)) == expected
     await store.aclose()
 
 

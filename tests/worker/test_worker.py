@@ -79,6 +79,7 @@ async def test_what_leaves_a_handler_decides_what_becomes_of_its_job(
     assert (job.state, execution.reason) == (state, reason)
     assert job.attempt == (0 if isinstance(signal, Snooze) else 1)
     if state is JobState.SCHEDULED:
+        assert execution.finished_at is not None
         assert timedelta(minutes=50) < job.run_at - execution.finished_at < timedelta(minutes=70)
 
 

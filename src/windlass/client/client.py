@@ -12,12 +12,13 @@ from windlass.client import blocking
 from windlass.client.doors import Door
 from windlass.client.options import EditOptions, UsingOptions, edit_of
 from windlass.client.refs import JobRef, number_of
-from windlass.client.stats import QueueStats, queue_stats
 from windlass.client.transaction import driver_connection
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
 from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob
+from windlass.core.page import JobQuery, Page
 from windlass.core.payload import decode
+from windlass.core.runs import QueueStats
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
 from windlass.ports import Store
 
@@ -100,11 +101,9 @@ class Client:
         """Read a job; raises JobNotFound."""
         return await (await self._store()).get(number_of(job))
 
-    async def list(
-        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = 500
-    ) -> Sequence[Job]:
-        """Read jobs in number order, page by page."""
-        return await (await self._store()).list_jobs(state=state, task=task, after=after, limit=limit)
+    async def list(self, query: JobQuery | None = None) -> Page:
+        """Read a page of jobs; without a query, the newest."""
+        return await (await self._store()).list_jobs(query)
 
     async def executions(self, job: JobRef, *, limit: int = 100) -> Sequence[Execution]:
         """Read a job's ended runs, newest first."""
@@ -120,9 +119,7 @@ class Client:
 
     async def stats(self) -> QueueStats:
         """Sum up the queue: pending, processing, failed, and the age of the oldest pending job."""
-        store = await self._store()
-        oldest = await store.list_jobs(state=JobState.PENDING, limit=1)
-        return queue_stats(await store.count_jobs(), oldest[0] if oldest else None, await store.clock())
+        return await (await self._store()).runs.queue()
 
     async def cancel(self, job: JobRef, reason: str | None = None) -> Job:
         """Cancel a job at once; a late success of a running one is refused."""

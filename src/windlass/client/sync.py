@@ -10,8 +10,9 @@ from windlass.client.blocking import run
 from windlass.client.client import Client
 from windlass.client.options import EditOptions, UsingOptions
 from windlass.client.refs import JobRef
-from windlass.client.stats import QueueStats
-from windlass.core.job import Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob
+from windlass.core.job import Count, DeadLetter, Enqueued, Execution, Job, NewJob
+from windlass.core.page import JobQuery, Page
+from windlass.core.runs import QueueStats
 
 
 class SyncVerbs:
@@ -31,11 +32,9 @@ class SyncVerbs:
         """Read a job."""
         return run(self._twin.get(job))
 
-    def list_sync(
-        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = 500
-    ) -> Sequence[Job]:
-        """Read jobs in number order, page by page."""
-        return run(self._twin.list(state=state, task=task, after=after, limit=limit))
+    def list_sync(self, query: JobQuery | None = None) -> Page:
+        """Read a page of jobs; without a query, the newest."""
+        return run(self._twin.list(query))
 
     def executions_sync(self, job: JobRef, *, limit: int = 100) -> Sequence[Execution]:
         """Read a job's ended runs, newest first."""

@@ -110,7 +110,8 @@ def _options(opts: Mapping[str, Any]) -> dict[str, Any]:
 
 async def get_queue_stats(db: Operator) -> dict[str, int]:
     """Sum up the queue: pending, processing, failed, oldest_pending_minutes."""
-    return (await db.stats())._asdict()
+    stats = await db.stats()
+    return {name: getattr(stats, name) for name in ("pending", "processing", "failed", "oldest_pending_minutes")}
 
 
 async def get_jobs_by_correlation(db: Operator, correlation_id: str) -> Sequence[LegacyJob]:

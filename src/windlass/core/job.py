@@ -52,8 +52,9 @@ class WaitReason(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """How a run ended."""
+    """How a run ended, or that it goes on."""
 
+    RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -413,7 +414,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One run that has ended."""
+    """One run of a job; what ends a run is empty while it goes on."""
 
     job_id: int
     number: int
@@ -422,7 +423,7 @@ class Execution:
     slot_at: datetime | None
     worker: str
     started_at: datetime
-    finished_at: datetime
+    finished_at: datetime | None
     wait_ms: int
     status: RunStatus
     reason: RunReason | None
@@ -439,9 +440,9 @@ class Execution:
     stopped_at: datetime | None
 
     @property
-    def duration_ms(self) -> int:
-        """How long the run took."""
-        return round((self.finished_at - self.started_at).total_seconds() * 1000)
+    def duration_ms(self) -> int | None:
+        """How long the run took, in whole milliseconds."""
+        return None if self.finished_at is None else (self.finished_at - self.started_at) // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)

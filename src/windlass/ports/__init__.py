@@ -11,6 +11,7 @@ from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
+from windlass.ports.runs import Runs
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.store import Store
@@ -28,6 +29,7 @@ __all__ = [
     "Lanes",
     "Letters",
     "Pruning",
+    "Runs",
     "Settings",
     "Sources",
     "Store",

@@ -1,4 +1,4 @@
-"""The verbs of dead letters."""
+"""Dead letters."""
 
 from __future__ import annotations
 
@@ -7,11 +7,29 @@ from datetime import datetime
 from typing import Protocol
 
 from windlass.core.bulk import Bulk
+from windlass.core.job import DeadLetter
+from windlass.core.letter_page import LetterGroups, LetterPage, LetterQuery, OpenLetters
 from windlass.core.letters import LetterFilter, Settled
 
 
 class Letters(Protocol):
-    """What operators do with dead letters."""
+    """What died, of what, and what operators do about it."""
+
+    async def list(self, query: LetterQuery | None = None) -> LetterPage:
+        """Read a page of dead letters, newest death first."""
+        ...
+
+    async def get(self, letter_id: int) -> DeadLetter:
+        """Read one dead letter; raises LetterNotFound."""
+        ...
+
+    async def groups(self, *, is_open: bool | None = None, limit: int = 50) -> LetterGroups:
+        """Group the newest dead letters by what killed the jobs, each with an example."""
+        ...
+
+    async def count_open(self) -> OpenLetters:
+        """Count the letters that nobody has dealt with."""
+        ...
 
     async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
         """Note who has seen letters; one that was acknowledged before stays as it is and is refused."""

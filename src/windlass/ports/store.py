@@ -26,6 +26,8 @@ from windlass.core.job import (
     Slices,
 )
 from windlass.core.outcome import Finish, Run
+from windlass.core.page import JobQuery, Page
+from windlass.core.related import Related, Tree
 from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.transitions import Moved
 from windlass.ports.audit import Audit
@@ -35,6 +37,7 @@ from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
+from windlass.ports.runs import Runs
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.tasks import Tasks
@@ -98,6 +101,11 @@ class Store(Protocol):
     @property
     def wakeups(self) -> Wakeups:
         """Hints that it is worth looking before the next poll; silent until entered."""
+        ...
+
+    @property
+    def runs(self) -> Runs:
+        """How runs went."""
         ...
 
     async def aclose(self) -> None:
@@ -285,14 +293,30 @@ class Store(Protocol):
         """Read one job; raises JobNotFound."""
         ...
 
-    async def list_jobs(
-        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = 500
-    ) -> list[Job]:
-        """Read jobs in number order, page by page."""
+    async def list_jobs(self, query: JobQuery | None = None) -> Page:
+        """Read a page of jobs; without a query, the newest."""
         ...
 
-    async def list_executions(self, job_id: int, *, before: int = 2**31 - 1, limit: int = 500) -> list[Execution]:
-        """Read a job's ended runs, newest first."""
+    async def list_executions(
+        self, job_id: int, *, before: int = 2**31 - 1, limit: int = 500, offset: int = 0
+    ) -> list[Execution]:
+        """Read a job's runs, the one that goes on first, then newest first."""
+        ...
+
+    async def get_execution(self, job_id: int, number: int) -> Execution:
+        """Read one run; raises ExecutionNotFound."""
+        ...
+
+    async def count_executions(self, job_id: int) -> int:
+        """Count a job's runs that are kept, with the one that goes on, without reading them."""
+        ...
+
+    async def list_by_correlation(self, correlation_id: str) -> Related:
+        """Read the jobs of one correlation, oldest first; a job's own UUID means the job and its children."""
+        ...
+
+    async def list_tree(self, job_id: int) -> Tree:
+        """Read a job's first ancestor and what came of it, level by level; nothing when there is no such job."""
         ...
 
     async def list_dead_letters(self, job_id: int) -> list[DeadLetter]:

@@ -486,6 +486,17 @@ def _miscounts(found: Sequence[Row]) -> list[Problem]:
     ]
 
 
+def _uncounted(found: Sequence[Row]) -> list[Problem]:
+    return [Problem("totals", None, f"{counted} runs counted, {kept} kept") for counted, kept in found]
+
+
+def _split_minutes(found: Sequence[Row]) -> list[Problem]:
+    return [
+        Problem("minutes", None, f"{minute:%Y-%m-%d %H:%M}: {whole} runs in all, {parts} by task")
+        for minute, whole, parts in found
+    ]
+
+
 def _gates(found: Sequence[Row]) -> list[Problem]:
     return [] if found[0][0] == 1 else [Problem("gates", None, f"windlass_gates has {found[0][0]} rows: no claim finds work")]
 
@@ -555,4 +566,6 @@ _WHOLE: dict[str, Callable[[Sequence[Row]], list[Problem]]] = {
     "doctor_breakers": _breakers,
     "doctor_items": _missing_items,
     "doctor_idempotency": _lost_keys,
+    "doctor_totals": _uncounted,
+    "doctor_minutes": _split_minutes,
 }

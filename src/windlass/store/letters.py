@@ -1,4 +1,4 @@
-"""Dead letters: seen, and brought back."""
+"""Dead letters: read, seen, and brought back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
 from windlass.core.checks import check_range
+from windlass.core.job import DeadLetter
+from windlass.core.letter_page import LetterGroups, LetterPage, LetterQuery, OpenLetters
 from windlass.core.letters import LetterFilter, Settled
+from windlass.errors import LetterNotFound
 from windlass.store import documents
-from windlass.store.calls import audit, bulk, letters
+from windlass.store.calls import audit, bulk, letter_pages, letters
 
 if TYPE_CHECKING:
     from windlass.store.database import Database
@@ -21,12 +24,31 @@ if TYPE_CHECKING:
 
 
 class SqlLetters:
-    """What operators do with dead letters."""
+    """What died, of what, and what operators do about it."""
 
     def __init__(self, database: Database, actor: Actor | None) -> None:
         """Speak to `database`; `actor` is whom the audit log names."""
         self._db = database
         self._actor = actor
+
+    async def list(self, query: LetterQuery | None = None) -> LetterPage:
+        """Read a page of dead letters, newest death first."""
+        return await self._db.run(letter_pages.list_letters(query or LetterQuery()))
+
+    async def get(self, letter_id: int) -> DeadLetter:
+        """Read one dead letter; raises LetterNotFound."""
+        found = await self._db.run(letter_pages.get_letter(letter_id))
+        if not found:
+            raise LetterNotFound(letter_id)
+        return found[0]
+
+    async def groups(self, *, is_open: bool | None = None, limit: int = 50) -> LetterGroups:
+        """Group the newest dead letters by what killed the jobs, each with an example."""
+        return await self._db.run(letter_pages.group_letters(is_open=is_open, limit=limit))
+
+    async def count_open(self) -> OpenLetters:
+        """Count the letters that nobody has dealt with."""
+        return await self._db.run(letter_pages.count_open_letters())
 
     async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
         """Note who has seen letters; one that was acknowledged before stays as it is and is refused."""
@@ -93,6 +115,10 @@ class SyncLetters:
     def __init__(self, database: SyncDatabase) -> None:
         """Speak to `database`."""
         self._db = database
+
+    def list(self, query: LetterQuery | None = None) -> LetterPage:
+        """Read a page of dead letters, newest death first."""
+        return self._db.run_sync(letter_pages.list_letters(query or LetterQuery()))
 
     def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
         """Note who has seen letters."""

@@ -31,7 +31,7 @@ class Queries:
                 for name, text in _blocks(file.read_text("utf-8")):
                     assert name not in self._texts, f"{dialect} has two queries named {name}"  # noqa: S101 - a slip of ours
                     self._texts[name] = text
-        self._arm = self._texts.pop("claim_arm")
+        self._arms = {name: self._texts.pop(name) for name in list(self._texts) if name.endswith("_arm")}
         self._ready: dict[tuple[str, int], tuple[str, ...]] = {}
 
     @property
@@ -40,10 +40,10 @@ class Queries:
         return sorted(self._texts)
 
     def statements(self, name: str, arms: int = 0) -> tuple[str, ...]:
-        """Return the statements of a query, its fragments filled in; `arms` is for the claim."""
+        """Return the statements of a query, its fragments filled in; `{arms}` is its `_arm` so many times."""
         found = self._ready.get((name, arms))
         if found is None:
-            text = self._fill(self._texts[name], arms)
+            text = self._fill(self._texts[name], name, arms)
             found = tuple(statement for part in _STATEMENT_END.split(text) if (statement := part.strip()))
             self._ready[name, arms] = found
         return found
@@ -52,11 +52,12 @@ class Queries:
         """List the parameters a query asks for."""
         return set(PARAMETER.findall("\n".join(self.statements(name, 1))))
 
-    def _fill(self, text: str, arms: int) -> str:
+    def _fill(self, text: str, name: str, arms: int) -> str:
         def value(match: re.Match[str]) -> str:
             if match[1] == "arms":
-                return "\nunion all ".join(self._arm.replace("{i}", str(i)) for i in range(arms))
-            return self._fill(self._fragments[match[1]], arms)
+                arm = self._arms[f"{name}_arm"]
+                return self._fill("\nunion all ".join(arm.replace("{i}", str(i)) for i in range(arms)), name, arms)
+            return self._fill(self._fragments[match[1]], name, arms)
 
         return _PLACEHOLDER.sub(value, text)
 

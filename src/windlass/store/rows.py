@@ -38,7 +38,8 @@ class Shape(NamedTuple):
 
 CLAIMED_INSTANTS = (5, 6, 18, 19)
 CLAIMED_WIDTH = len(Claimed._fields)
-_JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27, 28))
+LETTER = Shape((9, 10, 11, 14))
+JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27, 28))
 
 SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
@@ -48,14 +49,15 @@ SHAPES: dict[str, Shape] = {
     "slices": Shape((4,)),
     "renew": Shape((4,), (2, 3)),
     "promote": Shape((1,)),
-    "get_jobs": _JOB,
-    "list_jobs": _JOB,
-    "due_templates": _JOB,
+    "get_jobs": JOB,
+    "due_templates": JOB,
     "list_executions": Shape((4, 6, 7, 21)),
-    "list_dead_letters": Shape((9, 10, 11, 14)),
+    "get_execution": Shape((4, 6, 7, 21)),
+    "list_dead_letters": LETTER,
     "doctor_jobs": Shape((), (15, 19, 20, *range(29, 43), 50, 53)),
     "doctor_bodies": Shape((), (4,)),
     "doctor_executions": Shape((), (6, 7, 8)),
+    "doctor_minutes": Shape((0,)),
     "doctor_letters": Shape((), (3, 4, 5, 7, 8, 9)),
 }
 

@@ -32,15 +32,17 @@ from windlass.core.job import (
     Slices,
 )
 from windlass.core.outcome import Finish, Run
+from windlass.core.page import JobQuery, Page
+from windlass.core.related import Related, Tree
 from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import InvalidInput, JobNotFound, LeaseLost, StoreRefused
+from windlass.errors import ExecutionNotFound, InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
 from windlass.store.aging import age
 from windlass.store.audit import SqlAudit
 from windlass.store.breakers import SqlBreakers
-from windlass.store.calls import aging, audit, breakers, bulk, control, endings, override, reads, recurrence, work
+from windlass.store.calls import aging, audit, breakers, bulk, control, endings, lists, override, reads, recurrence, related, work
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
@@ -51,6 +53,7 @@ from windlass.store.items import SqlItems
 from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
 from windlass.store.retention import SqlRetention
+from windlass.store.runs import SqlRuns
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
 from windlass.store.tasks import SqlTasks
@@ -86,6 +89,11 @@ class SqlStore:
 
     async def _operate(self, call: Call[Moved], now: datetime | None) -> Moved:
         return await self._db.run(audit.audited(call, self._actor, audit.moved, now))
+
+    @property
+    def runs(self) -> SqlRuns:
+        """How runs went."""
+        return SqlRuns(self._db)
 
     @property
     def database(self) -> Database:
@@ -417,15 +425,34 @@ class SqlStore:
             raise JobNotFound(job_id)
         return found[0]
 
-    async def list_jobs(
-        self, *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = reads.MAX_LIST
-    ) -> list[Job]:
-        """Read jobs in number order, page by page."""
-        return await self._db.run(reads.list_jobs(state=state, task=task, after=after, limit=limit))
+    async def list_jobs(self, query: JobQuery | None = None) -> Page:
+        """Read a page of jobs; without a query, the newest."""
+        return await self._db.run(lists.list_jobs(query or JobQuery()))
 
-    async def list_executions(self, job_id: int, *, before: int = 2**31 - 1, limit: int = reads.MAX_LIST) -> list[Execution]:
-        """Read a job's ended runs, newest first."""
-        return await self._db.run(reads.list_executions(job_id, before=before, limit=limit))
+    async def list_executions(
+        self, job_id: int, *, before: int = reads.MAX_NUMBER, limit: int = reads.MAX_LIST, offset: int = 0
+    ) -> list[Execution]:
+        """Read a job's runs, the one that goes on first, then newest first."""
+        return await self._db.run(reads.list_executions(job_id, before=before, limit=limit, offset=offset))
+
+    async def get_execution(self, job_id: int, number: int) -> Execution:
+        """Read one run; raises ExecutionNotFound."""
+        found = await self._db.run(reads.get_execution(job_id, number))
+        if not found:
+            raise ExecutionNotFound(job_id, number)
+        return found[0]
+
+    async def count_executions(self, job_id: int) -> int:
+        """Count a job's runs that are kept, with the one that goes on, without reading them."""
+        return await self._db.run(reads.count_executions(job_id))
+
+    async def list_by_correlation(self, correlation_id: str) -> Related:
+        """Read the jobs of one correlation, oldest first; a job's own UUID means the job and its children."""
+        return await self._db.run(related.list_by_correlation(correlation_id))
+
+    async def list_tree(self, job_id: int) -> Tree:
+        """Read a job's first ancestor and what came of it, level by level; nothing when there is no such job."""
+        return await self._db.run(related.list_tree(job_id))
 
     async def list_dead_letters(self, job_id: int) -> list[DeadLetter]:
         """Read a job's dead letters, oldest first."""

@@ -8,15 +8,18 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from windlass.core.job import Count, Edit, Enqueued, Execution, Held, Job, NewJob
+from windlass.core.page import JobQuery, Page
+from windlass.core.related import Related
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import JobNotFound
+from windlass.errors import ExecutionNotFound, JobNotFound
 from windlass.store import documents
 from windlass.store.breakers import SyncBreakers
-from windlass.store.calls import control, endings, reads, work
+from windlass.store.calls import control, endings, lists, reads, related, work
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
 from windlass.store.letters import SyncLetters
+from windlass.store.runs import SyncRuns
 
 T = TypeVar("T")
 
@@ -44,6 +47,11 @@ class SyncStore:
         """Speak to `database`; `profiles` say what rows leave open about retries."""
         self._db = database
         self._judge = work.Judge(rng, profiles)
+
+    @property
+    def runs(self) -> SyncRuns:
+        """How runs went."""
+        return SyncRuns(self._db)
 
     @property
     def database(self) -> SyncDatabase:
@@ -153,9 +161,24 @@ class SyncStore:
             raise JobNotFound(job_id)
         return found[0]
 
-    def list_executions(self, job_id: int, *, limit: int = reads.MAX_LIST) -> list[Execution]:
-        """Read a job's ended runs, newest first."""
-        return self._db.run_sync(reads.list_executions(job_id, limit=limit))
+    def list_jobs(self, query: JobQuery | None = None) -> Page:
+        """Read a page of jobs; without a query, the newest."""
+        return self._db.run_sync(lists.list_jobs(query or JobQuery()))
+
+    def list_by_correlation(self, correlation_id: str) -> Related:
+        """Read the jobs of one correlation, oldest first; a job's own UUID means the job and its children."""
+        return self._db.run_sync(related.list_by_correlation(correlation_id))
+
+    def list_executions(self, job_id: int, *, limit: int = reads.MAX_LIST, offset: int = 0) -> list[Execution]:
+        """Read a job's runs, the one that goes on first, then newest first."""
+        return self._db.run_sync(reads.list_executions(job_id, limit=limit, offset=offset))
+
+    def get_execution(self, job_id: int, number: int) -> Execution:
+        """Read one run; raises ExecutionNotFound."""
+        found = self._db.run_sync(reads.get_execution(job_id, number))
+        if not found:
+            raise ExecutionNotFound(job_id, number)
+        return found[0]
 
     def count_jobs(self) -> list[Count]:
         """Count jobs by task, lane, state and reason."""

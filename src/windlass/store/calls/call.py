@@ -14,7 +14,7 @@ Steps = Generator["Step", Sequence[Row], T]
 
 
 class Step(NamedTuple):
-    """One query of a call; `arms` is how many slices a claim reads."""
+    """One query of a call; `arms` is how many slices a claim or a list merges."""
 
     query: str
     params: Mapping[str, Any]

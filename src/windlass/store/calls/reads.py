@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windlass.core.checks import check_range
-from windlass.core.job import Count, DeadLetter, Execution, Job, JobState
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import Count, DeadLetter, Execution, Job
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.move import possible
 
 MAX_LIST = 500
+MAX_NUMBER = 2**31 - 1
 
 
 def get_jobs(ids: Sequence[int]) -> Call[list[Job]]:
@@ -18,20 +20,25 @@ def get_jobs(ids: Sequence[int]) -> Call[list[Job]]:
     return single("get_jobs", {"ids": documents.numbers(possible(ids))}, rows.jobs, is_read=True)
 
 
-def list_jobs(
-    *, state: JobState | None = None, task: str | None = None, after: int = 0, limit: int = MAX_LIST
-) -> Call[list[Job]]:
-    """Read jobs in number order, page by page."""
+def list_executions(job_id: int, *, before: int = MAX_NUMBER, limit: int = MAX_LIST, offset: int = 0) -> Call[list[Execution]]:
+    """Read a job's runs, the one that goes on first, then newest first."""
     check_range("limit", limit, 1, MAX_LIST)
-    params = {"state": state, "task": task, "after": after, "limit": limit}
-    return single("list_jobs", params, rows.jobs, is_read=True)
-
-
-def list_executions(job_id: int, *, before: int = 2**31 - 1, limit: int = MAX_LIST) -> Call[list[Execution]]:
-    """Read a job's ended runs, newest first."""
-    check_range("limit", limit, 1, MAX_LIST)
-    params = {"job_id": job_id, "before": before, "limit": limit}
+    check_range("before", before, 1, MAX_NUMBER)
+    check_range("offset", offset, 0, MAX_NUMBER - MAX_LIST)
+    params = {"job_id": job_id, "before": before, "limit": limit, "offset": offset, "depth": limit + offset}
     return single("list_executions", params, rows.executions, is_read=True)
+
+
+def get_execution(job_id: int, number: int) -> Call[list[Execution]]:
+    """Read one run; nothing when the job has none of this number."""
+    is_possible = 0 < job_id <= MAX_JOB and 0 < number <= MAX_NUMBER
+    params = {"job_id": job_id if is_possible else 0, "number": number if is_possible else 0}
+    return single("get_execution", params, rows.executions, is_read=True)
+
+
+def count_executions(job_id: int) -> Call[int]:
+    """Count the runs that are kept, with the one that goes on."""
+    return single("count_executions", {"job_id": job_id}, lambda found: found[0][0], is_read=True)
 
 
 def list_dead_letters(job_id: int) -> Call[list[DeadLetter]]:

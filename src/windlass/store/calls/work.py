@@ -163,7 +163,7 @@ def claim(
         "started": started,
         "now": now,
     }
-    arms = _padded(len(open_slices))
+    arms = padded(len(open_slices))
     # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
     for place, part in enumerate([*open_slices, *[_NO_SLICE] * (arms - len(open_slices))]):
         params[f"lane_{place}"] = part.lane
@@ -178,7 +178,8 @@ def claim(
 _NO_SLICE = Slice("", "", 0, EPOCH)
 
 
-def _padded(arms: int) -> int:
+def padded(arms: int) -> int:
+    """Round up to a power of two, so that few texts are prepared."""
     return 1 << max(arms - 1, 0).bit_length()
 
 

@@ -93,3 +93,21 @@ where j.result_count > coalesce(i.items, 0) order by j.id
 -- name: doctor_idempotency
 select i.job_id, count(*) from windlass_idempotency i
 where not exists (select 1 from windlass_jobs j where j.id = i.job_id) group by i.job_id order by i.job_id
+
+
+-- name: doctor_totals
+-- Totals never fall, executions are pruned: so there are at least as many counted as kept.
+select sum(counted)::bigint, sum(kept)::bigint from (
+    select runs as counted, 0 as kept from windlass_totals
+    union all
+    select runs, 0 from windlass_run_deltas
+    union all
+    select 0, count(*) from windlass_executions x join windlass_jobs j on j.id = x.job_id
+) as both_sides having sum(counted) < sum(kept)
+
+-- name: doctor_minutes
+-- Every minute that is kept is in the row of all tasks too.
+select minute, sum(case when task = '' then completed + failed + cancelled else 0 end)::bigint,
+    sum(case when task = '' then 0 else completed + failed + cancelled end)::bigint
+from windlass_minutes group by minute
+having sum(case when task = '' then completed + failed + cancelled else -completed - failed - cancelled end) <> 0 order by 1

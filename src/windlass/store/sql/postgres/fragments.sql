@@ -228,3 +228,101 @@ j.cadence is null and j.token is null and j.unique_scope is distinct from 'forev
 
 -- name: audit_columns
 id, at, principal, action, target, outcome, details::text, request_id, chain, place
+
+
+-- name: listed
+j.id, -j.id as rank, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_at, j.updated_at, j.closed_at, j.created_at,
+    j.subject, j.correlation_id, j.parent_id, j.name, j.unique_key, j.last_error, j.spawn, j.cadence
+
+-- name: list_sliced
+(:states::text is null or strpos(:states::text, ' ' || j.state || '/' || coalesce(j.wait_reason, '') || ' ') > 0)
+    and (:tasks::text is null or j.task = any(array(select json_array_elements_text(:tasks::json))))
+    and (:lanes::text is null or j.lane = any(array(select json_array_elements_text(:lanes::json))))
+
+-- name: list_head
+with candidates as materialized (
+    select j.id,
+        {list_sliced}
+        and (:subject::text is null or j.subject = :subject::text)
+        and (:correlation_id::text is null or j.correlation_id = :correlation_id::text)
+        and (:parent_id::bigint is null or j.parent_id = :parent_id::bigint)
+        and (:since::timestamptz is null or j.created_at >= :since::timestamptz)
+        and (:is_template::boolean is null or j.spawn = :is_template::boolean)
+        and (:is_recurring::boolean is null or (j.cadence is not null) = :is_recurring::boolean)
+        and (:search::text is null or j.task ilike :search::text or j.name ilike :search::text or j.subject ilike :search::text
+            or j.unique_key ilike :search::text or j.last_error ilike :search::text
+            or (select b.payload::text from windlass_bodies b where b.job_id = j.id) ilike :search::text)
+        as is_match,
+        case :sort::text
+            when 'created_at' then :sign::bigint * j.id
+            when 'updated_at' then :sign::bigint * (extract(epoch from j.updated_at) * 1000000)::bigint
+            when 'run_at' then :sign::bigint * (extract(epoch from j.run_at) * 1000000)::bigint
+            when 'priority' then :sign::bigint * j.priority
+            when 'completed_at'
+                then coalesce(:sign::bigint * (extract(epoch from j.closed_at) * 1000000)::bigint, 9223372036854775807)
+            else :sign::bigint * {state_rank}
+        end as first_key,
+        case :sort::text when 'created_at' then 0
+            when 'priority' then -:sign::bigint * (extract(epoch from j.run_at) * 1000000)::bigint
+            else :sign::bigint * j.id end as second_key,
+        case :sort::text when 'priority' then -:sign::bigint * j.id else 0 end as third_key
+    from (
+
+-- name: list_tail
+    ) as j limit :depth::integer
+), page as materialized (
+    select c.id, c.first_key, c.second_key, c.third_key from candidates c
+    where c.is_match and (c.first_key, c.second_key, c.third_key) > (:first_key::bigint, :second_key::bigint, :third_key::bigint)
+    order by c.first_key, c.second_key, c.third_key limit :limit::integer offset :offset::integer
+), head as (
+    select count(*) as looked, count(*) filter (where is_match) as matched, coalesce(min(id), 0) as lowest,
+        coalesce(max(id), 0) as highest
+    from candidates
+)
+select h.looked, h.matched, h.lowest, h.highest, p.first_key, p.second_key, p.third_key, {job_columns}
+from head h left join (page p join windlass_jobs j on j.id = p.id join windlass_bodies b on b.job_id = p.id) on true
+order by p.first_key, p.second_key, p.third_key
+
+-- name: state_rank
+case j.state when 'scheduled' then 1 when 'pending' then 2 when 'running' then 3 when 'paused' then 4 when 'completed' then 5
+                when 'failed' then 6 else 7 end
+
+-- name: run_columns
+x.job_id, x.number, x.attempt, x.token, x.slot_at, x.worker, x.started_at, x.finished_at, x.wait_ms, x.status, x.reason, x.error,
+    x.error_type, x.stack_trace, x.log_excerpt, x.cpu_time_ms, x.memory_peak_mb, x.items_crawled, x.items_indexed,
+    x.metadata::text as metadata, x.result::text as result, x.stopped_at
+
+-- name: running_run
+-- The run that goes on has no row of its own yet: its number and its times are on the job.
+select j.id as job_id, j.executions as number, j.attempt, j.token, j.slot_at, j.worker, j.started_at, null::timestamptz,
+        greatest(0, floor(extract(epoch from j.started_at - j.run_at) * 1000))::bigint as wait_ms, 'running', null, null,
+        null, null, null, null::bigint, null::integer, null::bigint, null::bigint, null, null, null::timestamptz
+    from windlass_jobs j where j.id = :job_id::bigint and j.state = 'running' and j.started_at is not null
+
+-- name: letter_columns
+d.id, d.job_id, d.task, d.lane, d.original_job::text, d.error, d.details::text, d.fingerprint, d.deaths, d.first_died_at, d.died_at,
+    d.acknowledged_at, d.acknowledged_by, d.note, d.closed_at, d.closed_reason
+
+-- name: letter_facts
+d.id, d.task, d.fingerprint, d.died_at, d.acknowledged_at, d.closed_at
+
+-- name: letters_head
+with candidates as materialized (
+    select d.id, d.died_at, (:task::text is null or d.task = :task::text)
+        and (:fingerprint::text is null or d.fingerprint = :fingerprint::text)
+        and (:since::timestamptz is null or d.died_at >= :since::timestamptz)
+        and (:status::text is null or :status::text = case
+            when d.closed_at is not null then 'closed' when d.acknowledged_at is not null then 'acknowledged' else 'open' end)
+        as is_match
+    from (
+
+-- name: letters_tail
+    ) as d
+), page as materialized (
+    select c.id, c.died_at from candidates c
+    where c.is_match and (c.died_at, c.id) < (:edge_at::timestamptz, :edge_id::bigint)
+    order by c.died_at desc, c.id desc limit :limit::integer
+), head as materialized (select count(*) as looked, count(*) filter (where is_match) as matched from candidates)
+select h.looked, h.matched, {letter_columns}
+from head h left join page p on true left join windlass_dead_letters d on d.id = p.id
+order by d.died_at desc, d.id desc

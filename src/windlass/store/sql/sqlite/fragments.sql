@@ -223,3 +223,105 @@ j.cadence is null and j.token is null and j.unique_scope is not 'forever' and no
 
 -- name: audit_columns
 id, at, principal, action, target, outcome, details, request_id, chain, place
+
+
+-- name: listed
+j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_at, j.updated_at, j.closed_at, j.created_at, j.subject,
+    j.correlation_id, j.parent_id, j.name, j.unique_key, j.last_error, j.spawn, j.cadence
+
+-- name: list_sliced
+(:states is null or instr(:states, ' ' || j.state || '/' || coalesce(j.wait_reason, '') || ' '))
+    and (:tasks is null or j.task in (select value from json_each(:tasks)))
+    and (:lanes is null or j.lane in (select value from json_each(:lanes)))
+
+-- name: list_head
+-- As a condition: SQLite would work out every part of a truth value, also the look into the body.
+with candidates as materialized (
+    select j.id, case when
+        {list_sliced}
+        and (:subject is null or j.subject = :subject)
+        and (:correlation_id is null or j.correlation_id = :correlation_id)
+        and (:parent_id is null or j.parent_id = :parent_id)
+        and (:since is null or j.created_at >= :since)
+        and (:is_template is null or j.spawn = :is_template)
+        and (:is_recurring is null or (j.cadence is not null) = :is_recurring)
+        and (:search is null or j.task like :search escape '\' or j.name like :search escape '\'
+            or j.subject like :search escape '\' or j.unique_key like :search escape '\' or j.last_error like :search escape '\'
+            or (select b.payload from windlass_bodies b where b.job_id = j.id) like :search escape '\')
+        then 1 else 0 end as is_match,
+        case :sort
+            when 'created_at' then :sign * j.id
+            when 'updated_at' then :sign * j.updated_at
+            when 'run_at' then :sign * j.run_at
+            when 'priority' then :sign * j.priority
+            when 'completed_at' then coalesce(:sign * j.closed_at, 9223372036854775807)
+            else :sign * {state_rank}
+        end as first_key,
+        case :sort when 'created_at' then 0 when 'priority' then -:sign * j.run_at else :sign * j.id end as second_key,
+        case :sort when 'priority' then -:sign * j.id else 0 end as third_key
+    from (
+
+-- name: list_tail
+    ) as j limit :depth
+), page as materialized (
+    select c.id, c.first_key, c.second_key, c.third_key from candidates c
+    where c.is_match and (c.first_key, c.second_key, c.third_key) > (:first_key, :second_key, :third_key)
+    order by c.first_key, c.second_key, c.third_key limit :limit offset :offset
+), head as materialized (
+    select count(*) as looked, count(*) filter (where is_match) as matched, coalesce(min(id), 0) as lowest,
+        coalesce(max(id), 0) as highest
+    from candidates
+)
+select h.looked, h.matched, h.lowest, h.highest, p.first_key, p.second_key, p.third_key, {job_columns}
+from head h left join page p on true left join windlass_jobs j on j.id = p.id left join windlass_bodies b on b.job_id = p.id
+order by p.first_key, p.second_key, p.third_key
+
+-- name: state_rank
+case j.state when 'scheduled' then 1 when 'pending' then 2 when 'running' then 3 when 'paused' then 4 when 'completed' then 5
+                when 'failed' then 6 else 7 end
+
+-- name: run_columns
+x.job_id, x.number, x.attempt, x.token, x.slot_at, x.worker, x.started_at, x.finished_at, x.wait_ms, x.status, x.reason, x.error,
+    x.error_type, x.stack_trace, x.log_excerpt, x.cpu_time_ms, x.memory_peak_mb, x.items_crawled, x.items_indexed, x.metadata,
+    x.result, x.stopped_at
+
+-- name: running_run
+-- The run that goes on has no row of its own yet: its number and its times are on the job.
+select j.id as job_id, j.executions as number, j.attempt, j.token, j.slot_at, j.worker, j.started_at, null,
+        max(0, (j.started_at - j.run_at) / 1000) as wait_ms, 'running', null, null, null, null, null, null, null, null, null, null,
+        null, null
+    from windlass_jobs j where j.id = :job_id and j.state = 'running' and j.started_at is not null
+
+-- name: taken_runs
+(
+    select minute, task, status, reason, wait_bucket, run_bucket, runs, wait_ms, duration_ms from windlass_run_deltas
+    order by minute, task, status, reason, wait_bucket, run_bucket limit :limit
+)
+
+-- name: letter_columns
+d.id, d.job_id, d.task, d.lane, d.original_job, d.error, d.details, d.fingerprint, d.deaths, d.first_died_at, d.died_at,
+    d.acknowledged_at, d.acknowledged_by, d.note, d.closed_at, d.closed_reason
+
+-- name: letter_facts
+d.id, d.task, d.fingerprint, d.died_at, d.acknowledged_at, d.closed_at
+
+-- name: letters_head
+with candidates as materialized (
+    select d.id, d.died_at, case when (:task is null or d.task = :task)
+        and (:fingerprint is null or d.fingerprint = :fingerprint)
+        and (:since is null or d.died_at >= :since)
+        and (:status is null or :status = case
+            when d.closed_at is not null then 'closed' when d.acknowledged_at is not null then 'acknowledged' else 'open' end)
+        then 1 else 0 end as is_match
+    from (
+
+-- name: letters_tail
+    ) as d
+), page as materialized (
+    select c.id, c.died_at from candidates c
+    where c.is_match and (c.died_at, c.id) < (:edge_at, :edge_id)
+    order by c.died_at desc, c.id desc limit :limit
+), head as materialized (select count(*) as looked, count(*) filter (where is_match) as matched from candidates)
+select h.looked, h.matched, {letter_columns}
+from head h left join page p on true left join windlass_dead_letters d on d.id = p.id
+order by d.died_at desc, d.id desc

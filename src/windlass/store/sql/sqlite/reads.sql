@@ -6,16 +6,26 @@ select {job_columns} from windlass_jobs j join windlass_bodies b on b.job_id = j
 where j.id in (select value from json_each(:ids))
 order by j.id
 
--- name: list_jobs
-select {job_columns} from windlass_jobs j join windlass_bodies b on b.job_id = j.id
-where j.id > :after and (:state is null or j.state = :state) and (:task is null or j.task = :task)
-order by j.id limit :limit
-
 -- name: list_executions
-select job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, error, error_type,
-    stack_trace, log_excerpt, cpu_time_ms, memory_peak_mb, items_crawled, items_indexed, metadata, result, stopped_at
-from windlass_executions where job_id = :job_id and number < :before
-order by number desc limit :limit
+select * from (
+    select * from (
+        select {run_columns} from windlass_executions x where x.job_id = :job_id and x.number < :before
+        order by x.number desc limit :depth
+    ) as ended
+    union all
+    {running_run} and j.executions < :before
+) as runs order by number desc limit :limit offset :offset
+
+-- name: get_execution
+select {run_columns} from windlass_executions x where x.job_id = :job_id and x.number = :number
+union all
+{running_run} and j.executions = :number
+
+-- name: count_executions
+-- Numbers have no gaps and retention takes the oldest, so the first and the last say how many there are.
+select coalesce((select x.number from windlass_executions x where x.job_id = :job_id order by x.number desc limit 1)
+        - (select x.number from windlass_executions x where x.job_id = :job_id order by x.number limit 1) + 1, 0)
+    + (select count(*) from windlass_jobs j where j.id = :job_id and j.state = 'running' and j.started_at is not null)
 
 -- name: list_dead_letters
 select id, job_id, task, lane, original_job, error, details, fingerprint, deaths, first_died_at, died_at,

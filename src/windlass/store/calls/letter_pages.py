@@ -1,0 +1,94 @@
+"""Dead letters: what died, of what, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from windlass.core.cadence import EPOCH
+from windlass.core.checks import check_range
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import DeadLetter
+from windlass.core.letter_page import (
+    MAX_LETTERS,
+    LetterCursor,
+    LetterGroup,
+    LetterGroups,
+    LetterPage,
+    LetterQuery,
+    LetterStatus,
+    OpenLetters,
+)
+from windlass.store import documents, rows
+from windlass.store.calls.call import Call, single
+from windlass.store.rows import Row, Shape
+
+_MOST_COUNTED = 10_000
+_MOST_LOOKED = 5_000
+_END_OF_TIME = EPOCH.replace(year=9999)
+_HEAD = 2
+_PAGE = Shape(tuple(_HEAD + place for place in rows.LETTER.instants))
+SHAPES = {f"list_letters_{source}": _PAGE for source in ("died", "alike", "open")} | {
+    "get_letter": rows.LETTER,
+    "group_letters": Shape((4,)),
+}
+
+
+def list_letters(query: LetterQuery) -> Call[LetterPage]:
+    """Read a page of dead letters, newest death first."""
+    source = "alike" if query.fingerprint else "open" if query.status is LetterStatus.OPEN else "died"
+    return single(f"list_letters_{source}", _params(query), lambda found: _page(query, found), is_read=True)
+
+
+def _params(query: LetterQuery) -> dict[str, Any]:
+    position = query.position()
+    return {
+        "status": query.status,
+        "task": query.task,
+        "fingerprint": query.fingerprint,
+        "since": query.since,
+        "edge_at": _END_OF_TIME
+        if position is None
+        else documents.instant(min(position.died_us, documents.microseconds(_END_OF_TIME))),
+        "edge_id": 0 if position is None else position.id,
+        "limit": query.limit + 1,
+    }
+
+
+def _page(query: LetterQuery, found: Sequence[Row]) -> LetterPage:
+    looked, matched = found[0][:_HEAD]
+    letters = rows.dead_letters([row[_HEAD:] for row in found if row[_HEAD] is not None])
+    shown = letters[: query.limit]
+    position = query.position()
+    total = min(matched, _MOST_LOOKED) if position is None else position.total
+    is_exact = looked <= _MOST_LOOKED if position is None else position.is_total_exact
+    following = None
+    if len(letters) > query.limit:
+        following = LetterCursor(documents.microseconds(shown[-1].died_at), shown[-1].id, total, is_exact).encode()
+    return LetterPage(tuple(shown), total, is_exact, following)
+
+
+def get_letter(letter_id: int) -> Call[list[DeadLetter]]:
+    """Read one dead letter; nothing when there is none of this number."""
+    number = letter_id if 0 < letter_id <= MAX_JOB else 0
+    return single("get_letter", {"id": number}, rows.dead_letters, is_read=True)
+
+
+def group_letters(*, is_open: bool | None, limit: int) -> Call[LetterGroups]:
+    """Group the newest dead letters by what killed the jobs."""
+    check_range("limit", limit, 1, MAX_LETTERS)
+    return single("group_letters", {"is_open": is_open, "limit": limit}, _groups, is_read=True)
+
+
+def _groups(found: Sequence[Row]) -> LetterGroups:
+    return LetterGroups(tuple(LetterGroup._make(row[1:]) for row in found), not found or found[0][0] <= _MOST_LOOKED)
+
+
+def count_open_letters() -> Call[OpenLetters]:
+    """Count the letters that nobody has dealt with."""
+    return single("count_open_letters", {}, _open, is_read=True)
+
+
+def _open(found: Sequence[Row]) -> OpenLetters:
+    number = found[0][0]
+    return OpenLetters(min(number, _MOST_COUNTED), number <= _MOST_COUNTED)

@@ -1,0 +1,13 @@
+select j.id, j.task as type, b.payload, case when j.state = 'running' then 'processing' when j.state = 'failed' then 'dead'
+        when j.state = 'scheduled' and j.wait_reason in ('retry', 'lost') then 'failed'
+        when j.state in ('pending', 'scheduled') then 'pending' else j.state end as status,
+    j.priority, j.attempt as attempts, j.max_attempts, coalesce(j.slot_at, j.run_at) as scheduled_at,
+    j.run_at as run_at, j.started_at as started_at,
+    case when j.state = 'completed' then j.closed_at end as completed_at, j.last_error as error_message, j.last_error,
+    j.last_error_at as last_error_at,
+    coalesce(j.correlation_id, 'b17d0000-0000-800' || (2 + (j.id >> 62)) || '-'
+        || substr(to_hex((j.id & 4611686018427387903) | (-9223372036854775807 - 1)), 1, 4) || '-'
+        || substr(to_hex((j.id & 4611686018427387903) | (-9223372036854775807 - 1)), 5)) as correlation_id,
+    j.parent_id as parent_job_id, b.created_by, j.unique_key as dedup_key, j.created_at as created_at,
+    j.updated_at as updated_at
+from windlass_jobs j join windlass_bodies b on b.job_id = j.id

@@ -1,0 +1,15 @@
+select 'b17d' || substr(printf('%08x', x.number), 1, 4) || '-' || substr(printf('%08x', x.number), 5) || '-800'
+        || (4 + (x.job_id >> 62)) || '-'
+        || substr(printf('%016x', (x.job_id & 4611686018427387903) | (-9223372036854775807 - 1)), 1, 4) || '-'
+        || substr(printf('%016x', (x.job_id & 4611686018427387903) | (-9223372036854775807 - 1)), 5) as id,
+    'b17d0000-0000-800' || (2 + (x.job_id >> 62)) || '-' || substr(printf('%016x',
+        (x.job_id & 4611686018427387903) | (-9223372036854775807 - 1)), 1, 4) || '-' || substr(printf('%016x',
+        (x.job_id & 4611686018427387903) | (-9223372036854775807 - 1)), 5) as job_id,
+    x.number as execution_number, x.status, strftime('%Y-%m-%d %H:%M:%S', x.started_at / 1000000, 'unixepoch')
+        || printf('.%06d', x.started_at % 1000000) as started_at, strftime('%Y-%m-%d %H:%M:%S', x.finished_at / 1000000,
+        'unixepoch') || printf('.%06d', x.finished_at % 1000000) as completed_at,
+    (x.finished_at - x.started_at) / 1000 as duration_ms, coalesce(x.items_crawled, 0) as items_crawled,
+        coalesce(x.items_indexed, 0) as items_indexed,
+    x.error as error_message, x.stack_trace, x.cpu_time_ms, x.memory_peak_mb,
+    case when x.attempt > 0 then x.attempt - 1 else 0 end as retry_attempt, x.metadata
+from windlass_executions x

@@ -1,0 +1,89 @@
+"""A job's runs: those that ended, and the one that goes on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.store.builders import a_job, claim_one, due, end, enqueue_one, failure, recurring, running
+from tests.support.raw import execute
+from windlass.core.job import RunStatus
+from windlass.errors import ExecutionNotFound, InvalidInput
+from windlass.store import SqlStore
+from windlass.testing import FakeClock
+
+
+async def ran(store: SqlStore, clock: FakeClock, times: int) -> int:
+    """Run a recurring job so many times."""
+    job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
+    for _ in range(times):
+        await due(store, clock)
+        await end(store, clock, await claim_one(store, clock))
+        clock.advance(minutes=31)
+    return job_id
+
+
+async def test_the_run_that_goes_on_comes_first_and_has_no_end(store: SqlStore, clock: FakeClock) -> None:
+    job_id = await ran(store, clock, 2)
+    await due(store, clock)
+    clock.advance(seconds=5)
+    job = await claim_one(store, clock)
+    first, *ended = await store.list_executions(job_id)
+    assert (first.number, first.status, first.started_at, first.finished_at) == (3, RunStatus.RUNNING, job.claimed_at, None)
+    assert (first.token, first.worker, first.duration_ms, first.attempt, first.slot_at) == (
+        job.token,
+        "worker-1",
+        None,
+        job.attempt,
+        job.slot_at,
+    )
+    assert first.wait_ms == (job.claimed_at - job.run_at) // timedelta(milliseconds=1)
+    assert [run.number for run in ended] == [2, 1]
+    assert await store.count_executions(job_id) == 3
+    assert await store.get_execution(job_id, 3) == first
+    await end(store, clock, job)
+    assert [run.status for run in await store.list_executions(job_id)] == [RunStatus.COMPLETED] * 3
+    assert await store.count_executions(job_id) == 3
+
+
+async def test_a_run_that_has_not_started_is_not_shown(store: SqlStore, clock: FakeClock) -> None:
+    job = await running(store, clock, started=False)
+    assert await store.list_executions(job.id) == []
+    assert await store.count_executions(job.id) == 0
+
+
+async def test_runs_come_in_pages_by_offset_and_by_number(store: SqlStore, clock: FakeClock) -> None:
+    job_id = await ran(store, clock, 5)
+    await due(store, clock)
+    await claim_one(store, clock)
+    numbers = [run.number for offset in (0, 2, 4, 6) for run in await store.list_executions(job_id, limit=2, offset=offset)]
+    assert numbers == [6, 5, 4, 3, 2, 1]
+    assert [run.number for run in await store.list_executions(job_id, limit=2, before=4)] == [3, 2]
+
+
+async def test_what_retention_took_is_not_counted(store: SqlStore, clock: FakeClock) -> None:
+    job_id = await ran(store, clock, 105)
+    await execute(store, f"delete from windlass_executions where job_id = {job_id} and number <= 5")
+    assert await store.count_executions(job_id) == 100
+    with pytest.raises(ExecutionNotFound, match=f"job {job_id} has no execution 5"):
+        await store.get_execution(job_id, 5)
+
+
+async def test_one_run_is_read_whole(store: SqlStore, clock: FakeClock) -> None:
+    job = await running(store, clock, a_job(max_attempts=1))
+    await end(store, clock, job, failure("no luck"))
+    run = await store.get_execution(job.id, 1)
+    assert (run.error, run.error_type, run.status) == ("no luck", "RuntimeError", RunStatus.FAILED)
+
+
+@pytest.mark.parametrize(("job_id", "number"), [(1, 1), (0, 1), (1, 0), (2**80, 1), (1, 2**40)])
+async def test_a_run_that_is_not_there_is_not_found(store: SqlStore, job_id: int, number: int) -> None:
+    with pytest.raises(ExecutionNotFound):
+        await store.get_execution(job_id, number)
+
+
+@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": 501}, {"offset": -1}, {"before": 0}])
+async def test_pages_that_cannot_be_are_refused(store: SqlStore, options: dict[str, int]) -> None:
+    with pytest.raises(InvalidInput):
+        await store.list_executions(1, **options)

@@ -1,0 +1,95 @@
+"""Dead letters in lists and groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.builders import a_job, end, fail_for_good, failure, running
+from tests.support.raw import execute
+from windlass.core.letter_page import LetterQuery, LetterStatus
+from windlass.errors import InvalidInput, LetterNotFound
+from windlass.store import SqlStore
+from windlass.testing import FakeClock
+
+
+async def die(store: SqlStore, clock: FakeClock, task: str = "work", message: str = "boom") -> int:
+    """Let a job fail for good; returns its letter."""
+    job = await running(store, clock, a_job(task, max_attempts=1))
+    await end(store, clock, job, failure(message))
+    [letter] = await store.list_dead_letters(job.id)
+    clock.advance(seconds=1)
+    return letter.id
+
+
+async def acknowledge(store: SqlStore, letter: int) -> None:
+    at = "died_at"
+    await execute(store, f"update windlass_dead_letters set acknowledged_at = {at}, acknowledged_by = 'ann' where id = {letter}")
+
+
+async def test_letters_are_listed_newest_first_and_filtered(store: SqlStore, clock: FakeClock) -> None:
+    first = await die(store, clock, "email")
+    middle = clock.now()
+    second = await die(store, clock, "report", "no disk")
+    third = await die(store, clock, "email", "no disk")
+    back = await fail_for_good(store, clock)
+    [last] = [letter.id for letter in await store.list_dead_letters(back.id)]
+    await store.retry([back.id], clock.now())
+    await acknowledge(store, second)
+    fingerprint = (await store.letters.get(third)).fingerprint
+
+    async def ids(**options: object) -> list[int]:
+        page = await store.letters.list(LetterQuery(**options))  # type: ignore[arg-type]  # each test names real fields
+        assert (page.total, page.is_total_exact, page.next_cursor) == (len(page.letters), True, None)
+        return [letter.id for letter in page.letters]
+
+    assert await ids() == [last, third, second, first]
+    assert await ids(status=LetterStatus.OPEN) == [third, first]
+    assert await ids(status=LetterStatus.ACKNOWLEDGED) == [second]
+    assert await ids(status=LetterStatus.CLOSED) == [last]
+    assert await ids(task="email") == [third, first]
+    assert await ids(since=middle) == [last, third, second]
+    assert third in await ids(fingerprint=fingerprint)
+    assert await ids(task="email", status=LetterStatus.CLOSED) == []
+    assert await store.letters.count_open() == (2, True)
+
+
+async def test_pages_of_letters_are_the_list_cut_into_pieces(store: SqlStore, clock: FakeClock) -> None:
+    letters = [await die(store, clock) for _ in range(7)]
+    for status in (None, LetterStatus.OPEN):
+        walked: list[int] = []
+        cursor: str | None = None
+        while True:
+            page = await store.letters.list(LetterQuery(status=status, limit=3, cursor=cursor))
+            assert (page.total, page.is_total_exact) == (7, True)
+            walked += [letter.id for letter in page.letters]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert walked == letters[::-1]
+
+
+async def test_deaths_of_one_kind_are_one_group_with_its_newest_example(store: SqlStore, clock: FakeClock) -> None:
+    assert await store.letters.groups() == ((), True)
+    old = await die(store, clock, "email", "no disk")
+    new = await die(store, clock, "email", "no disk")
+    other = await die(store, clock, "report", "boom")
+    alike, single = sorted((await store.letters.groups()).groups, key=lambda group: -group.letters)
+    assert (alike.letters, alike.deaths, alike.newest_id, alike.task, alike.error) == (2, 2, new, "email", "no disk")
+    assert alike.last_died_at == (await store.letters.get(new)).died_at
+    assert (single.letters, single.newest_id) == (1, other)
+    await acknowledge(store, new)
+    still_open = {group.fingerprint: group for group in (await store.letters.groups(is_open=True)).groups}
+    assert still_open[alike.fingerprint].newest_id == old
+    assert len((await store.letters.groups(limit=1)).groups) == 1
+
+
+@pytest.mark.parametrize("letter", [1, 0, -5, 2**70])
+async def test_a_letter_that_is_not_there_is_not_found(store: SqlStore, letter: int) -> None:
+    with pytest.raises(LetterNotFound):
+        await store.letters.get(letter)
+
+
+@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": 501}, {"cursor": "x"}, {"task": ""}, {"fingerprint": "\0"}])
+def test_a_page_of_letters_that_cannot_be_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        LetterQuery(**options)  # type: ignore[arg-type]  # what a caller might send
