@@ -41,6 +41,7 @@ returning name
 select name, paused_at, paused_by from windlass_tasks where name = :task
 
 -- name: move_gates
+-- A claim made from an older view of the gates takes nothing.
 update windlass_gates set version = version + 1
 returning version
 

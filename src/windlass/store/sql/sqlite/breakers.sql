@@ -33,10 +33,6 @@ returning id
 select id, breaker, state, reason, job_id, at from windlass_breaker_events
 where breaker = :name order by id desc limit :limit
 
--- name: move_gates
--- A claim made from an older view of the gates takes nothing.
-update windlass_gates set version = version + 1 returning version
-
 -- name: holds_lease
 select count(*) > 0 from windlass_jobs j where j.id = :job_id and j.token = :token
 
