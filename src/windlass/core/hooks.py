@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from windlass.core.job import JobState
 from windlass.errors import InvalidInput
 
 Hook = Callable[[Any], Any]
@@ -30,6 +32,32 @@ class EnqueueEvent(NamedTuple):
     is_duplicate: bool
     correlation_id: str | None
     parent_id: int | None
+
+
+class StartEvent(NamedTuple):
+    """What a start hook is told, on the worker's event loop just before the handler is called."""
+
+    job_id: int
+    task: str
+    lane: str
+    attempt: int
+    correlation_id: str | None
+    worker: str
+
+
+class EndEvent(NamedTuple):
+    """What a finish or fail hook is told, once the store has accepted the end of the run."""
+
+    job_id: int
+    task: str
+    lane: str
+    attempt: int
+    correlation_id: str | None
+    worker: str
+    state: JobState
+    """Where the job was left: a failed run that is tried again leaves it scheduled."""
+    error: str | None
+    duration: timedelta
 
 
 class Hooks:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from windlass.core.checks import check_instant
 from windlass.core.durations import parse_duration
+from windlass.core.item import Added
 from windlass.core.job import Claimed
 from windlass.errors import InvalidInput
 
@@ -27,13 +28,6 @@ class Link(Protocol):
     def call_sync(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Ask from a function, blocking."""
         ...
-
-
-class Added(NamedTuple):
-    """How many items were new and how many were known."""
-
-    added: int
-    duplicates: int
 
 
 class Again(NamedTuple):

@@ -7,12 +7,13 @@ from enum import Enum
 
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
-from windlass.core.payload import encode_object
+from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.task import TaskSpec
 from windlass.errors import InvalidPayload
-from windlass.worker.context import JobContext
+from windlass.worker.context import Again, JobContext
 from windlass.worker.link import StoreLink
-from windlass.worker.logs import LogExcerpt
+from windlass.worker.logs import MAX_EXCERPT, LogExcerpt
+from windlass.worker.wire import ChildEnd
 
 
 class Why(Enum):
@@ -32,11 +33,12 @@ class Flight:
         "context",
         "cpu_time_ms",
         "deadline",
+        "end",
         "excerpt",
+        "is_failure",
         "is_reported",
         "job",
         "link",
-        "memory_peak_mb",
         "safe_until",
         "spec",
         "started_at",
@@ -58,10 +60,12 @@ class Flight:
         self.why: Why | None = None
         self.told_at = 0.0
         self.is_reported = False
+        self.is_failure: bool | None = None
+        """Whether the run speaks against the service its breaker guards; None if it says nothing."""
         self.context: JobContext | None = None
         self.excerpt = LogExcerpt()
         self.cpu_time_ms: int | None = None
-        self.memory_peak_mb: int | None = None
+        self.end: ChildEnd | None = None
 
     def tell(self, why: Why, now: float) -> None:
         """Note why the run is to end; the handler sees `ctx.cancelled`."""
@@ -73,6 +77,7 @@ class Flight:
         """Say what becomes of a run that did not come back by itself; nothing if the store has decided already."""
         match self.why:
             case Why.TIMED_OUT:
+                self.is_failure = True
                 return Raised(Failure(f"timed out after {self.timeout}", "TimedOut", reason=RunReason.TIMED_OUT))
             case Why.STOPPED:
                 return Stopped()
@@ -81,18 +86,41 @@ class Flight:
             case _:
                 return None
 
+    @property
+    def again(self) -> Again | None:
+        """When the handler wants to run next."""
+        if self.end is not None:
+            return self.end.again
+        return None if self.context is None else self.context.again
+
     def measured(self, finished_at: datetime) -> Run:
         """Give what was measured of the run."""
+        if self.end is not None:
+            return self._measured_by_child(self.end, finished_at)
         context = self.context
+        if context is None:
+            return Run(self.started_at, finished_at, self.excerpt.text(), self.cpu_time_ms)
         return Run(
             self.started_at,
             finished_at,
             self.excerpt.text(),
             self.cpu_time_ms,
-            self.memory_peak_mb,
-            None if context is None else context.items_crawled,
-            None if context is None else context.items_indexed,
-            None if context is None or context.metadata is None else _kept(context.metadata),
+            None,
+            context.items_crawled,
+            context.items_indexed,
+            None if context.metadata is None else _kept(context.metadata),
+        )
+
+    def _measured_by_child(self, end: ChildEnd, finished_at: datetime) -> Run:
+        return Run(
+            self.started_at,
+            finished_at,
+            None if end.log_excerpt is None else sanitise_text(end.log_excerpt, MAX_EXCERPT),
+            end.cpu_time_ms,
+            end.memory_peak_mb,
+            end.items_crawled,
+            end.items_indexed,
+            end.metadata,
         )
 
 

@@ -29,6 +29,8 @@ class StoreLink:
         match verb:
             case "progress":
                 return await self._store.progress(job.id, job.token, **arguments)
+            case "items":
+                return list(await self._store.items.add(job.id, job.token, arguments["items"]))
         raise WindlassError(f"a handler cannot ask for {verb!r}")
 
     def call_sync(self, verb: str, arguments: Mapping[str, Any]) -> Any:

@@ -68,6 +68,7 @@ class Pool:
                     await asyncio.sleep(0)
                     yielded = monotonic()
         finally:
+            await slot.close()
             self._slots.pop(slot, None)
 
     async def _run(self, slot: Slot, job: Claimed) -> None:

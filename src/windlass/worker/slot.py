@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -15,20 +17,25 @@ from windlass.core.job import Claimed
 from windlass.core.outcome import Failure, Outcome, Raised, Returned
 from windlass.core.payload import sanitise_result
 from windlass.core.task import Isolation, Registry, TaskSpec
+from windlass.errors import ConfigError
 from windlass.ports import Clock, Store
 from windlass.worker.context import JobContext
 from windlass.worker.flight import Flight, Why
 from windlass.worker.link import StoreLink
 from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
-from windlass.worker.verdict import outcome_of
+from windlass.worker.processes import ChildRunner
+from windlass.worker.threads import SlotThread, ThreadCount
+from windlass.worker.verdict import Judge, Verdict
+from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
 
 log = logging.getLogger("windlass.worker")
 
 MAX_RESULT = 262_144
+_RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
     """What every slot of a worker shares."""
 
@@ -43,6 +50,7 @@ class Kit:
     state: Any = None
     target: str | None = None
     """Where a child process finds the application: `module:attribute`."""
+    lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
 class Slot:
@@ -53,38 +61,37 @@ class Slot:
         self._kit = kit
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[Any] | None = None
+        self._thread: SlotThread | None = None
+        self._child: ChildRunner | None = None
         self.flight: Flight | None = None
         self.is_lost = False
         """Whether a handler that would not stop still sits in it; another slot has taken its place."""
 
     async def run(self, job: Claimed, spec: TaskSpec) -> None:
         """Run a job and tell what became of it, whatever its handler does."""
-        kit = self._kit
         flight = self._take_off(job, spec)
         try:
-            outcome = self._landed(flight, await self._call(flight))
+            if spec.isolation is Isolation.PROCESS:
+                outcome = self._child_ended(flight, await self._run_child(flight))
+            else:
+                outcome = self._returned(flight, await self._call(flight))
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, and its job must end
-            outcome = self._crashed(flight, error)
+            outcome = self._raised(flight, error)
         finally:
             self.flight = None
         if not flight.is_reported:
             flight.is_reported = True
-            kit.ended(flight, outcome)
+            self._kit.ended(flight, outcome)
 
     def _take_off(self, job: Claimed, spec: TaskSpec) -> Flight:
         kit = self._kit
         timeout = spec.timeout if job.timeout_us is None else timedelta(microseconds=job.timeout_us)
-        flight = Flight(
-            job,
-            spec,
-            StoreLink(job, kit.store, self._loop),
-            started_at=kit.clock.now(),
-            timeout=kit.options.timeout_of(job.lane) if timeout is None else timeout,
-        )
-        now = kit.clock.monotonic()
-        flight.deadline = now + flight.timeout.total_seconds()
+        if timeout is None:
+            timeout = kit.options.timeout_of(job.lane)
+        flight = Flight(job, spec, StoreLink(job, kit.store, self._loop), started_at=kit.clock.now(), timeout=timeout)
+        flight.deadline = kit.clock.monotonic() + timeout.total_seconds()
         self._task = asyncio.current_task()
         self.flight = flight
         current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id))
@@ -97,22 +104,61 @@ class Slot:
         arguments = spec.arguments(flight.job.payload)
         if spec.takes_context:
             flight.context = JobContext(flight.job, flight.link, self._kit.state)
-            return await spec.function(flight.context, **arguments)
-        return await spec.function(**arguments)
+            call = partial(spec.function, flight.context, **arguments)
+        else:
+            call = partial(spec.function, **arguments)
+        if spec.isolation is Isolation.THREAD:
+            return await self._run_in_thread(flight, call)
+        return await call()
 
-    def _landed(self, flight: Flight, value: Any) -> Outcome | None:
+    async def _run_in_thread(self, flight: Flight, call: Callable[[], Any]) -> Any:
+        if self._thread is None:
+            self._thread = SlotThread(lost=self._kit.lost_threads)
+        if inspect.iscoroutinefunction(flight.spec.function):
+            call = partial(_run_alone, call)
+        try:
+            return await self._thread.run(call)
+        finally:
+            flight.cpu_time_ms = round(self._thread.cpu_time_s * 1000)
+
+    async def _run_child(self, flight: Flight) -> ChildEnd:
+        if self._child is None:
+            if self._kit.target is None:
+                raise ConfigError(
+                    f"task {flight.job.task!r} runs in a child process, which must find the application by name: "
+                    "start the worker as `windlass worker module:app`"
+                )
+            self._child = ChildRunner(self._kit.target)
+        return await self._child.run(flight.job, handle=flight.link.call, memory_limit_mb=flight.spec.memory_limit_mb)
+
+    def _returned(self, flight: Flight, value: Any) -> Outcome | None:
         """Judge a handler that came back; too late is too late, but a result beats a wish to stop."""
         if flight.why is not None:
             self._clear_cancel()
-            if flight.why not in {Why.STOPPED, Why.SHUTDOWN}:
+            if flight.why not in _RESULT_COUNTS:
                 return flight.cut_short()
-        again = None if flight.context is None else flight.context.again
-        run_again_at = None
-        if again is not None:
-            run_again_at = again.at if again.after is None else self._kit.clock.now() + again.after
-        return Returned(None if value is None else sanitise_result(value, MAX_RESULT), run_again_at)
+        return self._completed(flight, None if value is None else sanitise_result(value, MAX_RESULT))
 
-    def _crashed(self, flight: Flight, error: BaseException) -> Outcome | None:
+    def _completed(self, flight: Flight, result: str | None) -> Outcome:
+        flight.is_failure = False
+        again = flight.again
+        if again is None:
+            return Returned(result)
+        return Returned(result, again.at if again.after is None else self._kit.clock.now() + again.after)
+
+    def _child_ended(self, flight: Flight, end: ChildEnd) -> Outcome | None:
+        flight.end = end
+        if isinstance(end.outcome, ChildReturned):
+            if flight.why is not None and flight.why not in _RESULT_COUNTS:
+                return flight.cut_short()
+            return self._completed(flight, end.outcome.result)
+        if flight.why is not None:
+            return flight.cut_short()
+        judge = self._judge(flight)
+        is_raised = isinstance(end.outcome, ChildRaised)
+        return self._judged(flight, judge.of_child(end.outcome) if is_raised else judge.of_crash(end.outcome))  # type: ignore[arg-type]
+
+    def _raised(self, flight: Flight, error: BaseException) -> Outcome | None:
         if flight.why is not None:
             self._clear_cancel()
             return flight.cut_short()
@@ -121,7 +167,15 @@ class Slot:
                 # Not our doing: the worker itself is being torn down.
                 raise error
             return Raised(Failure("the handler was cancelled from within", "CancelledError"))
-        return outcome_of(error, flight.spec, flight.job, self._kit.rng)
+        return self._judged(flight, self._judge(flight).of_error(error))
+
+    def _judge(self, flight: Flight) -> Judge:
+        return Judge(flight.spec, flight.job, self._kit.rng, self._kit.clock.now())
+
+    @staticmethod
+    def _judged(flight: Flight, verdict: Verdict) -> Outcome:
+        flight.is_failure = True if verdict.is_failure else None
+        return verdict.outcome
 
     def _clear_cancel(self) -> None:
         while self._task is not None and self._task.cancelling():
@@ -135,12 +189,31 @@ class Slot:
         flight.tell(why, self._kit.clock.monotonic())
         if flight.spec.isolation is Isolation.ASYNC and self._task is not None:
             self._task.cancel()
+        elif flight.spec.isolation is Isolation.PROCESS and self._child is not None:
+            self._child.stop()
 
     def give_up(self) -> None:
-        """Report a run whose handler would not stop, and leave the handler behind."""
+        """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot."""
         flight = self.flight
         if flight is None or flight.is_reported:
             return
-        flight.is_reported = True
-        self.is_lost = True
-        self._kit.ended(flight, flight.cut_short())
+        if flight.spec.isolation is Isolation.THREAD and self._thread is not None:
+            self._thread.abandon()
+        elif flight.spec.isolation is Isolation.PROCESS and self._child is not None:
+            self._child.kill_now(self._child.number)
+        else:
+            flight.is_reported = True
+            self.is_lost = True
+            self._kit.ended(flight, flight.cut_short())
+
+    async def close(self) -> None:
+        """Let go of the thread and the child."""
+        if self._thread is not None:
+            self._thread.close()
+        if self._child is not None:
+            await self._child.close()
+
+
+def _run_alone(call: Callable[[], Any]) -> Any:
+    """Run a coroutine in a thread that has no event loop."""
+    return asyncio.run(call())

@@ -1,36 +1,74 @@
-"""What a handler's exception means for its job."""
+"""What becomes of a run whose handler did not simply return."""
 
 from __future__ import annotations
 
 import traceback
+from datetime import datetime
 from random import Random
 from types import TracebackType
+from typing import NamedTuple
 
-from windlass.core.job import Claimed
+from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Cancelled, Failure, Outcome, Raised, Snoozed
 from windlass.core.payload import sanitise_text
 from windlass.core.signals import Cancel, Discard, Retry, Snooze
 from windlass.core.task import TaskSpec
-from windlass.errors import InvalidPayload
+from windlass.errors import BreakerOpen, InvalidPayload
+from windlass.worker.wire import ChildRaised, Crashed
 
 _MOST_FRAMES = 50
 
 
-def outcome_of(error: BaseException, spec: TaskSpec, job: Claimed, rng: Random) -> Outcome:
-    """Turn what left the handler into an outcome."""
-    match error:
-        case Snooze():
-            return Snoozed(error.delay)
-        case Cancel():
-            return Cancelled(error.reason)
-        case Retry():
-            return Raised(failure_of(error), after=error.after)
-        case Discard():
-            return Raised(failure_of(error), is_final=True)
-    for kind, policy in spec.retry_by_error:
-        if isinstance(error, kind):
-            return Raised(failure_of(error), after=policy.delay(job.attempt, rng))
-    return Raised(failure_of(error), is_final=isinstance(error, (*spec.never_retry, InvalidPayload)))
+class Verdict(NamedTuple):
+    """An outcome, and whether it speaks against the service that the task's breaker guards."""
+
+    outcome: Outcome
+    is_failure: bool = True
+
+
+class Judge(NamedTuple):
+    """What judging needs besides the error."""
+
+    spec: TaskSpec
+    job: Claimed
+    rng: Random
+    now: datetime
+
+    def of_error(self, error: BaseException, failure: Failure | None = None) -> Verdict:
+        """Judge what left the handler; `failure` describes it where the error itself stayed in a child process."""
+        told = failure or failure_of(error)
+        match error:
+            case Snooze():
+                return Verdict(Snoozed(error.delay), is_failure=False)
+            case Cancel():
+                return Verdict(Cancelled(error.reason), is_failure=False)
+            case BreakerOpen():
+                return Verdict(Snoozed(error.probe_at - self.now), is_failure=False)
+            case Discard() | InvalidPayload():
+                return Verdict(Raised(told, is_final=True), is_failure=False)
+            case Retry():
+                return Verdict(Raised(told, after=error.after))
+        place = next((place for place, (kind, _) in enumerate(self.spec.retry_by_error) if isinstance(error, kind)), None)
+        return self._by_policy(told, place, is_final=isinstance(error, self.spec.never_retry))
+
+    def of_child(self, raised: ChildRaised) -> Verdict:
+        """Judge what left a handler in a child process."""
+        failure = Failure(raised.message, raised.kind, raised.trace)
+        if raised.error is not None:
+            return self.of_error(raised.error, failure)
+        if raised.is_bad_payload:
+            return Verdict(Raised(failure, is_final=True), is_failure=False)
+        return self._by_policy(failure, raised.policy, is_final=raised.is_final)
+
+    def _by_policy(self, failure: Failure, place: int | None, *, is_final: bool) -> Verdict:
+        if place is None:
+            return Verdict(Raised(failure, is_final=is_final))
+        policy = self.spec.retry_by_error[place][1]
+        return Verdict(Raised(failure, after=policy.delay(self.job.attempt, self.rng)))
+
+    def of_crash(self, crashed: Crashed) -> Verdict:
+        """Judge a child process that died."""
+        return Verdict(Raised(Failure(crashed.text, "WorkerCrashed", reason=RunReason.WORKER_CRASHED)))
 
 
 def failure_of(error: BaseException) -> Failure:

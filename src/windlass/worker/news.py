@@ -1,0 +1,71 @@
+"""Tells an application's hooks of runs."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from typing import Any
+
+from windlass.core.hooks import EndEvent, Happening, Hooks, StartEvent
+from windlass.core.job import JobState, RunStatus
+from windlass.core.outcome import Finish
+from windlass.worker.flight import Flight
+
+log = logging.getLogger("windlass.worker")
+
+
+class News:
+    """Calls hooks; what they raise is logged and harms nobody."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        """Call these hooks."""
+        self._hooks = hooks
+        self._flights: dict[tuple[int, int], Flight] = {}
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._hears_ends = bool(hooks.of(Happening.FINISH) or hooks.of(Happening.FAIL))
+
+    def started(self, flight: Flight) -> None:
+        """Tell of a run that starts."""
+        if self._hears_ends:
+            self._flights[flight.job.id, flight.job.token] = flight
+        if self._hooks.of(Happening.START):
+            job = flight.job
+            event = StartEvent(job.id, job.task, job.lane, job.attempt, job.correlation_id, job.worker)
+            self._call(Happening.START, event)
+
+    def ended(self, ending: Finish, state: JobState | None) -> None:
+        """Tell of a run the store has accepted the end of; without a state it has not, and nothing is told."""
+        if not self._hears_ends:
+            return
+        flight = self._flights.pop((ending.id, ending.token), None)
+        if flight is None or state is None or ending.status not in {RunStatus.COMPLETED, RunStatus.FAILED}:
+            return
+        job, run = flight.job, ending.run
+        spent = (run.finished_at or flight.started_at) - flight.started_at
+        error = None if ending.failure is None else ending.failure.message
+        event = EndEvent(job.id, job.task, job.lane, job.attempt, job.correlation_id, job.worker, state, error, spent)
+        self._call(Happening.FINISH if ending.status is RunStatus.COMPLETED else Happening.FAIL, event)
+
+    def _call(self, happening: Happening, event: Any) -> None:
+        for hook in self._hooks.of(happening):
+            try:
+                answer = hook(event)
+            except Exception:
+                log.exception("a %s hook failed for job %d", happening, event.job_id)
+                continue
+            if inspect.iscoroutine(answer):
+                task = asyncio.create_task(self._wait_for(answer, happening, event.job_id))
+                self._calls.add(task)
+                task.add_done_callback(self._calls.discard)
+
+    async def _wait_for(self, answer: Any, happening: Happening, job_id: int) -> None:
+        try:
+            await answer
+        except Exception:
+            log.exception("a %s hook failed for job %d", happening, job_id)
+
+    async def settle(self) -> None:
+        """Wait for hooks that are still at work."""
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=1.0)

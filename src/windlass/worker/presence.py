@@ -1,0 +1,77 @@
+"""Lets the fleet know of a worker: its tasks, its pools, and that it is alive."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable
+from datetime import timedelta
+
+from windlass.core.known_task import DeclaredTask
+from windlass.core.payload import encode
+from windlass.core.task import Registry, TaskSpec
+from windlass.core.worker import NewWorker
+from windlass.errors import StoreError
+from windlass.ports import Store
+from windlass.worker.options import WorkerOptions
+
+log = logging.getLogger("windlass.worker")
+
+_BEAT = timedelta(seconds=10)
+
+
+class Presence:
+    """An entry in the registry of workers, kept fresh for as long as the worker lives."""
+
+    def __init__(self, store: Store, registry: Registry, options: WorkerOptions, *, name: str, version: str) -> None:
+        """Speak for the worker called `name`."""
+        self._store = store
+        self._name = name
+        self._tasks = [_declared(spec) for spec in registry]
+        self._entry = NewWorker(
+            id=name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=version,
+            pools=encode({pool.lane: pool.slots for pool in options.pools}),
+            tasks=encode(sorted(registry.names)),
+        )
+
+    async def keep(self, running: Callable[[], int]) -> None:
+        """Stay known until cancelled; `running` says how many jobs run."""
+        is_known = False
+        while True:
+            try:
+                if is_known:
+                    is_known = await self._store.workers.seen(self._name, running())
+                if not is_known:
+                    await self.enter()
+                    is_known = True
+            except StoreError as error:
+                log.warning("worker %s could not say that it is alive: %s", self._name, error)
+            await asyncio.sleep(_BEAT.total_seconds())
+
+    async def enter(self) -> None:
+        """Register, and declare the tasks there is code for."""
+        await self._store.tasks.declare(self._tasks)
+        await self._store.workers.register(self._entry)
+
+    async def leave(self) -> None:
+        """Say that the worker has ended in order."""
+        try:
+            await self._store.workers.stopped(self._name)
+        except StoreError as error:
+            log.warning("worker %s could not say goodbye: %s", self._name, error)
+
+
+def _declared(spec: TaskSpec) -> DeclaredTask:
+    options = {
+        "isolation": spec.isolation,
+        "max_attempts": spec.max_attempts,
+        "timeout": None if spec.timeout is None else spec.timeout.total_seconds(),
+    }
+    kept = json.dumps({name: value for name, value in options.items() if value is not None})
+    return DeclaredTask(name=spec.name, lane=spec.lane, options=kept, breaker=None if spec.breaker is None else spec.breaker.name)
