@@ -28,6 +28,7 @@ from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
 from windlass.store import open_sync_store
 from windlass.worker.options import WorkerOptions
+from windlass.worker.program import Program
 from windlass.worker.worker import Worker
 
 
@@ -52,7 +53,9 @@ async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isola
     renewer = open_sync_store(url, rng=Random(2))
     clock = DatabaseClock(await bench.store.clock())
     options = WorkerOptions(pools=parse_pools(f"*={slots}"))
-    return Worker(bench.store, renewer, registry, clock=clock, rng=Random(3), name="bench", options=options), renewer
+    return Worker(
+        bench.store, renewer, Program(registry=registry), clock=clock, rng=Random(3), name="bench", options=options
+    ), renewer
 
 
 async def drain(bench: Bench, jobs: int, isolation: Isolation = Isolation.ASYNC, slots: int = 5) -> float:

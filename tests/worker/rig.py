@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from windlass.clock import DatabaseClock
+from windlass.core.hooks import Hooks
 from windlass.core.job import Execution, Job, JobState, NewJob
 from windlass.core.payload import encode_object
 from windlass.core.pool import parse_pools
@@ -18,6 +19,8 @@ from windlass.core.task import Isolation, Registry, TaskSpec
 from windlass.store import open_store, open_sync_store
 from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.options import WorkerOptions
+from windlass.worker.presence import Presence
+from windlass.worker.program import Program
 from windlass.worker.worker import Worker
 
 PATIENCE_S = 20.0
@@ -31,6 +34,7 @@ class Rig:
         self.store = open_store(url, rng=rng)
         self.renewer = open_sync_store(url, rng=rng)
         self.registry = Registry()
+        self.hooks = Hooks()
         self.workers: list[tuple[Worker, asyncio.Task[None], asyncio.Task[None]]] = []
 
     def task(self, function: Callable[..., Any], **options: Any) -> TaskSpec:
@@ -46,20 +50,20 @@ class Rig:
         [enqueued] = await self.store.enqueue([NewJob(task=task, payload=encode_object(payload or {}), **options)])
         return enqueued.id
 
-    async def start(self, *, state: Any = None, name: str = "worker-1", **options: Any) -> Worker:
+    async def start(self, *, state: Any = None, name: str = "worker-1", target: str | None = None, **options: Any) -> Worker:
         pools = parse_pools(options.pop("pools", "fast=1,*=3"))
         chosen = {"poll_interval": SOON, "lease": timedelta(seconds=2), "stop_grace": timedelta(milliseconds=300)} | options
         clock = DatabaseClock(await self.store.clock())
         worker = Worker(
             self.store,
             self.renewer,
-            self.registry,
+            Program(registry=self.registry, hooks=self.hooks, state=state, target=target),
             clock=clock,
             rng=self.rng,
             name=name,
             options=WorkerOptions(pools=pools, **chosen),
-            state=state,
         )
+        await Presence(self.store, self.registry, WorkerOptions(pools=pools), name=name, version="test").enter()
         upkeep = Upkeep(
             self.store,
             clock=clock,

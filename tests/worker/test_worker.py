@@ -15,6 +15,7 @@ from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
 from windlass.core.pool import FAST_LANE
 from windlass.core.retry import RetryPolicy, RetrySpec
 from windlass.core.signals import Cancel, Discard, Retry, Snooze
+from windlass.core.topic import Topic
 from windlass.errors import InvalidPayload
 from windlass.worker.context import JobContext
 
@@ -159,7 +160,7 @@ async def test_a_cancelled_job_is_stopped_and_says_so(rig: Rig) -> None:
     worker = await rig.start()
     await running.wait()
     await rig.store.cancel([job_id])
-    worker.beat()
+    worker.wake(Topic.CONTROL)
 
     async def stopped() -> bool:
         return (await rig.store.get(job_id)).token is None

@@ -72,7 +72,7 @@ class Pool:
             self._slots.pop(slot, None)
 
     async def _run(self, slot: Slot, job: Claimed) -> None:
-        spec = self._kit.registry.get(job.task)
+        spec = self._kit.program.registry.get(job.task)
         if spec is None:
             self._release(job)
             return

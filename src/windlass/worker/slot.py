@@ -16,7 +16,7 @@ from windlass.core.current import CurrentJob, current_job
 from windlass.core.job import Claimed
 from windlass.core.outcome import Failure, Outcome, Raised, Returned
 from windlass.core.payload import sanitise_result
-from windlass.core.task import Isolation, Registry, TaskSpec
+from windlass.core.task import Isolation, TaskSpec
 from windlass.errors import ConfigError
 from windlass.ports import Clock, Store
 from windlass.worker.context import JobContext
@@ -25,6 +25,7 @@ from windlass.worker.link import StoreLink
 from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
 from windlass.worker.processes import ChildRunner
+from windlass.worker.program import Program
 from windlass.worker.threads import SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
@@ -39,7 +40,7 @@ _RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
 class Kit:
     """What every slot of a worker shares."""
 
-    registry: Registry
+    program: Program
     store: Store
     clock: Clock
     rng: Random
@@ -47,9 +48,6 @@ class Kit:
     started: Callable[[Flight], None]
     ended: Callable[[Flight, Outcome | None], None]
     """Hears of every run exactly once; without an outcome there is nothing left to decide."""
-    state: Any = None
-    target: str | None = None
-    """Where a child process finds the application: `module:attribute`."""
     lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
@@ -103,7 +101,7 @@ class Slot:
         spec = flight.spec
         arguments = spec.arguments(flight.job.payload)
         if spec.takes_context:
-            flight.context = JobContext(flight.job, flight.link, self._kit.state)
+            flight.context = JobContext(flight.job, flight.link, self._kit.program.state)
             call = partial(spec.function, flight.context, **arguments)
         else:
             call = partial(spec.function, **arguments)
@@ -123,12 +121,12 @@ class Slot:
 
     async def _run_child(self, flight: Flight) -> ChildEnd:
         if self._child is None:
-            if self._kit.target is None:
+            if self._kit.program.target is None:
                 raise ConfigError(
                     f"task {flight.job.task!r} runs in a child process, which must find the application by name: "
                     "start the worker as `windlass worker module:app`"
                 )
-            self._child = ChildRunner(self._kit.target)
+            self._child = ChildRunner(self._kit.program.target)
         return await self._child.run(flight.job, handle=flight.link.call, memory_limit_mb=flight.spec.memory_limit_mb)
 
     def _returned(self, flight: Flight, value: Any) -> Outcome | None:

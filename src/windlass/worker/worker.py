@@ -7,19 +7,22 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
 
 from windlass.core.job import Claimed, Held, JobState, Lease, Slices
 from windlass.core.outcome import NO_RUN, Finish, Outcome, Released, Stopped, decide
-from windlass.core.task import Registry
+from windlass.core.pool import EVERY_LANE
+from windlass.core.topic import Topic
 from windlass.errors import StoreError
 from windlass.ports import Clock, Store
 from windlass.worker.acker import Acker
 from windlass.worker.flight import Flight, Why
 from windlass.worker.heart import Beat, Heart, Hold, Renewer
 from windlass.worker.logs import LogCapture
+from windlass.worker.news import News
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
+from windlass.worker.program import Program
+from windlass.worker.sentry import Sentry
 from windlass.worker.slot import Kit, Slot
 
 log = logging.getLogger("windlass.worker")
@@ -36,43 +39,59 @@ class Worker:
         self,
         store: Store,
         renewer: Renewer,
-        registry: Registry,
+        program: Program,
         *,
         clock: Clock,
         rng: Random,
         name: str,
         options: WorkerOptions | None = None,
-        state: Any = None,
-        target: str | None = None,
     ) -> None:
-        """Work under `name`; `renewer` is the same store for the heart's thread, `state` what handlers see as `ctx.state`."""
+        """Run `program` under `name`; `renewer` is the same store for the heart's thread."""
         self.name = name
         self._store = store
         self._options = options or WorkerOptions()
-        self._registry = registry
+        self._registry = program.registry
         self._clock = clock
         self._rng = rng
+        self._profiles = program.profiles
         self._held: dict[int, Hold] = {}
         self._slices: Slices | None = None
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._is_hurried = False
         self._loop = asyncio.get_running_loop()
+        self._recordings: set[asyncio.Task[None]] = set()
+        self._sentry = Sentry(store)
+        self._news = News(program.hooks)
         self._acker = Acker(store, rng=rng, is_busy=self._is_busy, told=self._told)
-        kit = Kit(registry, store, clock, rng, self._options, self._started, self._ended, state, target)
+        self._kit = Kit(
+            program=program,
+            store=store,
+            clock=clock,
+            rng=rng,
+            options=self._options,
+            started=self._started,
+            ended=self._ended,
+        )
         # Lanes of their own first, so that they are served before the pool that takes anything.
-        ordered = sorted(self._options.pools, key=lambda spec: spec.lane == "*")
-        self._pools = [Pool(spec, kit, self._acker, hungry=self._wake.set, release=self._release) for spec in ordered]
+        ordered = sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE)
+        self._pools = [Pool(spec, self._kit, self._acker, hungry=self._wake.set, release=self._release) for spec in ordered]
         self._heart = Heart(renewer, lease=self._options.lease, leases=self._leases, heard=self._heard)
+        self.is_worn = False
+        """Whether the worker stopped itself because too many handlers would not stop; its process should be replaced."""
 
-    def wake(self) -> None:
-        """Look for work now."""
-        self._slices = None
-        self._wake.set()
+    @property
+    def running(self) -> int:
+        """How many jobs run now."""
+        return len(self._flying())
 
-    def beat(self) -> None:
-        """Ask now whether running jobs were cancelled."""
-        self._heart.beat()
+    def wake(self, topic: Topic = Topic.WORK) -> None:
+        """Look for work now, or ask whether running jobs were cancelled."""
+        if topic is Topic.CONTROL:
+            self._heart.beat()
+        elif topic is Topic.WORK:
+            self._slices = None
+            self._wake.set()
 
     def stop(self) -> None:
         """End in order: claim nothing more, let running jobs finish within the grace; told twice, end at once."""
@@ -124,32 +143,51 @@ class Worker:
     async def _fill(self) -> bool:
         """Claim for every hungry pool; says whether there is nothing more to get for them now."""
         hungry = [pool for pool in self._pools if pool.wants]
+        if not hungry:
+            return True
         is_fresh = self._slices is None
-        if hungry and self._slices is None:
-            self._slices = await self._store.slices()
+        slices = self._slices or await self._store.slices()
+        self._slices = slices
         is_short = False
         for pool in hungry:
             wanted = pool.wants
-            is_short |= wanted > 0 and await self._claim(pool, wanted) < wanted
+            is_short |= wanted > 0 and await self._claim(pool, slices, wanted) < wanted
         if is_short:
             # The slices are used up, or a gate has moved: look again, unless this was such a look.
             self._slices = None
             return is_fresh
         return not any(pool.wants for pool in self._pools)
 
-    async def _claim(self, pool: Pool, wanted: int) -> int:
-        assert self._slices is not None  # noqa: S101 - read by the caller
-        slices = pool.select(self._slices, self._registry.names)
-        if not slices.open:
-            return 0
-        lease = Lease(secrets.randbelow(2**62) + 1, self.name, self._options.lease)
-        jobs = await self._store.claim(slices, wanted, lease, started=pool.runs_at_once(wanted))
+    async def _claim(self, pool: Pool, slices: Slices, wanted: int) -> int:
+        mine = pool.select(slices, self._registry.names)
+        claimed = (
+            await self._store.claim(mine, wanted, self._lease(), started=pool.runs_at_once(wanted)) if mine.claimable else []
+        )
+        self._take(pool, claimed)
+        if len(claimed) < wanted:
+            return len(claimed) + await self._claim_probes(pool, mine)
+        return len(claimed)
+
+    async def _claim_probes(self, pool: Pool, slices: Slices) -> int:
+        """Try services whose breakers are due to be tried, each with one job over the whole fleet."""
+        for breaker in slices.breakers:
+            probe = await self._store.claim_probe(slices, breaker, self._lease())
+            if probe is not None:
+                self._sentry.expect(probe)
+                self._take(pool, [probe])
+                # The probe has moved the gates, so these slices are of no more use.
+                return 1
+        return 0
+
+    def _lease(self) -> Lease:
+        return Lease(secrets.randbelow(2**62) + 1, self.name, self._options.lease)
+
+    def _take(self, pool: Pool, jobs: Sequence[Claimed]) -> None:
         if jobs:
             self._clock.note(jobs[0].claimed_at)
         for job in jobs:
             self._held[job.id] = Hold(job.id, job.token, None)
         pool.put(jobs)
-        return len(jobs)
 
     def _is_busy(self) -> bool:
         return any(pool.is_busy for pool in self._pools)
@@ -162,18 +200,37 @@ class Worker:
         job = flight.job
         flight.safe_until = flight.deadline - flight.timeout.total_seconds() + self._options.lease.total_seconds()
         self._held[job.id] = Hold(job.id, job.token, flight.started_at)
+        self._news.started(flight)
+        if log.isEnabledFor(logging.INFO):
+            log.info("job started")
 
     def _ended(self, flight: Flight, outcome: Outcome | None) -> None:
         job = flight.job
         now = self._clock.now()
         run = flight.measured(now)
-        if outcome is not None:
-            self._acker.add(decide(job, outcome, run, now=now, rng=self._rng))
-        elif flight.why is Why.CANCELLED:
+        if outcome is None:
             self._held.pop(job.id, None)
-            self._acker.add_stop((job.id, job.token, run))
+            if flight.why is Why.CANCELLED:
+                self._acker.add_stop((job.id, job.token, run))
+            return
+        ending = decide(job, outcome, run, now=now, rng=self._rng, profiles=self._profiles)
+        if self._sentry.must_tell(flight):
+            task = asyncio.create_task(self._record(flight, ending))
+            self._recordings.add(task)
+            task.add_done_callback(self._recordings.discard)
         else:
-            self._held.pop(job.id, None)
+            self._acker.add(ending)
+        _tell(ending)
+
+    async def _record(self, flight: Flight, ending: Finish) -> None:
+        """Tell the breaker before the run is finished: with the lease goes the right to speak for the probe."""
+        is_open = await self._sentry.tell(flight)
+        self._acker.add(ending)
+        if is_open and flight.spec.breaker is not None:
+            name = flight.spec.breaker.name
+            gated = {spec.name for spec in self._registry if spec.breaker is not None and spec.breaker.name == name}
+            for pool in self._pools:
+                pool.give_back(lambda job: job.task in gated)
 
     def _release(self, job: Claimed) -> None:
         self._acker.add(decide(job, Released(), now=self._clock.now(), rng=self._rng))
@@ -183,8 +240,10 @@ class Worker:
             hold = self._held.get(ending.id)
             if hold is not None and hold.token == ending.token:
                 del self._held[ending.id]
-            if ending.id not in accepted:
-                log.warning("job %d: its end came too late, the lease had gone to somebody else", ending.id)
+            state = accepted.get(ending.id)
+            self._news.ended(ending, state)
+            if state is None:
+                log.warning("the end of a run came too late: its lease had gone", extra={"job_id": ending.id})
 
     def _heard(self, beat: Beat) -> None:
         self._loop.call_soon_threadsafe(self._on_beat, beat, self._clock.monotonic())
@@ -230,6 +289,11 @@ class Worker:
                 self._watch_slot(slot, now)
             for pool in self._pools:
                 pool.watch(now)
+            lost = self._kit.lost_threads.alive + sum(pool.lost for pool in self._pools)
+            if lost > self._options.most_lost_threads and not self.is_worn:
+                log.warning("%d handlers would not stop and still run; this worker ends so that a fresh one can start", lost)
+                self.is_worn = True
+                self.stop()
 
     def _watch_slot(self, slot: Slot, now: float) -> None:
         flight = slot.flight
@@ -253,11 +317,16 @@ class Worker:
         await self._landed(self._options.stop_grace.total_seconds())
         for slot in self._flying():
             slot.give_up()
+        self._is_hurried = False
+        await self._landed(self._options.stop_grace.total_seconds())
         try:
             async with asyncio.timeout(_LAST_ACKS_S):
+                while self._recordings:
+                    await asyncio.wait(self._recordings)
                 await self._acker.drain()
         except TimeoutError:
             log.error("%d reports could not be sent; their leases will run out", self._acker.waiting)  # noqa: TRY400
+        await self._news.settle()
 
     async def _landed(self, within: float) -> None:
         """Wait until nothing runs, for so many seconds, or until the second signal."""
@@ -274,3 +343,14 @@ def _why(hold: Hold, lease: Held | None) -> Why | None:
     if lease.should_stop:
         return Why.CANCELLED if lease.is_cancelled else Why.STOPPED
     return None
+
+
+def _tell(ending: Finish) -> None:
+    """Write what became of a run into the log, with the seeds' words."""
+    if ending.failure is None:
+        if log.isEnabledFor(logging.INFO):
+            crawled = {} if ending.run.items_crawled is None else {"items_crawled": ending.run.items_crawled}
+            log.info("job completed" if ending.state is JobState.COMPLETED else "job run ended", extra=crawled)
+        return
+    retry_in = None if ending.delay is None else f"{ending.delay.total_seconds():.3g}s"
+    log.warning("job failed", extra={"error": ending.failure.message, "state": ending.state.value, "retry_in": retry_in})
