@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import os
+import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
+from windlass import __version__
+from windlass.client import blocking
 from windlass.client.doors import Doors
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
 from windlass.client.operations_sync import SyncOperator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
+from windlass.clock import DatabaseClock
 from windlass.config import Settings, load
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import Hook, Hooks
-from windlass.core.job import NewJob
+from windlass.core.job import Held, NewJob
 from windlass.core.payload import encode_object
+from windlass.core.pool import PoolSpec
 from windlass.core.task import Registry
-from windlass.errors import InvalidInput
+from windlass.errors import ConfigError, InvalidInput
 from windlass.ports import Store
 from windlass.store.backend import open_backend
+from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.context import JobContext
+from windlass.worker.options import WorkerOptions
+from windlass.worker.presence import Presence
+from windlass.worker.program import Program
+from windlass.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound=Hook)
 Lifespan = Callable[..., Any]
 """An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
+
+
+class Renewing:
+    """The store as the heart's thread uses it, blocking."""
+
+    def __init__(self, store: Store) -> None:
+        """Renew in `store`, whose coroutines never suspend."""
+        self._store = store
+
+    def renew(
+        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
+    ) -> list[Held]:
+        """Extend leases; what does not come back is lost."""
+        return blocking.run(self._store.renew(leases, length, now))
 
 
 class TaskDecorator:
@@ -86,6 +113,20 @@ class Windlass(Operator, SyncOperator):
     def settings(self) -> Settings:
         """The settings, read when they are first needed; raises ConfigError naming what is wrong."""
         return load(self._given, file=self._file)
+
+    def configure(self, **settings: Any) -> None:
+        """Give settings after the application was made, as a command line does; before anything is opened."""
+        if "_doors" in self.__dict__:
+            raise ConfigError("settings can be given only before the database is opened")
+        self._given |= settings
+        self.__dict__.pop("settings", None)
+
+    def check_schema(self) -> None:
+        """Raise SchemaError when the tables are missing or do not fit this version; SQLite makes them by itself."""
+        blocking.run(self._check_schema())
+
+    async def _check_schema(self) -> None:
+        await (await self._blocking()).store.slices()
 
     @cached_property
     def _doors(self) -> Doors:
@@ -206,6 +247,75 @@ class Windlass(Operator, SyncOperator):
             return
         async with self._manager(self._lifespan) as state:
             yield state
+
+    @asynccontextmanager
+    async def working(self, *, target: str | None = None, options: WorkerOptions | None = None) -> AsyncIterator[Worker]:
+        """Run a worker with its upkeep in this process for as long as the block lasts.
+
+        Leaving the block stops it in order. `target`, written `module:attribute`, tells child processes where this application
+        is; only tasks with `isolation="process"` need it.
+        """
+        store = await self.store()
+        chosen = options or self._worker_options()
+        clock = DatabaseClock(await store.clock())
+        async with self.open_state() as state, store.wakeups as wakeups, asyncio.TaskGroup() as group:
+            program = Program(
+                registry=self._served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
+            )
+            name = f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
+            heart = Renewing((await self._doors.blocking()).store)
+            worker = Worker(store, heart, program, clock=clock, rng=self._rng, name=name, options=chosen)
+            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake)
+            presence = Presence(store, program.registry, chosen, name=name, version=__version__)
+            wakeups.subscribe(worker.wake)
+            wakeups.subscribe(upkeep.wake)
+            beside = [group.create_task(upkeep.run()), group.create_task(presence.keep(lambda: worker.running))]
+            work = group.create_task(worker.run())
+            try:
+                yield worker
+            finally:
+                worker.stop()
+                await work
+                await presence.leave()
+                for task in beside:
+                    task.cancel()
+
+    async def run_worker(self, *, target: str | None = None, options: WorkerOptions | None = None) -> None:
+        """Run a worker until it stops itself or this is cancelled."""
+        async with self.working(target=target, options=options) as worker:
+            await worker.stopped()
+
+    def _served(self) -> Registry:
+        """Give the tasks this process runs: all it has code for, or those the settings name."""
+        wanted = self.settings.tasks
+        if wanted is None:
+            return self.registry
+        unknown = set(wanted) - self.registry.names
+        if unknown:
+            raise ConfigError(f"tasks: the application has no {', '.join(sorted(unknown))}")
+        served = Registry()
+        for spec in self.registry:
+            if spec.name in wanted:
+                served.add(spec)
+        return served
+
+    def _worker_options(self) -> WorkerOptions:
+        settings = self.settings
+        return WorkerOptions(
+            pools=tuple(PoolSpec(lane, slots) for lane, slots in settings.pools.items()),
+            lease=settings.lease,
+            poll_interval=settings.poll_interval,
+            prefetch=settings.prefetch,
+            fast_timeout=settings.fast_timeout,
+            timeout=settings.timeout,
+            grace=settings.grace,
+        )
+
+    def _upkeep_options(self) -> UpkeepOptions:
+        settings = self.settings
+        return UpkeepOptions(
+            lease=settings.lease, poll_interval=settings.poll_interval, reclaim_interval=settings.reclaim_interval
+        )
 
     def _manager(self, lifespan: Lifespan) -> AbstractAsyncContextManager[Any]:
         made = lifespan(self) if inspect.signature(lifespan).parameters else lifespan()

@@ -62,7 +62,7 @@ class Application:
         return register
 
     @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[dict[str, Any]]:
+    async def open_state(self) -> AsyncIterator[dict[str, Any]]:
         self.opened += 1
         yield {"opened": self.opened, "loop": id(asyncio.get_running_loop())}
         if path := os.environ.get("WINDLASS_TEST_LEFT"):

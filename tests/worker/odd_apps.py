@@ -32,6 +32,6 @@ async def _exiting() -> AsyncIterator[None]:
 
 
 empty = SimpleNamespace()
-failing = SimpleNamespace(registry=Registry(), lifespan=_failing)
-hanging = SimpleNamespace(registry=Registry(), lifespan=_hanging)
-exiting = SimpleNamespace(registry=Registry(), lifespan=_exiting)
+failing = SimpleNamespace(registry=Registry(), open_state=_failing)
+hanging = SimpleNamespace(registry=Registry(), open_state=_hanging)
+exiting = SimpleNamespace(registry=Registry(), open_state=_exiting)

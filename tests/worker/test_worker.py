@@ -261,6 +261,7 @@ async def test_a_worker_told_twice_ends_at_once_and_charges_nobody(rig: Rig) -> 
     started = time.monotonic()
     worker.stop()
     await asyncio.sleep(0.05)
+    worker.hurry()
     await rig.stop()
     job = await rig.store.get(job_id)
     assert (job.state, job.wait_reason, job.attempt) == (JobState.SCHEDULED, WaitReason.RELEASED, 0)

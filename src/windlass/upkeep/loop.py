@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from windlass.core.topic import Topic
 from windlass.errors import StoreError
 from windlass.ports import Clock, Store
 from windlass.upkeep.reclaimer import Reclaimer
@@ -42,9 +43,10 @@ class Upkeep:
         self._reclaimer = Reclaimer(store, lease=self._options.lease)
         self._wake = asyncio.Event()
 
-    def wake(self) -> None:
+    def wake(self, topic: Topic = Topic.DUE) -> None:
         """Look now: something may be due earlier than what was known."""
-        self._wake.set()
+        if topic is Topic.DUE:
+            self._wake.set()
 
     async def run(self) -> None:
         """Keep up until cancelled."""
@@ -88,7 +90,7 @@ class Upkeep:
         return len(taken) == _BATCH
 
     async def _fold(self) -> bool:
-        return await self._store.fold_counts() > 0
+        return await self._store.fold_counts() + await self._store.runs.fold() > 0
 
     async def _every(self, interval: timedelta, chore: Callable[[], Awaitable[bool]]) -> None:
         """Do a chore again and again; at once when it says that there is more."""

@@ -36,7 +36,7 @@ class Application(NamedTuple):
     """What a target must offer."""
 
     registry: Registry
-    lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None
+    open_state: Callable[[], AbstractAsyncContextManager[Any]] | None
 
 
 def load(target: str) -> Application:
@@ -49,7 +49,7 @@ def load(target: str) -> Application:
         found = getattr(found, name)
     if not isinstance(getattr(found, "registry", None), Registry):
         raise ConfigError(f"{target} has no registry of tasks")
-    return Application(found.registry, getattr(found, "lifespan", None))
+    return Application(found.registry, getattr(found, "open_state", None))
 
 
 class Server:
@@ -91,7 +91,7 @@ class Server:
         """Hold the application's lifespan open, in one task as its task groups and cancel scopes need it."""
         async with contextlib.AsyncExitStack() as stack:
             try:
-                self._state = await stack.enter_async_context((self._application.lifespan or _no_lifespan)())
+                self._state = await stack.enter_async_context((self._application.open_state or _no_lifespan)())
             except BaseException as error:
                 self._say("failed", _in_words(error))
                 raise

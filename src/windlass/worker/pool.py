@@ -39,7 +39,8 @@ class Pool:
         self._idle: deque[asyncio.Future[None]] = deque()
         self._slots: dict[Slot, asyncio.Task[None]] = {}
         self._lost: list[asyncio.Task[None]] = []
-        self._run_s = _LONGEST_AHEAD_S
+        # Until runs have shown that they are short, none waits behind another.
+        self._run_s = 2 * _LONGEST_AHEAD_S
         self._taken_at = 0.0
         self._is_closing = False
 

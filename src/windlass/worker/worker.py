@@ -81,6 +81,11 @@ class Worker:
         """Whether the worker stopped itself because too many handlers would not stop; its process should be replaced."""
 
     @property
+    def has_lost(self) -> bool:
+        """Whether handlers that would not stop still run."""
+        return self._kit.lost_threads.alive > 0 or any(pool.lost for pool in self._pools)
+
+    @property
     def running(self) -> int:
         """How many jobs run now."""
         return len(self._flying())
@@ -94,10 +99,18 @@ class Worker:
             self._wake.set()
 
     def stop(self) -> None:
-        """End in order: claim nothing more, let running jobs finish within the grace; told twice, end at once."""
-        self._is_hurried = self._stopping.is_set()
+        """End in order: claim nothing more, let running jobs finish within the grace, give back the rest."""
         self._stopping.set()
         self._wake.set()
+
+    def hurry(self) -> None:
+        """End now: running jobs are stopped and given back."""
+        self._is_hurried = True
+        self.stop()
+
+    async def stopped(self) -> None:
+        """Wait until somebody tells the worker to stop."""
+        await self._stopping.wait()
 
     async def run(self) -> None:
         """Work until stopped; everything claimed is finished or given back when this returns."""
@@ -329,7 +342,7 @@ class Worker:
         await self._news.settle()
 
     async def _landed(self, within: float) -> None:
-        """Wait until nothing runs, for so many seconds, or until the second signal."""
+        """Wait until nothing runs, for so many seconds, or until told to hurry."""
         late = self._clock.monotonic() + within
         for pool in self._pools:
             while not pool.is_done and self._clock.monotonic() < late and not self._is_hurried:

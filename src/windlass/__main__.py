@@ -1,0 +1,5 @@
+"""`python -m windlass`."""
+
+from windlass.cli.main import main
+
+main()

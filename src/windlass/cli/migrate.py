@@ -1,0 +1,16 @@
+"""`windlass migrate`."""
+
+from __future__ import annotations
+
+import click
+
+from windlass.app import Windlass
+
+
+@click.command()
+@click.option("--database", metavar="URL", help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL")
+def migrate(database: str | None) -> None:
+    """Bring the database's schema up to date."""
+    app = Windlass(database)
+    app.migrate()
+    click.echo(f"windlass: the schema is up to date ({app.settings.database_url.partition(':')[0]})")

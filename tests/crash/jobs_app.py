@@ -1,0 +1,63 @@
+"""An application whose handlers leave a line in a ledger for everything they do."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from pathlib import Path
+
+from windlass import BreakerSpec, JobContext, Windlass
+
+app = Windlass()
+LEDGER = Path(os.environ.get("WINDLASS_TEST_LEDGER", os.devnull))
+
+
+def note(word: str, job: int) -> None:
+    """Write a line in one piece, whoever else writes."""
+    line = os.open(LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(line, f"{word} {job} {os.getpid()}\n".encode())
+    finally:
+        os.close(line)
+
+
+def is_marked(word: str) -> bool:
+    """Whether the test has said so."""
+    return Path(f"{LEDGER}.{word}").exists()
+
+
+@app.task
+async def work(ctx: JobContext, seconds: float = 0.0) -> None:
+    note("start", ctx.job_id)
+    await asyncio.sleep(seconds)
+    note("end", ctx.job_id)
+
+
+@app.task
+async def patient(ctx: JobContext) -> None:
+    note("start", ctx.job_id)
+    try:
+        while not is_marked("release"):  # noqa: ASYNC110 - the test speaks through a file
+            await asyncio.sleep(0.02)
+    except asyncio.CancelledError:
+        note("told", ctx.job_id)
+        raise
+    note("end", ctx.job_id)
+
+
+@app.task
+async def poison(ctx: JobContext, way: str) -> None:
+    note("start", ctx.job_id)
+    if way == "segfault":
+        ctypes.string_at(0)
+    os._exit(9)
+
+
+@app.task(breaker=BreakerSpec("service", threshold=1_000))
+async def guarded(ctx: JobContext) -> None:
+    note("start", ctx.job_id)
+    await asyncio.sleep(0.3)
+    if not is_marked("well"):
+        raise ConnectionError("down")
+    note("end", ctx.job_id)
