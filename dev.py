@@ -220,10 +220,15 @@ def run_tool(name: str, command: Sequence[str]) -> int:
     return run(PYTHON.parent / command[0], *command[1:])
 
 
+BENCHES = ("store", "client", "wakeups", "worker")
+
+
 def bench(args: Sequence[str]) -> int:
-    """Measure the store; arguments go to benchmarks/store.py."""
+    """Measure everything, or the one of store, client, wakeups and worker that is named; further arguments go to it."""
     prepare()
-    return run(PYTHON, "benchmarks/store.py", *args)
+    chosen = args[:1] if args and args[0] in BENCHES else BENCHES
+    rest = args[1:] if len(chosen) == 1 else args
+    return max(run(PYTHON, f"benchmarks/{name}.py", *rest) for name in chosen)
 
 
 COMMANDS = {command.__name__: command for command in (up, test, check, bench)}
