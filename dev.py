@@ -148,7 +148,9 @@ def test(args: Sequence[str]) -> int:
     if len(chosen) < len(args):
         os.environ["WINDLASS_TEST_LONG"] = "1"
     prepare()
-    results = [run_suite("chosen", chosen)] if chosen else [run_suite(name, [f"tests/{name}"]) for name in suites()]
+    # Two at a time: most tests wait for a database or a process, and the machines we promise have two cores.
+    spread = ["-n", "2", "--dist", "worksteal"]
+    results = [run_suite("chosen", chosen)] if chosen else [run_suite(name, [*spread, f"tests/{name}"]) for name in suites()]
     print_results(results)
     return 1 if not results or any(result.failed for result in results) else 0
 
