@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -50,3 +51,12 @@ class Hooks:
     def of(self, happening: Happening) -> list[Hook]:
         """List the hooks for something, in the order they were added."""
         return self._hooks[happening]
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Forget at the end of the block what was added in it."""
+        before = {happening: list(hooks) for happening, hooks in self._hooks.items()}
+        try:
+            yield
+        finally:
+            self._hooks.update(before)

@@ -74,6 +74,11 @@ class Worker:
         """Ask now whether running jobs were cancelled."""
         self._heart.beat()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it holds no job and the store has heard of every end."""
+        return not self._held and not self._acker.waiting
+
     def stop(self) -> None:
         """End in order: claim nothing more, let running jobs finish within the grace; told twice, end at once."""
         self._is_hurried = self._stopping.is_set()
