@@ -148,19 +148,19 @@ class Windlass(Operator, SyncOperator):
 
         Close the application before the end: what was opened on the other database is not closed by itself.
         """
-        before, failures = dict(vars(self)), Counter(self._failures)
+        before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
         settings = replace(self.settings, database_url=database_url)
         backend = open_backend(database_url, rng=self._rng, profiles=settings.profiles)
         vars(self).update(settings=settings, _doors=Doors(around(backend)), registry=self.registry.copy(), tasks=dict(self.tasks))
         self._failures.clear()
         try:
-            with self.hooks.kept():
-                yield self
+            yield self
         finally:
             for name in vars(self).keys() - before.keys():
                 del vars(self)[name]
             vars(self).update(before)
-            # Not replaced by another: guards made before the block hold it.
+            # Others hold these two, so they stay the same objects.
+            self.hooks.become(hooks)
             self._failures.clear()
             self._failures.update(failures)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -48,15 +47,16 @@ class Hooks:
             raise InvalidInput("hook", hook, "an enqueue hook must be a plain function")
         self._hooks[Happening(happening)].append(hook)
 
+    def copy(self) -> Hooks:
+        """Give the same hooks, apart from these."""
+        other = Hooks()
+        other.become(self)
+        return other
+
+    def become(self, other: Hooks) -> None:
+        """Forget these hooks for those of `other`."""
+        self._hooks = {happening: list(hooks) for happening, hooks in other._hooks.items()}
+
     def of(self, happening: Happening) -> list[Hook]:
         """List the hooks for something, in the order they were added."""
         return self._hooks[happening]
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Forget at the end of the block what was added in it."""
-        before = {happening: list(hooks) for happening, hooks in self._hooks.items()}
-        try:
-            yield
-        finally:
-            self._hooks.update(before)

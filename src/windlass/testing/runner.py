@@ -13,6 +13,7 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar, cast
 
+from windlass import __version__
 from windlass.app import Windlass
 from windlass.client.blocking import run as run_blocking
 from windlass.clock import DatabaseClock
@@ -27,11 +28,14 @@ from windlass.testing.ran import Ran
 from windlass.testing.timed import TimedDatabase
 from windlass.testing.watch import Watch, first_failure
 from windlass.worker.options import WorkerOptions
+from windlass.worker.presence import Presence
+from windlass.worker.program import Program
 from windlass.worker.worker import Worker
 
 T = TypeVar("T")
 
 OF_LIFESPAN: Any = object()
+_NAME = "windlass.testing"
 _AT_MOST = 1000
 _LOOK = timedelta(milliseconds=2)
 _RETRIES = JobFilter(states=(StateFilter(JobState.SCHEDULED, frozenset({WaitReason.RETRY})),))
@@ -110,24 +114,23 @@ class _Bench:
     async def run(self, resources: Any, *, retries: bool, at_most: int, stops_at_failure: bool) -> Watch:
         store = await self._app.store()
         errors: Errors = {}
-        watch = Watch(
-            store,
-            errors,
-            is_idle=lambda: worker.is_idle,
-            in_turn=self._at_once == 1,
-            at_most=at_most,
-            stops_at_failure=stops_at_failure,
-        )
-        worker = Worker(
+        watch = Watch(store, errors, in_turn=self._at_once == 1, at_most=at_most, stops_at_failure=stops_at_failure)
+        worker = watch.worker = Worker(
             cast("Store", watch),
             _Renewer(self._app),
-            watched(self._app.registry, errors),
+            Program(
+                registry=watched(self._app.registry, errors),
+                hooks=self._app.hooks,
+                profiles=self._app.settings.profiles,
+                state=resources,
+            ),
             clock=await _clock_of(store),
             rng=Random(0),
-            name="windlass.testing",
+            name=_NAME,
             options=self._options,
-            state=resources,
         )
+        # Breakers hold back the tasks that are declared with them.
+        await Presence(store, self._app.registry, self._options, name=_NAME, version=__version__).enter()
         await _make_due(store)
         await self._work(worker, watch, partial(_has_more, store, retries=retries))
         return watch

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -15,28 +14,26 @@ from windlass.errors import StoreError, WindlassError
 from windlass.ports import Store
 from windlass.testing.handlers import Errors
 from windlass.testing.ran import Ran
+from windlass.worker.worker import Worker
 
 T = TypeVar("T")
 
-_GIVEN_UP_S = 0.02
-
 
 class Watch:
-    """Passes everything on to the store of a worker that `is_idle` when it holds nothing."""
+    """Passes everything on to the store of one worker."""
 
-    def __init__(
-        self, store: Store, errors: Errors, *, is_idle: Callable[[], bool], in_turn: bool, at_most: int, stops_at_failure: bool
-    ) -> None:
+    worker: Worker
+    """Whose store it is; it is made with it."""
+
+    def __init__(self, store: Store, errors: Errors, *, in_turn: bool, at_most: int, stops_at_failure: bool) -> None:
         """Take what handlers raised from `errors`; `in_turn` means that a run is over before the next one is claimed."""
         self._store = store
         self._errors = errors
-        self._is_idle = is_idle
         self._in_turn = in_turn
         self._at_most = at_most
         self._stops_at_failure = stops_at_failure
         self._held: dict[int, Claimed] = {}
         self._is_looked_through = False
-        self._told = asyncio.Event()
         self.ran: list[Ran] = []
         self.problem: WindlassError | None = None
         """Why it could not go on."""
@@ -64,7 +61,7 @@ class Watch:
         await self._turn()
         if self._is_looked_through:
             self.still.set()
-        self._is_looked_through = self._is_idle()
+        self._is_looked_through = self.worker.is_idle
         return await self._heard(self._store.slices(now))
 
     async def claim(
@@ -92,7 +89,6 @@ class Watch:
                 # A refused end means that somebody else has decided, as a cancel does.
                 state = accepted.get(ending.id) or (await self._store.get(ending.id)).state
                 self._note(_ran(job, ending, state, error))
-        self._tell()
         return accepted
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
@@ -102,16 +98,11 @@ class Watch:
             job, _ = self._let_go(job_id)
             if job is not None and run.started_at is not None:
                 self._note(_cancelled(job))
-        self._tell()
         return stopped
 
     async def _turn(self) -> None:
-        while self._in_turn and not self.is_over and not self._is_idle():
-            self._told.clear()
-            # A run that was given up is not told of.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GIVEN_UP_S):
-                    await self._told.wait()
+        if self._in_turn and not self.is_over:
+            await self.worker.idle()
 
     async def _may_claim(self, slices: Slices) -> bool:
         await self._turn()
@@ -132,10 +123,6 @@ class Watch:
             self._is_looked_through = False
             self._held.update((job.id, job) for job in jobs)
         return jobs
-
-    def _tell(self) -> None:
-        # Not at once: the worker has yet to hear the answer.
-        asyncio.get_running_loop().call_soon(self._told.set)
 
     def _let_go(self, job_id: int) -> tuple[Claimed | None, BaseException | None]:
         job = self._held.pop(job_id, None)
