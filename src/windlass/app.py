@@ -7,8 +7,9 @@ import inspect
 import os
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +36,7 @@ from windlass.core.pool import PoolSpec
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
 from windlass.ports import Store
-from windlass.store.backend import open_backend
+from windlass.store.backend import Backend, open_backend
 from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.context import JobContext
 from windlass.worker.options import WorkerOptions
@@ -176,6 +177,33 @@ class Windlass(Operator, SyncOperator):
         """Let go of the database without an event loop; pools of running event loops are theirs to close."""
         if "_doors" in self.__dict__:
             self._doors.close()
+
+    async def leave(self) -> None:
+        """Close what only the running event loop uses; for a loop that ends while the application goes on."""
+        if "_doors" in self.__dict__:
+            await self._doors.leave()
+
+    @contextmanager
+    def bound(self, database_url: str, *, around: Callable[[Backend], Backend]) -> Iterator[Self]:
+        """Live on another database until the block ends, and forget then what was declared in it; for tests.
+
+        Close the application before the end: what was opened on the other database is not closed by itself.
+        """
+        before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
+        settings = replace(self.settings, database_url=database_url)
+        backend = open_backend(database_url, rng=self._rng, profiles=settings.profiles)
+        vars(self).update(settings=settings, _doors=Doors(around(backend)), registry=self.registry.copy(), tasks=dict(self.tasks))
+        self._failures.clear()
+        try:
+            yield self
+        finally:
+            for name in vars(self).keys() - before.keys():
+                del vars(self)[name]
+            vars(self).update(before)
+            # Others hold these two, so they stay the same objects.
+            self.hooks.become(hooks)
+            self._failures.clear()
+            self._failures.update(failures)
 
     @overload
     def task(self, function: Callable[Concatenate[JobContext, P], R], /) -> ContextTask[JobContext, P, R]: ...

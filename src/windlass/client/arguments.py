@@ -52,6 +52,11 @@ class Arguments:
         return list(self._parameters)
 
     @property
+    def is_open(self) -> bool:
+        """Whether the function takes arguments of any name."""
+        return self._is_open
+
+    @property
     def is_model(self) -> bool:
         """Whether the payload is one model's fields."""
         return self._model is not None

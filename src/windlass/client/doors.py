@@ -96,6 +96,14 @@ class Doors:
                     self._blocking = Door(store, ThreadOutbox(store.enqueue, blocking.run), blocking.sleep)
         return self._blocking
 
+    async def leave(self) -> None:
+        """Close the running loop's door, unless others use what is behind it."""
+        if not self._backend.is_shared:
+            with self._lock:
+                door = self._by_loop.pop(asyncio.get_running_loop(), None)
+            if door is not None:
+                await door.store.aclose()
+
     async def aclose(self) -> None:
         """Close the running loop's door and the blocking one; where all share a database, every other too."""
         left = self._leave(asyncio.get_running_loop())

@@ -59,6 +59,11 @@ class Task(Generic[P, R]):
         """The task's name, by which jobs find their code."""
         return self.spec.name
 
+    @property
+    def arguments(self) -> Arguments:
+        """What its jobs carry."""
+        return self._arguments
+
     def __repr__(self) -> str:
         return f"<task {self.name!r}>"
 

@@ -75,6 +75,16 @@ class Hooks:
             raise InvalidInput("hook", hook, "an enqueue hook must be a plain function")
         self._hooks[Happening(happening)].append(hook)
 
+    def copy(self) -> Hooks:
+        """Give the same hooks, apart from these."""
+        other = Hooks()
+        other.become(self)
+        return other
+
+    def become(self, other: Hooks) -> None:
+        """Forget these hooks for those of `other`."""
+        self._hooks = {happening: list(hooks) for happening, hooks in other._hooks.items()}
+
     def of(self, happening: Happening) -> list[Hook]:
         """List the hooks for something, in the order they were added."""
         return self._hooks[happening]

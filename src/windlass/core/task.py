@@ -80,6 +80,12 @@ class Registry:
             raise InvalidInput("task", spec.name, "is already registered")
         self._specs[spec.name] = spec
 
+    def copy(self) -> Registry:
+        """Give another registry with the same tasks."""
+        other = Registry()
+        other._specs.update(self._specs)
+        return other
+
     def get(self, name: str) -> TaskSpec | None:
         """Find a task by name."""
         return self._specs.get(name)

@@ -87,6 +87,10 @@ class SqlStore:
         """Give the same store with its operator verbs audited, each in the transaction of what it does."""
         return SqlStore(self._db, rng=self._rng, profiles=self._profiles, most_arms=self._most_arms, actor=actor)
 
+    def over(self, database: Database) -> SqlStore:
+        """Give the same store over another adapter."""
+        return SqlStore(database, rng=self._rng, profiles=self._profiles, most_arms=self._most_arms, actor=self._actor)
+
     async def _operate(self, call: Call[Moved], now: datetime | None) -> Moved:
         return await self._db.run(audit.audited(call, self._actor, audit.moved, now))
 

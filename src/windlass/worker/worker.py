@@ -27,6 +27,7 @@ from windlass.worker.slot import Kit, Slot
 
 log = logging.getLogger("windlass.worker")
 
+_MOMENT_S = 0.001
 _WATCH_S = 0.05
 _AFTER_FAILURE_S = 0.5
 _LAST_ACKS_S = 5.0
@@ -97,6 +98,17 @@ class Worker:
         elif topic is Topic.WORK:
             self._slices = None
             self._wake.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it holds no job and the store has heard of every end."""
+        return not self._held and not self._acker.waiting
+
+    async def idle(self) -> None:
+        """Wait until it is idle; what has ended is sent at once and not in full batches."""
+        while not self.is_idle:
+            await self._acker.drain()
+            await asyncio.sleep(_MOMENT_S)
 
     def stop(self) -> None:
         """End in order: claim nothing more, let running jobs finish within the grace, give back the rest."""
