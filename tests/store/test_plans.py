@@ -168,6 +168,11 @@ INDEXES = {
     "lock_old_jobs": {"windlass_jobs_pkey"},
     "prune_jobs": {"windlass_jobs_pkey"},
 }
+# Only on SQLite: their tables are not filled for PostgreSQL here.
+ALSO_BY_INDEX = [
+    *("cancel", "insert_items", "list_items", "list_job_items", "count_items", "report_past", "stale_sources"),
+    *("count_leased", "prune_executions", "prune_parts", "prune_letters"),
+]
 ARMS = 4
 
 
@@ -245,17 +250,13 @@ def _value(name: str) -> Any:
     return PARAMS[name]
 
 
-@pytest.mark.parametrize(
-    "name", [*INDEXES, "cancel", "insert_items", "list_items", "list_job_items", "count_items", "report_past", "stale_sources"]
-)
-@pytest.mark.parametrize("name", [*INDEXES, "cancel", "count_leased", "prune_executions", "prune_parts", "prune_letters"])
+@pytest.mark.parametrize("name", [*INDEXES, *ALSO_BY_INDEX])
 def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
     path = tmp_path / "plan.db"
     migrate_sqlite(path)
     connection = driver.connect(str(path))
     for statement in queries("sqlite").statements(name, ARMS):
-        params = dict.fromkeys(PARAMETER.findall(statement), 1) | {"ids": "[]", "batch": "[]", "leases": "[]", "items": "[]"}
-        params = dict.fromkeys(PARAMETER.findall(statement), 1) | {"ids": "[]", "batch": "[]", "leases": "[]", "runs": "[]"}
+        params = dict.fromkeys(PARAMETER.findall(statement), 1) | dict.fromkeys(("ids", "batch", "leases", "items", "runs"), "[]")
         lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
         made = {line.split()[-1] for line in lines if line.startswith(("CO-ROUTINE", "MATERIALIZE"))}
         lines = [line for line in lines if not (line.startswith("SCAN") and line.split()[1] in made)]
