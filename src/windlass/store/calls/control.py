@@ -24,6 +24,8 @@ def _move(name: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) 
     """Make a move of one query."""
 
     def changes() -> Steps[set[int]]:
+        # Locked first: only a statement that begins after the wait sees what the holder before us has left.
+        yield Step("lock_jobs", {"ids": numbers(ids)})
         return set(rows.ids((yield Step(query, {"ids": numbers(ids), **params}))))
 
     return move(name, ids, changes)
@@ -85,11 +87,16 @@ def run_now(ids: Sequence[int], now: datetime | None = None) -> Move:
 
 def retry(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Start failed jobs afresh; one whose unique key another job holds is refused."""
-    return move("retry", ids, lambda: restart(ids, "retried", now), contested=_FAILED)
+
+    def changes() -> Steps[set[int]]:
+        yield Step("lock_jobs", {"ids": numbers(ids)})
+        return (yield from restart(ids, "retried", now))
+
+    return move("retry", ids, changes, contested=_FAILED)
 
 
 def restart(ids: Sequence[int], closed_reason: str, now: datetime | None) -> Steps[set[int]]:
-    """Give failed jobs a fresh start and close their letters with a reason."""
+    """Give failed jobs, locked by this transaction, a fresh start and close their letters with a reason."""
     params = {"ids": numbers(ids), "closed_reason": closed_reason, "now": now}
     return set(rows.ids((yield Step("retry", params))))
 
