@@ -14,7 +14,7 @@ from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps
-from windlass.store.calls.move import Move, answer, move, numbers
+from windlass.store.calls.move import Move, answer, move, numbers, possible
 
 HIGHEST_BOOST = 100
 _FAILED = frozenset({JobState.FAILED})
@@ -133,7 +133,7 @@ def delete(ids: Sequence[int]) -> Move:
 def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]:
     """Change a job; only a new cadence moves its next run."""
     params = {
-        "id": job_id,
+        "id": job_id if possible([job_id]) else 0,
         "payload": changes.payload,
         "metadata": changes.metadata,
         "description": changes.description,
@@ -148,7 +148,7 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
 
     def steps() -> Steps[Moved]:
         changed = set(rows.ids((yield Step("edit", params))))
-        moved = answer("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": f"[{job_id}]"}))))
+        moved = answer("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])}))))
         if moved.refused:
             _explain_refusal(moved.refused[0], changes)
         return moved
