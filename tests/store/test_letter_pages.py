@@ -9,6 +9,7 @@ from tests.support.raw import execute
 from windlass.core.letter_page import LetterQuery, LetterStatus
 from windlass.errors import InvalidInput, LetterNotFound
 from windlass.store import SqlStore
+from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
 
 
@@ -81,6 +82,65 @@ async def test_deaths_of_one_kind_are_one_group_with_its_newest_example(store: S
     still_open = {group.fingerprint: group for group in (await store.letters.groups(is_open=True)).groups}
     assert still_open[alike.fingerprint].newest_id == old
     assert len((await store.letters.groups(limit=1)).groups) == 1
+
+
+async def fill(store: SqlStore, letter: int, copies: int) -> None:
+    """Give many other jobs letters as old as this one, closed before anybody looks."""
+    numbers = f"with recursive n (i) as (select 1 union all select i + 1 from n where i < {copies}) "
+    at = "died_at, died_at, died_at, 'retried'"
+    await execute(
+        store,
+        "insert into windlass_dead_letters (job_id, task, lane, original_job, error, fingerprint, first_died_at, died_at,"
+        f" closed_at, closed_reason) {numbers} select 1000 + i, 'bulk', lane, original_job, error, fingerprint, {at}"
+        f" from windlass_dead_letters cross join n where id = {letter}",
+    )
+
+
+async def forget(store: SqlStore) -> None:
+    await execute(store, "delete from windlass_dead_letters where task = 'bulk'")
+
+
+async def test_letters_behind_many_others_are_reached_by_the_cursor(store: SqlStore, clock: FakeClock) -> None:
+    rare = await die(store, clock, "rare")
+    await fill(store, await die(store, clock), 5_100)
+    query = LetterQuery(task="rare")
+    first = await store.letters.list(query)
+    assert (first.letters, first.is_total_exact) == ((), False)
+    rest = await store.letters.list(LetterQuery(task="rare", cursor=first.next_cursor))
+    assert [letter.id for letter in rest.letters] == [rare]
+    assert rest.next_cursor is None
+    await forget(store)
+
+
+@pytest.mark.parametrize("by", ["status", "fingerprint"])
+async def test_of_very_many_letters_the_newest_deaths_come_first(store: SqlStore, clock: FakeClock, by: str) -> None:
+    """A schedule has a low number and may die today."""
+    first = await die(store, clock)
+    await fill(store, first, 5_100)
+    await execute(store, "update windlass_dead_letters set closed_at = null, closed_reason = null where task = 'bulk'")
+    later = "+ 1000000" if isinstance(store.database, Sqlite) else "+ interval '1 second'"
+    await execute(store, f"update windlass_dead_letters set died_at = died_at {later} where id = {first}")
+    letter = await store.letters.get(first)
+    options = {"status": LetterStatus.OPEN} if by == "status" else {"fingerprint": letter.fingerprint}
+    page = await store.letters.list(LetterQuery(limit=500, **options))  # type: ignore[arg-type]  # real fields
+    assert page.letters[0].id == first
+    seen = len(page.letters)
+    while page.next_cursor:
+        page = await store.letters.list(LetterQuery(limit=500, cursor=page.next_cursor, **options))  # type: ignore[arg-type]
+        seen += len(page.letters)
+    assert seen == 5_101
+    assert not (await store.letters.groups(is_open=True)).is_complete
+    await forget(store)
+
+
+async def test_open_letters_are_grouped_behind_many_closed_ones(store: SqlStore, clock: FakeClock) -> None:
+    old = await die(store, clock, "rare")
+    await fill(store, await die(store, clock), 5_100)
+    groups = await store.letters.groups(is_open=True)
+    assert old in {group.newest_id for group in groups.groups}
+    assert groups.is_complete
+    assert not (await store.letters.groups(is_open=False)).is_complete
+    await forget(store)
 
 
 @pytest.mark.parametrize("letter", [1, 0, -5, 2**70])

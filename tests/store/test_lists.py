@@ -15,7 +15,7 @@ from tests.store.builders import a_job, claim, end, enqueue_one, failure, recurr
 from tests.support.raw import execute
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import CLOSED, Job, JobState, WaitReason
-from windlass.core.page import JobQuery, Page, Sort
+from windlass.core.page import Cursor, JobQuery, Page, Sort
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
 from windlass.store.calls import lists
@@ -254,6 +254,18 @@ async def test_a_job_enqueued_between_two_pages_moves_nothing_on_the_next(store:
     assert (second.total, second.next_cursor) == (7, None)
 
 
+def forged(*keys: int) -> str:
+    """Write a cursor that no list gave out."""
+    query = JobQuery()
+    return query.cursor_at(Cursor(keys, 0, True))  # type: ignore[arg-type]  # what a caller might send
+
+
+@pytest.mark.parametrize("parent", [0, -1, 2**63, "7"])
+def test_a_parent_that_no_job_can_have_is_refused(parent: Any) -> None:
+    with pytest.raises(InvalidInput, match="parent_id"):
+        JobFilter(parent_id=parent)
+
+
 @pytest.mark.parametrize(
     ("field", "options"),
     [
@@ -265,6 +277,8 @@ async def test_a_job_enqueued_between_two_pages_moves_nothing_on_the_next(store:
         ("cursor", {"cursor": "nonsense"}),
         ("cursor", {"cursor": "WzFd"}),
         ("cursor", {"cursor": "é"}),
+        ("cursor", {"cursor": forged(1, 2)}),
+        ("cursor", {"cursor": forged(-(2**63), 0, 0)}),
     ],
 )
 def test_a_page_that_cannot_be_is_refused_by_name(field: str, options: dict[str, Any]) -> None:

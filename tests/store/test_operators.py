@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
+from random import Random
 
 import pytest
 
@@ -19,6 +21,7 @@ from tests.store.builders import (
     recurring,
     running,
 )
+from windlass.core.audit import Actor
 from windlass.core.cadence import Cron, Recurrence
 from windlass.core.job import Edit, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Run, Stopped
@@ -432,6 +435,17 @@ async def test_texts_of_operators_and_workers_are_mended(store: SqlStore, clock:
 
 async def test_numbers_no_job_can_have_are_missing(store: SqlStore, clock: FakeClock) -> None:
     assert (await store.cancel([2**70, -1, 0], now=clock.now())).missing == (2**70, -1, 0)
+    assert (await store.edit(2**70, Edit(priority=1), clock.now())).missing == (2**70,)
+    assert await store.list_executions(2**70) == await store.list_dead_letters(2**70) == []
+    assert await store.count_executions(2**70) == 0
+
+
+async def test_a_move_of_numbers_no_job_can_have_is_audited(store: SqlStore, clock: FakeClock) -> None:
+    watched = SqlStore(store.database, rng=Random(1), actor=Actor("ann"))
+    job_id = await enqueue_one(store, clock)
+    assert len((await watched.cancel([job_id, 2**70], now=clock.now())).changed) == 1
+    [line] = await store.audit.list()
+    assert json.loads(line.details or "") == {"ids": [job_id], "changed": 1, "refused": 0, "missing": 1}
 
 
 async def test_bulk_retry_prefers_the_job_that_holds_its_key(store: SqlStore, clock: FakeClock) -> None:

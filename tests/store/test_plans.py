@@ -83,7 +83,7 @@ PARAMS: dict[str, Any] = {
     "amount": 5,
     "error": "e",
     "error_type": "E",
-    "fingerprints": '{"task-3":"f"}',
+    "fingerprints": "{" + ",".join(f'"task-{place}":"f"' for place in range(20)) + "}",
     "ids": "[" + ",".join(map(str, range(1, 600, 3))) + "]",
     "lane": "lane-1",
     "most": 99,
@@ -113,6 +113,8 @@ OWN_PARAMS: dict[str, dict[str, Any]] = {
     "override": {"state": "completed"},
     "old_jobs": {"state": "completed"},
     "aging_jobs": {"lane": "lane-0", "task": "task-3"},
+    # Without one the planner knows that nothing can match.
+    "list_correlation": {"correlation_id": "c"},
 }
 # Tasks behind breakers of every kind: the job that tries one is looked up by its number.
 GATES = """

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from windlass.core.checks import check_instant, check_text
+from windlass.core.checks import check_instant, check_range, check_text
+from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, MAX_NAME, JobState, WaitReason
 
 MAX_SEARCH = 200
@@ -44,6 +45,8 @@ class JobFilter:
             value = getattr(self, field)
             if value is not None:
                 check_text(field, value, limit)
+        if self.parent_id is not None:
+            check_range("parent_id", self.parent_id, 1, MAX_JOB)
         if self.since is not None:
             check_instant("since", self.since)
 

@@ -82,12 +82,12 @@ class JobQuery:
             return None
         check_text("cursor", self.cursor, _MAX_CURSOR)
         try:
-            digest, *keys, total, is_exact = json.loads(urlsafe_b64decode(self.cursor))
+            digest, first, second, third, total, is_exact = json.loads(urlsafe_b64decode(self.cursor))
         except (ValueError, TypeError):
             raise InvalidInput("cursor", self.cursor, "is not one that a list gave out") from None
         if digest != self._digest():
             raise InvalidInput("cursor", self.cursor, "belongs to another list: the filter or the order has changed")
-        return Cursor(_keys(self.cursor, keys), _number(self.cursor, total), is_exact is True)
+        return Cursor(_keys(self.cursor, [first, second, third]), _number(self.cursor, total), is_exact is True)
 
     def cursor_at(self, place: Cursor) -> str:
         """Write the cursor of the page after this row."""
@@ -111,7 +111,7 @@ def _keys(cursor: str, values: list[object]) -> Keys:
 
 
 def _number(cursor: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not -_INT64 <= value < _INT64:
+    if not isinstance(value, int) or isinstance(value, bool) or not -_INT64 < value < _INT64:
         raise InvalidInput("cursor", cursor, "is not one that a list gave out")
     return value
 

@@ -15,6 +15,7 @@ from windlass.core.payload import check_stored, encode_object
 from windlass.core.transitions import Moved
 from windlass.store import documents
 from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.move import possible
 from windlass.store.rows import Row, Shape
 
 T = TypeVar("T")
@@ -123,7 +124,7 @@ def settled(answer: Settled) -> Deed:
 
 def _details(answer: Moved | Settled, ids: list[int]) -> dict[str, object]:
     return {
-        "ids": ids[:_MOST_IDS],
+        "ids": possible(ids[:_MOST_IDS]),
         "changed": len(answer.changed),
         "refused": len(answer.refused),
         "missing": len(answer.missing),

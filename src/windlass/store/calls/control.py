@@ -14,7 +14,7 @@ from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps
-from windlass.store.calls.move import Move, answer, move, numbers
+from windlass.store.calls.move import Move, answer, move, numbers, possible
 
 HIGHEST_BOOST = 100
 _FAILED = frozenset({JobState.FAILED})
@@ -24,6 +24,8 @@ def _move(name: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) 
     """Make a move of one query."""
 
     def changes() -> Steps[set[int]]:
+        # Locked first: only a statement that begins after the wait sees what the holder before us has left.
+        yield Step("lock_jobs", {"ids": numbers(ids)})
         return set(rows.ids((yield Step(query, {"ids": numbers(ids), **params}))))
 
     return move(name, ids, changes)
@@ -85,11 +87,16 @@ def run_now(ids: Sequence[int], now: datetime | None = None) -> Move:
 
 def retry(ids: Sequence[int], now: datetime | None = None) -> Move:
     """Start failed jobs afresh; one whose unique key another job holds is refused."""
-    return move("retry", ids, lambda: restart(ids, "retried", now), contested=_FAILED)
+
+    def changes() -> Steps[set[int]]:
+        yield Step("lock_jobs", {"ids": numbers(ids)})
+        return (yield from restart(ids, "retried", now))
+
+    return move("retry", ids, changes, contested=_FAILED)
 
 
 def restart(ids: Sequence[int], closed_reason: str, now: datetime | None) -> Steps[set[int]]:
-    """Give failed jobs a fresh start and close their letters with a reason."""
+    """Give failed jobs, locked by this transaction, a fresh start and close their letters with a reason."""
     params = {"ids": numbers(ids), "closed_reason": closed_reason, "now": now}
     return set(rows.ids((yield Step("retry", params))))
 
@@ -126,7 +133,7 @@ def delete(ids: Sequence[int]) -> Move:
 def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]:
     """Change a job; only a new cadence moves its next run."""
     params = {
-        "id": job_id,
+        "id": job_id if possible([job_id]) else 0,
         "payload": changes.payload,
         "metadata": changes.metadata,
         "description": changes.description,
@@ -141,7 +148,7 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
 
     def steps() -> Steps[Moved]:
         changed = set(rows.ids((yield Step("edit", params))))
-        moved = answer("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": f"[{job_id}]"}))))
+        moved = answer("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])}))))
         if moved.refused:
             _explain_refusal(moved.refused[0], changes)
         return moved

@@ -26,11 +26,12 @@ from windlass.store.rows import Row, Shape
 _MOST_COUNTED = 10_000
 _MOST_LOOKED = 5_000
 _END_OF_TIME = EPOCH.replace(year=9999)
-_HEAD = 2
-_PAGE = Shape(tuple(_HEAD + place for place in rows.LETTER.instants))
+_HEAD = 4
+_PAGE = Shape((2, *(_HEAD + place for place in rows.LETTER.instants)))
 SHAPES = {f"list_letters_{source}": _PAGE for source in ("died", "alike", "open")} | {
     "get_letter": rows.LETTER,
     "group_letters": Shape((4,)),
+    "group_open_letters": Shape((4,)),
 }
 
 
@@ -56,15 +57,19 @@ def _params(query: LetterQuery) -> dict[str, Any]:
 
 
 def _page(query: LetterQuery, found: Sequence[Row]) -> LetterPage:
-    looked, matched = found[0][:_HEAD]
+    looked, matched, last_at, last_id = found[0][:_HEAD]
     letters = rows.dead_letters([row[_HEAD:] for row in found if row[_HEAD] is not None])
     shown = letters[: query.limit]
     position = query.position()
+    is_end = looked <= _MOST_LOOKED or (query.since is not None and last_at < query.since)
     total = min(matched, _MOST_LOOKED) if position is None else position.total
-    is_exact = looked <= _MOST_LOOKED if position is None else position.is_total_exact
+    is_exact = is_end if position is None else position.is_total_exact
     following = None
     if len(letters) > query.limit:
         following = LetterCursor(documents.microseconds(shown[-1].died_at), shown[-1].id, total, is_exact).encode()
+    elif not is_end:
+        # There may be more that match beyond what was looked at.
+        following = LetterCursor(documents.microseconds(last_at), last_id, total, is_exact).encode()
     return LetterPage(tuple(shown), total, is_exact, following)
 
 
@@ -77,11 +82,14 @@ def get_letter(letter_id: int) -> Call[list[DeadLetter]]:
 def group_letters(*, is_open: bool | None, limit: int) -> Call[LetterGroups]:
     """Group the newest dead letters by what killed the jobs."""
     check_range("limit", limit, 1, MAX_LETTERS)
+    if is_open:
+        return single("group_open_letters", {"limit": limit}, _groups, is_read=True)
     return single("group_letters", {"is_open": is_open, "limit": limit}, _groups, is_read=True)
 
 
 def _groups(found: Sequence[Row]) -> LetterGroups:
-    return LetterGroups(tuple(LetterGroup._make(row[1:]) for row in found), not found or found[0][0] <= _MOST_LOOKED)
+    groups = tuple(LetterGroup._make(row[1:]) for row in found if row[1] is not None)
+    return LetterGroups(groups, found[0][0] <= _MOST_LOOKED)
 
 
 def count_open_letters() -> Call[OpenLetters]:

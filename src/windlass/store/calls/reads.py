@@ -20,12 +20,17 @@ def get_jobs(ids: Sequence[int]) -> Call[list[Job]]:
     return single("get_jobs", {"ids": documents.numbers(possible(ids))}, rows.jobs, is_read=True)
 
 
+def _known(job_id: int) -> int:
+    """Put nothing in place of a number that no job can have."""
+    return job_id if possible([job_id]) else 0
+
+
 def list_executions(job_id: int, *, before: int = MAX_NUMBER, limit: int = MAX_LIST, offset: int = 0) -> Call[list[Execution]]:
     """Read a job's runs, the one that goes on first, then newest first."""
     check_range("limit", limit, 1, MAX_LIST)
     check_range("before", before, 1, MAX_NUMBER)
     check_range("offset", offset, 0, MAX_NUMBER - MAX_LIST)
-    params = {"job_id": job_id, "before": before, "limit": limit, "offset": offset, "depth": limit + offset}
+    params = {"job_id": _known(job_id), "before": before, "limit": limit, "offset": offset, "depth": limit + offset}
     return single("list_executions", params, rows.executions, is_read=True)
 
 
@@ -38,12 +43,12 @@ def get_execution(job_id: int, number: int) -> Call[list[Execution]]:
 
 def count_executions(job_id: int) -> Call[int]:
     """Count the runs that are kept, with the one that goes on."""
-    return single("count_executions", {"job_id": job_id}, lambda found: found[0][0], is_read=True)
+    return single("count_executions", {"job_id": _known(job_id)}, lambda found: found[0][0], is_read=True)
 
 
 def list_dead_letters(job_id: int) -> Call[list[DeadLetter]]:
     """Read a job's dead letters, oldest first."""
-    return single("list_dead_letters", {"job_id": job_id}, rows.dead_letters, is_read=True)
+    return single("list_dead_letters", {"job_id": _known(job_id)}, rows.dead_letters, is_read=True)
 
 
 def count_jobs() -> Call[list[Count]]:

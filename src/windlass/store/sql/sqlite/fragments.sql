@@ -321,7 +321,22 @@ with candidates as materialized (
     select c.id, c.died_at from candidates c
     where c.is_match and (c.died_at, c.id) < (:edge_at, :edge_id)
     order by c.died_at desc, c.id desc limit :limit
-), head as materialized (select count(*) as looked, count(*) filter (where is_match) as matched from candidates)
-select h.looked, h.matched, {letter_columns}
+), head as materialized (
+    select count(*) as looked, count(*) filter (where is_match) as matched,
+        (select c.died_at from candidates c order by c.died_at, c.id limit 1) as last_at,
+        (select c.id from candidates c order by c.died_at, c.id limit 1) as last_id
+    from candidates
+)
+select h.looked, h.matched, h.last_at, h.last_id, {letter_columns}
 from head h left join page p on true left join windlass_dead_letters d on d.id = p.id
 order by d.died_at desc, d.id desc
+
+-- name: letter_groups
+select n.looked, g.fingerprint, g.letters, g.deaths, g.died_at, g.id, g.task,
+    (select d.error from windlass_dead_letters d where d.id = g.id)
+from (select count(*) as looked from newest) as n left join (
+    select fingerprint, count(*) over w as letters, sum(deaths) over w as deaths, died_at, id, task,
+        row_number() over (partition by fingerprint order by died_at desc, id desc) as place
+    from meant window w as (partition by fingerprint)
+) as g on g.place = 1
+order by g.died_at desc, g.id desc limit :limit

@@ -10,6 +10,11 @@ alter table windlass_tasks add column is_declared boolean not null default true;
 -- Retention walks jobs with a history; the count is in the index, so that short ones cost no look at the job.
 create index windlass_jobs_histories on windlass_jobs (id, executions) where executions > 1;
 create index windlass_dead_letters_settled on windlass_dead_letters (coalesce(closed_at, acknowledged_at), id);
+-- Letters are listed by their death: those nobody has dealt with, and those of one kind.
+create index windlass_dead_letters_unsettled on windlass_dead_letters (died_at, id)
+    where closed_at is null and acknowledged_at is null;
+drop index windlass_dead_letters_fingerprints;
+create index windlass_dead_letters_kinds on windlass_dead_letters (fingerprint, died_at, id);
 
 -- The order in which lines were chained: a line may become visible after one with a higher id.
 alter table windlass_audit add column place bigint;
