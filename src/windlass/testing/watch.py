@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ from windlass.testing.ran import Ran
 from windlass.worker.worker import Worker
 
 T = TypeVar("T")
+
+_LOOK_UP_S = 0.05
 
 
 class Watch:
@@ -101,8 +104,11 @@ class Watch:
         return stopped
 
     async def _turn(self) -> None:
-        if self._in_turn and not self.is_over:
-            await self.worker.idle()
+        while self._in_turn and not self.is_over and not self.worker.is_idle:
+            # Looks up now and then: a store that has gone away leaves ends unheard for ever.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_UP_S):
+                    await self.worker.idle()
 
     async def _may_claim(self, slices: Slices) -> bool:
         await self._turn()
