@@ -109,7 +109,6 @@ SAMPLES: dict[str, Any] = {
     "slices": "[]",
     "share": 1,
     "until": EPOCH,
-    "keep": timedelta(days=1),
     "status": "open",
 }
 

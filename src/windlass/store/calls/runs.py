@@ -72,7 +72,7 @@ def prune_minutes(keep: timedelta, limit: int, now: datetime | None = None) -> C
     """Delete minutes older than `keep`."""
     check_wait("keep", keep, least=timedelta(minutes=1))
     check_range("limit", limit, 1, 1_000_000)
-    return single("prune_minutes", {"keep": keep, "limit": limit, "now": now}, lambda found: found[0][0])
+    return single("prune_minutes", {"keep_for": keep, "limit": limit, "now": now}, lambda found: found[0][0])
 
 
 def job_stats(job_id: int) -> Call[JobStats]:

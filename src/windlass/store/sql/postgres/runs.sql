@@ -64,7 +64,7 @@ select count(*) from taken
 -- name: prune_minutes
 with pruned as (
     delete from windlass_minutes where ctid = any(array(
-        select ctid from windlass_minutes where minute < {now} - :keep::interval order by minute
+        select ctid from windlass_minutes where minute < {now} - :keep_for::interval order by minute
             limit :limit::integer for update skip locked
     )) returning 1
 )

@@ -72,7 +72,7 @@ select changes()
 
 -- name: prune_minutes
 delete from windlass_minutes where rowid in (
-    select rowid from windlass_minutes where minute < {now} - :keep order by minute limit :limit
+    select rowid from windlass_minutes where minute < {now} - :keep_for order by minute limit :limit
 );
 select changes()
 
