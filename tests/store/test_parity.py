@@ -108,7 +108,7 @@ SAMPLES: dict[str, Any] = {
     "sort": "run_at",
     "slices": "[]",
     "share": 1,
-    "until": EPOCH,
+    "until_at": EPOCH,
     "status": "open",
 }
 

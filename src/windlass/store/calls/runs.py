@@ -48,7 +48,7 @@ def minutes(task: str | None, since: datetime, until: datetime) -> Call[list[Min
     check_instant("until", until)
     if until - since > KEEP_MINUTES:
         raise InvalidInput("since", since, f"must be at most {KEEP_MINUTES.days} days before until")
-    return single("run_minutes", {"task": task, "since": since, "until": until}, _minutes, is_read=True)
+    return single("run_minutes", {"task": task, "since": since, "until_at": until}, _minutes, is_read=True)
 
 
 def _minutes(found: Sequence[Row]) -> list[Minute]:

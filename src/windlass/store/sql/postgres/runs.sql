@@ -9,13 +9,13 @@ select task, status, reason, sum(runs)::bigint, sum(wait_ms)::bigint, sum(durati
 -- Both halves in one statement: between two, a fold would move runs from one to the other.
 select minute, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram::text, run_histogram::text
 from windlass_minutes where task = coalesce(:task::text, '') and minute >= :since::timestamptz
-    and minute < :until::timestamptz
+    and minute < :until_at::timestamptz
 union all
 select minute, sum(runs) filter (where status = 'completed')::bigint, sum(runs) filter (where status = 'failed')::bigint,
     sum(runs) filter (where status = 'cancelled')::bigint, sum(wait_ms)::bigint, sum(duration_ms)::bigint,
     '{"' || wait_bucket || '":' || sum(runs) || '}', '{"' || run_bucket || '":' || sum(runs) || '}'
 from windlass_run_deltas
-where (:task::text is null or task = :task::text) and minute >= :since::timestamptz and minute < :until::timestamptz
+where (:task::text is null or task = :task::text) and minute >= :since::timestamptz and minute < :until_at::timestamptz
     and reason not in ('released', 'snoozed')
 group by minute, wait_bucket, run_bucket
 

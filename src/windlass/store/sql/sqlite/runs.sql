@@ -8,13 +8,13 @@ select task, status, reason, sum(runs), sum(wait_ms), sum(duration_ms) from (
 -- name: run_minutes
 -- Both halves in one statement: between two, a fold would move runs from one to the other.
 select minute, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram
-from windlass_minutes where task = coalesce(:task, '') and minute >= :since and minute < :until
+from windlass_minutes where task = coalesce(:task, '') and minute >= :since and minute < :until_at
 union all
 select minute, sum(runs) filter (where status = 'completed'), sum(runs) filter (where status = 'failed'),
     sum(runs) filter (where status = 'cancelled'), sum(wait_ms), sum(duration_ms),
     '{"' || wait_bucket || '":' || sum(runs) || '}', '{"' || run_bucket || '":' || sum(runs) || '}'
 from windlass_run_deltas
-where (:task is null or task = :task) and minute >= :since and minute < :until and reason not in ('released', 'snoozed')
+where (:task is null or task = :task) and minute >= :since and minute < :until_at and reason not in ('released', 'snoozed')
 group by minute, wait_bucket, run_bucket
 
 -- name: fold_runs
