@@ -46,7 +46,8 @@ from windlass.store.sqlite import Sqlite
 
 T = TypeVar("T")
 History = tuple[list[dict[str, Any]], list[dict[str, Any]]]
-KEPT = ("windlass_gates", "windlass_schema")
+# Those that a migration filled, and the one that nobody may empty; nothing here is audited.
+KEPT = ("windlass_gates", "windlass_schema", "windlass_audit")
 UNKNOWN = 10**12
 """A number no store gives out."""
 _COMPARED = [field.name for field in fields(Row) if field.name in Job.__dataclass_fields__]
@@ -321,7 +322,7 @@ def differences(row: Row, job: Job) -> dict[str, tuple[Any, Any]]:
 
 
 def empty_postgres(connection: psycopg.Connection[Any]) -> None:
-    """Empty every table but the two that a migration filled."""
+    """Empty every table but those that are kept."""
     found = connection.execute("select tablename from pg_tables where tablename like 'windlass\\_%'").fetchall()
     tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in found if name not in KEPT)
     connection.execute(sql.SQL("truncate {} restart identity").format(tables))

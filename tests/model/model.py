@@ -845,6 +845,7 @@ def _copy(row: Row, now: datetime) -> NewJob:
         child_key=row.child_key,
         parent_id=row.id,
         created_by=row.created_by,
+        target_count=row.target_count,
     )
 
 

@@ -11,7 +11,7 @@ from windlass.core.item import Added
 from windlass.core.job import CLOSED, JobState, RunReason
 from windlass.core.outcome import Failure, Raised, Returned
 from windlass.core.report import Answer, Report
-from windlass.errors import LeaseLost, TokenNeeded
+from windlass.errors import JobNotFound, LeaseLost, TokenNeeded
 
 S = JobState
 
@@ -26,10 +26,15 @@ class Reports:
 
     def add(self, number: int, token: int, phones: list[str], now: datetime) -> Added:
         """Add items under a lease."""
-        row = self._model.jobs[number]
+        row = self._row(number)
         if row.state is not S.RUNNING or row.token != token:
             raise LeaseLost(number)
         return self._add(row, phones, now)
+
+    def _row(self, number: int) -> Row:
+        if number not in self._model.jobs:
+            raise JobNotFound(number)
+        return self._model.jobs[number]
 
     def _add(self, row: Row, phones: list[str], now: datetime) -> Added:
         known = self._found.setdefault(row.task, set())
@@ -44,7 +49,7 @@ class Reports:
 
     def report(self, told: Report, now: datetime) -> Answer:
         """Do all of it, once for each key."""
-        row = self._model.jobs[told.job_id]
+        row = self._row(told.job_id)
         if told.key is not None and (row.id, told.key) in self._answers:
             return replace(self._answers[row.id, told.key], is_repeated=True)
         _fence(row, told)

@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.store.builders import a_job, claim_one, due, end, failure, running
@@ -17,6 +18,7 @@ from windlass.core.payload import decode
 from windlass.errors import InvalidInput, InvalidPayload, JobNotFound, LeaseLost
 from windlass.store import SqlStore
 from windlass.store.calls import items as calls
+from windlass.store.postgres import Postgres
 from windlass.testing import FakeClock
 
 
@@ -211,3 +213,19 @@ async def test_a_worker_that_adds_while_its_lease_is_taken_back_is_refused_or_co
     for job, answer in zip(jobs, answers, strict=True):
         assert isinstance(answer, Added | LeaseLost)
         assert (await store.get(job.id)).result_count == isinstance(answer, Added)
+
+
+async def test_a_reader_that_goes_on_after_the_last_item_it_saw_misses_none(store: SqlStore, clock: FakeClock) -> None:
+    if not isinstance(store.database, Postgres):
+        pytest.skip("there is one writer at a time")
+    slow = await running(store, clock)
+    quick = await running(store, clock)
+    async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
+        await store.database.run_within(connection, calls.add(slow.id, slow.token, phones(1), clock.now()))
+        other = asyncio.create_task(store.items.add(quick.id, quick.token, phones(2), clock.now()))
+        await asyncio.wait({other}, timeout=0.3)
+        seen = list(await store.items.list(collection="work"))
+        await connection.commit()
+    await other
+    seen += await store.items.list(collection="work", after=seen[-1].id if seen else 0)
+    assert [decode(item.data) for item in seen] == phones(1, 2)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.store.builders import a_job, claim_one, due, end, enqueue_one, failure, recurring, running
-from windlass.core.job import JobState, Lease, WaitReason
+from tests.store.builders import a_job, end, enqueue_one, failure, recurring, running
+from windlass.core.job import JobState, Lease
 from windlass.core.transitions import Moved
 from windlass.store import SqlStore
 from windlass.store.calls import control, endings, work

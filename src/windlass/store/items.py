@@ -35,9 +35,8 @@ class SqlItems:
         return await self._db.run(items.list_items(job_id=job_id, collection=collection, after=after, limit=limit))
 
     async def export(self, collection: str, *, after: int = 0, page: int = _PAGE) -> AsyncIterator[Item]:
-        """Go through a whole collection without holding it in memory; an item's id is where to go on after it.
-
-        What runs beside it may commit items with smaller ids than those already given; they are not seen.
+        """Go through a whole collection without holding it in memory; an item's id is where to go on after it,
+        now or later: what is added meanwhile has a greater one.
         """
         while found := await self.list(collection=collection, after=after, limit=page):
             for item in found:

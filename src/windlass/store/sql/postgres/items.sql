@@ -1,12 +1,14 @@
 -- name: insert_items
--- Ids are drawn in the order of the request. Inserted in key order: two batches that meet the same keys in different order
--- would wait for each other.
-with doc as materialized (
+-- One writer for each collection at a time, and ids are drawn under the lock, in the order of the request: whoever sees an item
+-- sees all that have smaller ids, so a reader that goes on after the last one misses none. It ends with the transaction.
+with alone as materialized (
+    select pg_advisory_xact_lock(hashtextextended(:collection::text, 7301946200283))
+), doc as materialized (
     select nextval('windlass_items_id_seq') as id, s.key, s.data
-    from json_to_recordset(:items::json) as s (key text, data json)
+    from alone cross join json_to_recordset(:items::json) as s (key text, data json)
 ), inserted as (
     insert into windlass_items (id, collection, key, job_id, data, created_at) overriding system value
-    select id, :collection, key, :job_id, data, {now} from doc order by key
+    select id, :collection::text, key, :job_id, data, {now} from doc
     on conflict (collection, key) do nothing
     returning id
 )
