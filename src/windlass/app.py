@@ -15,7 +15,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from windlass.client.doors import Doors
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
-from windlass.client.operations_sync import SyncOperator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
 from windlass.config import Settings, load
@@ -26,8 +25,7 @@ from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
 from windlass.core.task import Registry
 from windlass.errors import InvalidInput
-from windlass.ports import Store
-from windlass.store.backend import open_backend
+from windlass.ports import Backend
 from windlass.worker.context import JobContext
 
 P = ParamSpec("P")
@@ -56,7 +54,7 @@ class TaskDecorator:
         return self._app.add_task(function, self._options)
 
 
-class Windlass(Operator, SyncOperator):
+class Windlass(Operator):
     """An application. Making one does no I/O: the database is opened at first use."""
 
     def __init__(
@@ -89,7 +87,12 @@ class Windlass(Operator, SyncOperator):
 
     @cached_property
     def _doors(self) -> Doors:
-        return Doors(open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles))
+        return Doors(self._backend())
+
+    def _backend(self) -> Backend:
+        from windlass.store.backend import open_backend  # noqa: PLC0415 - the engine is loaded when it is needed
+
+        return open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles)
 
     async def _here(self) -> Any:
         return await self._doors.here()
@@ -99,17 +102,12 @@ class Windlass(Operator, SyncOperator):
 
     @property
     def blocking(self) -> Operator:
-        """The verbs as coroutines that never suspend, for `windlass.client.blocking.run`."""
+        """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
         return self._twin
-
-    async def store(self) -> Store:
-        """Give the running loop's store: every verb of the engine."""
-        return await self._store()
 
     def migrate(self) -> None:
         """Bring the database's schema up to date; SQLite files do it by themselves."""
-        backend = open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles)
-        backend.migrate()
+        self._backend().migrate()
 
     async def __aenter__(self) -> Self:
         await self._here()

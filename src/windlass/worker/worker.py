@@ -16,7 +16,7 @@ from windlass.errors import StoreError
 from windlass.ports import Clock, Store
 from windlass.worker.acker import Acker
 from windlass.worker.flight import Flight, Why
-from windlass.worker.heart import Beat, Heart, Hold, Renewer
+from windlass.worker.heart import Beat, Heart, Hold
 from windlass.worker.logs import LogCapture
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
@@ -35,7 +35,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        renewer: Renewer,
+        blocking_store: Store,
         registry: Registry,
         *,
         clock: Clock,
@@ -45,7 +45,7 @@ class Worker:
         state: Any = None,
         target: str | None = None,
     ) -> None:
-        """Work under `name`; `renewer` is the same store for the heart's thread, `state` what handlers see as `ctx.state`."""
+        """Work under `name`; `blocking_store` is the same for the heart's thread, `state` what handlers see as `ctx.state`."""
         self.name = name
         self._store = store
         self._options = options or WorkerOptions()
@@ -63,7 +63,7 @@ class Worker:
         # Lanes of their own first, so that they are served before the pool that takes anything.
         ordered = sorted(self._options.pools, key=lambda spec: spec.lane == "*")
         self._pools = [Pool(spec, kit, self._acker, hungry=self._wake.set, release=self._release) for spec in ordered]
-        self._heart = Heart(renewer, lease=self._options.lease, leases=self._leases, heard=self._heard)
+        self._heart = Heart(blocking_store, lease=self._options.lease, leases=self._leases, heard=self._heard)
 
     def wake(self) -> None:
         """Look for work now."""
