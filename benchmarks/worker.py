@@ -26,7 +26,7 @@ from windlass.clock import DatabaseClock
 from windlass.core.job import NewJob
 from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
-from windlass.store import open_sync_store
+from windlass.store import SqlStore, open_blocking_store
 from windlass.worker.options import WorkerOptions
 from windlass.worker.program import Program
 from windlass.worker.worker import Worker
@@ -45,17 +45,16 @@ class Counter:
             self.enough()
 
 
-async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isolation, slots: int) -> tuple[Worker, Any]:
+async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isolation, slots: int) -> tuple[Worker, SqlStore]:
     """Make a worker for one task called work."""
     url = f"sqlite:///{bench.target}" if bench.is_sqlite else bench.target
     registry = Registry()
     registry.add(TaskSpec(name="work", function=function, arguments=json.loads, isolation=isolation))
-    renewer = open_sync_store(url, rng=Random(2))
+    heart = open_blocking_store(url, rng=Random(2))
     clock = DatabaseClock(await bench.store.clock())
     options = WorkerOptions(pools=parse_pools(f"*={slots}"))
-    return Worker(
-        bench.store, renewer, Program(registry=registry), clock=clock, rng=Random(3), name="bench", options=options
-    ), renewer
+    program = Program(registry=registry)
+    return Worker(bench.store, heart, program, clock=clock, rng=Random(3), name="bench", options=options), heart
 
 
 async def drain(bench: Bench, jobs: int, isolation: Isolation = Isolation.ASYNC, slots: int = 5) -> float:
@@ -71,13 +70,13 @@ async def drain(bench: Bench, jobs: int, isolation: Isolation = Isolation.ASYNC,
         loop.call_soon_threadsafe(counter.one)
 
     await bench.enqueue_raw(jobs, 1000)
-    worker, renewer = await worker_on(bench, on_loop if isolation is Isolation.ASYNC else in_thread, isolation, slots)
+    worker, heart = await worker_on(bench, on_loop if isolation is Isolation.ASYNC else in_thread, isolation, slots)
     counter.left = jobs
     counter.enough = worker.stop
     started = time.perf_counter()
     await worker.run()
     spent = time.perf_counter() - started
-    renewer.close()
+    await heart.aclose()
     return jobs / spent
 
 
@@ -91,7 +90,7 @@ async def pick_up(bench: Bench, rounds: int) -> tuple[float, float]:
         at = time.perf_counter()
         started.set()
 
-    worker, renewer = await worker_on(bench, function, Isolation.ASYNC, 2)
+    worker, heart = await worker_on(bench, function, Isolation.ASYNC, 2)
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(0.2)
     spent = []
@@ -104,7 +103,7 @@ async def pick_up(bench: Bench, rounds: int) -> tuple[float, float]:
         await asyncio.sleep(0.005)
     worker.stop()
     await running
-    renewer.close()
+    await heart.aclose()
     return statistics.median(spent), statistics.quantiles(spent, n=100)[98]
 
 

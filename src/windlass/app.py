@@ -7,10 +7,9 @@ import inspect
 import os
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from random import Random, SystemRandom
@@ -22,7 +21,6 @@ from windlass.client import blocking
 from windlass.client.doors import Doors
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
-from windlass.client.operations_sync import SyncOperator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
 from windlass.clock import DatabaseClock
@@ -30,13 +28,11 @@ from windlass.config import Settings, load
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import Hook, Hooks
-from windlass.core.job import Held, NewJob
+from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
-from windlass.core.pool import PoolSpec
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
-from windlass.ports import Store
-from windlass.store.backend import Backend, open_backend
+from windlass.ports import Backend
 from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.context import JobContext
 from windlass.worker.options import WorkerOptions
@@ -49,20 +45,6 @@ R = TypeVar("R")
 H = TypeVar("H", bound=Hook)
 Lifespan = Callable[..., Any]
 """An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
-
-
-class Renewing:
-    """The store as the heart's thread uses it, blocking."""
-
-    def __init__(self, store: Store) -> None:
-        """Renew in `store`, whose coroutines never suspend."""
-        self._store = store
-
-    def renew(
-        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
-    ) -> list[Held]:
-        """Extend leases; what does not come back is lost."""
-        return blocking.run(self._store.renew(leases, length, now))
 
 
 class TaskDecorator:
@@ -84,7 +66,7 @@ class TaskDecorator:
         return self._app.add_task(function, self._options)
 
 
-class Windlass(Operator, SyncOperator):
+class Windlass(Operator):
     """An application. Making one does no I/O: the database is opened at first use."""
 
     def __init__(
@@ -131,7 +113,12 @@ class Windlass(Operator, SyncOperator):
 
     @cached_property
     def _doors(self) -> Doors:
-        return Doors(open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles))
+        return Doors(self._backend())
+
+    def _backend(self) -> Backend:
+        from windlass.store.backend import open_backend  # noqa: PLC0415 - the engine is loaded when it is needed
+
+        return open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles)
 
     async def _here(self) -> Any:
         return await self._doors.here()
@@ -141,17 +128,12 @@ class Windlass(Operator, SyncOperator):
 
     @property
     def blocking(self) -> Operator:
-        """The verbs as coroutines that never suspend, for `windlass.client.blocking.run`."""
+        """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
         return self._twin
-
-    async def store(self) -> Store:
-        """Give the running loop's store: every verb of the engine."""
-        return await self._store()
 
     def migrate(self) -> None:
         """Bring the database's schema up to date; SQLite files do it by themselves."""
-        backend = open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles)
-        backend.migrate()
+        self._backend().migrate()
 
     async def __aenter__(self) -> Self:
         await self._here()
@@ -291,8 +273,8 @@ class Windlass(Operator, SyncOperator):
                 registry=self._served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
             )
             name = f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
-            heart = Renewing((await self._doors.blocking()).store)
-            worker = Worker(store, heart, program, clock=clock, rng=self._rng, name=name, options=chosen)
+            for_heart = (await self._doors.blocking()).store
+            worker = Worker(store, for_heart, program, clock=clock, rng=self._rng, name=name, options=chosen)
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake)
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
             wakeups.subscribe(worker.wake)
@@ -330,7 +312,7 @@ class Windlass(Operator, SyncOperator):
     def _worker_options(self) -> WorkerOptions:
         settings = self.settings
         return WorkerOptions(
-            pools=tuple(PoolSpec(lane, slots) for lane, slots in settings.pools.items()),
+            pools=settings.pools,
             lease=settings.lease,
             poll_interval=settings.poll_interval,
             prefetch=settings.prefetch,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
+from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, PoolSpec, parse_pools
 from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy
 from windlass.errors import ConfigError, InvalidInput, shown
 
@@ -84,27 +85,11 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-_MOST_SLOTS = 10_000
-
-
-def parse_pools(value: Any) -> Mapping[str, int]:
-    """Read `fast=3,*=5` or a mapping: how many slots serve which lanes; raises ValueError."""
-    if isinstance(value, str):
-        parts = [part.partition("=") for part in value.split(",")]
-        pairs: list[tuple[Any, Any]] = [(lane.strip(), slots.strip()) for lane, _, slots in parts]
-    else:
-        pairs = list(value.items()) if isinstance(value, Mapping) else []
-    pools = {lane: _slots(lane, slots) for lane, slots in pairs}
-    if not pools or len(pools) < len(pairs):
-        raise ValueError("must name each pool once with its slots, as in fast=3,*=5")
-    return pools
-
-
-def _slots(lane: object, slots: object) -> int:
-    if not isinstance(lane, str) or not lane:
-        raise ValueError("must be written as in fast=3,*=5")
-    number: int = _whole(1, _MOST_SLOTS)(slots)
-    return number
+def _pools(value: Any) -> tuple[PoolSpec, ...]:
+    try:
+        return parse_pools(value)
+    except InvalidInput as error:
+        raise ValueError(error.reason) from None
 
 
 class Read(NamedTuple):
@@ -149,7 +134,7 @@ class Settings:
     jwt_secret: _Secret = field(default=None, repr=False)
     jwt_default_role: Annotated[str | None, Read(_text)] = None
     worker_secret: _Secret = field(default=None, repr=False)
-    pools: Annotated[Mapping[str, int], Read(parse_pools)] = field(default_factory=lambda: {"fast": 3, "*": 5})
+    pools: Annotated[tuple[PoolSpec, ...], Read(_pools)] = parse_pools(DEFAULT_POOLS)
     tasks: _Names = None
     """Which tasks a worker runs; None is all it has code for."""
     lease: Annotated[timedelta, Read(_duration(_SECOND), key="lease_seconds")] = timedelta(seconds=20)
@@ -266,17 +251,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def _threads(environ: Mapping[str, str]) -> dict[str, Any]:
     """Read seed 003's names for the two pools."""
-    names = {"fast": "WORKER_FAST_THREADS", "*": "WORKER_GENERAL_THREADS"}
+    names = {FAST_LANE: "WORKER_FAST_THREADS", EVERY_LANE: "WORKER_GENERAL_THREADS"}
     if not any(name in environ for name in names.values()):
         return {}
-    default = Settings().pools
-    parse = _whole(1, _MOST_SLOTS)
-    setting = Known("pools", "pools", "", parse, is_secret=False)
-    return {
-        "pools": {
-            lane: _parsed(setting, name, environ[name]) if name in environ else default[lane] for lane, name in names.items()
-        }
-    }
+    default = {pool.lane: pool.slots for pool in parse_pools(DEFAULT_POOLS)}
+    setting = Known("pools", "pools", "", _whole(1, MAX_SLOTS), is_secret=False)
+    slots = {lane: _parsed(setting, name, environ.get(name, default[lane])) for lane, name in names.items()}
+    return {"pools": parse_pools(slots)}
 
 
 def _parsed(setting: Known, name: str, value: Any) -> Any:

@@ -22,6 +22,9 @@ WindlassError
 ├── LetterNotFound
 ├── LetterSettled             a dead letter was acknowledged or closed before; names by whom or how
 ├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
+├── Abandoned                 a worker gave up on a call in a thread (windlass.worker.threads)
+├── ChildNotStarted           no child process could be had, so the job was not run (windlass.worker.processes)
+├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not

@@ -8,6 +8,7 @@ import pytest
 
 from windlass import ConfigError, Settings
 from windlass.config import KNOWN, load
+from windlass.core.pool import parse_pools
 
 
 def loaded(file: Path | None = None, environ: dict[str, str] | None = None, **arguments: Any) -> Settings:
@@ -17,7 +18,7 @@ def loaded(file: Path | None = None, environ: dict[str, str] | None = None, **ar
 def test_defaults_are_the_documented_ones() -> None:
     settings = loaded()
     assert (settings.database_url, settings.port, settings.lease) == ("sqlite:///windlass.db", 8060, timedelta(seconds=20))
-    assert (settings.pools, settings.prefetch, settings.accept_unknown) == ({"fast": 3, "*": 5}, 20, False)
+    assert (settings.pools, settings.prefetch, settings.accept_unknown) == (parse_pools("fast=3,*=5"), 20, False)
     assert (settings.fast_timeout, settings.timeout, settings.grace) == (
         timedelta(minutes=2),
         timedelta(minutes=20),
@@ -39,7 +40,7 @@ def test_a_none_among_the_arguments_was_not_given() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "attribute", "value"),
     [
-        ("WINDLASS_POOLS", "fast=1, *=2,slow=9", "pools", {"fast": 1, "*": 2, "slow": 9}),
+        ("WINDLASS_POOLS", "fast=1, *=2,slow=9", "pools", parse_pools("fast=1,*=2,slow=9")),
         ("WINDLASS_TASKS", "email, crawl", "tasks", ("email", "crawl")),
         ("WINDLASS_LEASE_SECONDS", "30", "lease", timedelta(seconds=30)),
         ("WINDLASS_POLL_INTERVAL", "250ms", "poll_interval", timedelta(milliseconds=250)),
@@ -51,8 +52,8 @@ def test_a_none_among_the_arguments_was_not_given() -> None:
         ("RESET_CRAWLING_AFTER_MIN", "3", "reset_crawling_after", timedelta(minutes=3)),
         ("LEASE_SEC_DEFAULT", "60", "pull_lease", timedelta(seconds=60)),
         ("BACKOFF_BASE_SEC", "5", "pull_backoff_base", timedelta(seconds=5)),
-        ("WORKER_FAST_THREADS", "7", "pools", {"fast": 7, "*": 5}),
-        ("WORKER_GENERAL_THREADS", "2", "pools", {"fast": 3, "*": 2}),
+        ("WORKER_FAST_THREADS", "7", "pools", parse_pools("fast=7,*=5")),
+        ("WORKER_GENERAL_THREADS", "2", "pools", parse_pools("fast=3,*=2")),
     ],
 )
 def test_variables_are_read(name: str, text: str, attribute: str, value: Any) -> None:
@@ -60,7 +61,7 @@ def test_variables_are_read(name: str, text: str, attribute: str, value: Any) ->
 
 
 def test_our_own_name_for_the_pools_beats_the_seeds() -> None:
-    assert loaded(environ={"WINDLASS_POOLS": "*=1", "WORKER_FAST_THREADS": "9"}).pools == {"*": 1}
+    assert loaded(environ={"WINDLASS_POOLS": "*=1", "WORKER_FAST_THREADS": "9"}).pools == parse_pools("*=1")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,19 @@ def test_an_unknown_key_is_an_error_that_names_it_and_its_file(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "text", ["port = ", "port = 'x'", 'pools = "fast"', "tasks = [1]", "accept_unknown = 5", "lease_seconds = true"]
+    "text",
+    [
+        "port = ",
+        "port = 'x'",
+        'pools = "fast"',
+        "pools = 5",
+        "pools = [1]",
+        "pools = {fast = true}",
+        "pools = {fast = 0}",
+        "tasks = [1]",
+        "accept_unknown = 5",
+        "lease_seconds = true",
+    ],
 )
 def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "windlass.toml"
@@ -126,7 +139,7 @@ def test_a_file_may_use_its_own_types(tmp_path: Path) -> None:
     file.write_text('tasks = ["a"]\naccept_unknown = true\nretry_jitter = 0.5\nlease_seconds = 2.5\n[pools]\nfast = 1\n"*" = 2\n')
     settings = loaded(file)
     assert (settings.tasks, settings.accept_unknown, settings.retry_jitter) == (("a",), True, 0.5)
-    assert (settings.lease, settings.pools) == (timedelta(seconds=2.5), {"fast": 1, "*": 2})
+    assert (settings.lease, settings.pools) == (timedelta(seconds=2.5), parse_pools("fast=1,*=2"))
 
 
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:

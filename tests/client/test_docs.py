@@ -12,13 +12,13 @@ import pytest
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "tasks.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```python(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(*wanted: str) -> str:
-    found = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(found) >= 10
+def blocks(page: str, *wanted: str) -> str:
+    found = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    assert found
     return "\n".join(text for mark, text in found if mark in wanted)
 
 
@@ -34,10 +34,14 @@ def run(program: str, folder: Path) -> None:
 
 def test_every_example_of_the_page_runs(tmp_path: Path, postgres_server: PostgresServer) -> None:
     with fresh_postgres(postgres_server) as dsn:
-        run(blocks("", "postgres").replace("postgresql://localhost/shop", dsn), tmp_path)
+        run(blocks("tasks.md", "", "postgres").replace("postgresql://localhost/shop", dsn), tmp_path)
 
 
 def test_the_sqlalchemy_example_of_the_page_runs(tmp_path: Path) -> None:
     if importlib.util.find_spec("sqlalchemy") is None:
         pytest.skip("SQLAlchemy is not installed: its example is NOT tested here")
-    run(blocks("", "sqlalchemy"), tmp_path)
+    run(blocks("tasks.md", "", "sqlalchemy"), tmp_path)
+
+
+def test_the_examples_about_the_store_run(tmp_path: Path) -> None:
+    run(blocks("store.md", ""), tmp_path)

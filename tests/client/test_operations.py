@@ -1,4 +1,4 @@
-"""Verbs whose store side comes with other branches: each is tested as soon as the store has it."""
+"""What operators do beyond moving a job."""
 
 from __future__ import annotations
 
@@ -9,21 +9,10 @@ from typing import Any
 import pytest
 
 from windlass import BreakerOpen, Discard, JobState, Windlass
+from windlass.core.bulk import Bulk
+from windlass.core.filter import JobFilter
 from windlass.core.job import Lease
 from windlass.core.outcome import Failure, Raised, decide
-from windlass.store import SqlStore
-
-NEEDS = {
-    "operators": "boost",
-    "breakers": "breakers",
-    "lists": "list_by_correlation",
-}
-
-
-def needs(branch: str) -> pytest.MarkDecorator:
-    """Skip aloud until the store has the verbs of a branch."""
-    verb = NEEDS[branch]
-    return pytest.mark.skipif(not hasattr(SqlStore, verb), reason=f"the store has no {verb}: NOT tested until it is merged")
 
 
 @pytest.fixture
@@ -40,7 +29,6 @@ async def start_next(app: Windlass) -> int:
     return job.id
 
 
-@needs("operators")
 async def test_jobs_are_boosted_buried_cloned_and_deleted(app: Windlass, note: Any) -> None:
     job = await note.enqueue(1)
     assert (await app.boost(job, 30)).priority == 30
@@ -54,7 +42,6 @@ async def test_jobs_are_boosted_buried_cloned_and_deleted(app: Windlass, note: A
     assert (await app.delete(await note.enqueue(6))).task == "note"
 
 
-@needs("operators")
 async def test_a_run_is_failed_by_hand(app: Windlass, note: Any) -> None:
     await note.enqueue_many([{"number": 1}, {"number": 2}])
     first, second = await start_next(app), await start_next(app)
@@ -62,17 +49,15 @@ async def test_a_run_is_failed_by_hand(app: Windlass, note: Any) -> None:
     assert app.fail_sync(second, "hopeless", will_retry=False).state is JobState.FAILED
 
 
-@needs("operators")
 async def test_letters_are_acknowledged_and_requeued(app: Windlass, note: Any) -> None:
     job = await note.enqueue(1)
     await app.bury(job, "no use")
     [letter] = await app.dead_letters_of(job)
-    assert (await app.acknowledge(letter.id, by="ann", note="seen")).acknowledged_by == "ann"
-    assert app.requeue_sync(letter.id).closed_at is not None
+    assert (await app.letters.acknowledge([letter.id], by="ann", note="seen")).one().acknowledged_by == "ann"
+    assert app.letters.requeue_sync([letter.id]).one().closed_at is not None
     assert (await app.get(job)).state is JobState.PENDING
 
 
-@needs("lists")
 async def test_jobs_are_found_by_correlation(app: Windlass, note: Any) -> None:
     jobs = [await note.using(correlation_id="user-action-123").enqueue(number) for number in range(2)]
     await note.enqueue(3)
@@ -80,18 +65,16 @@ async def test_jobs_are_found_by_correlation(app: Windlass, note: Any) -> None:
     assert {job.id for job in app.jobs_by_correlation_sync("user-action-123")} == {job.id for job in jobs}
 
 
-@needs("lists")
 async def test_dead_letters_are_read(app: Windlass, note: Any) -> None:
     await note.using(max_attempts=1).enqueue(1)
     store = await app.store()
     [job] = await store.claim(await store.slices(), 1, Lease(7, "me", timedelta(seconds=20)))
     await store.finish([decide(job, Raised(Failure("boom", "OSError")), now=await store.clock(), rng=Random(1))])
-    [letter] = (await app.dead_letters()).letters
-    assert app.dead_letters_sync().letters == (letter,)
-    assert (await app.get_letter(letter.id)).error == app.get_letter_sync(letter.id).error == "boom"
+    [letter] = (await app.letters.list()).letters
+    assert app.letters.list_sync().letters == (letter,)
+    assert (await app.letters.get(letter.id)).error == app.letters.get_sync(letter.id).error == "boom"
 
 
-@needs("breakers")
 async def test_failures_in_a_row_open_the_breaker_and_a_success_closes_it(app: Windlass) -> None:
     for _ in range(2):
         with pytest.raises(OSError, match="away"), app.breaker("smtp", threshold=2, open_for="1h"):
@@ -99,13 +82,12 @@ async def test_failures_in_a_row_open_the_breaker_and_a_success_closes_it(app: W
     with pytest.raises(BreakerOpen):
         async with app.breaker("smtp", threshold=2):
             pytest.fail("the block must not run")
-    await app.force_open("smtp", "1ms")
+    await app.breakers.force_open("smtp", "1ms")
     async with app.breaker("smtp", threshold=2):
         pass
-    assert app.get_breaker_sync("smtp").state == "closed"
+    assert [breaker.state for breaker in app.breakers.list_sync()] == ["closed"]
 
 
-@needs("breakers")
 async def test_signals_and_single_failures_do_not_open_a_breaker(app: Windlass) -> None:
     for error in (Discard("no"), OSError("away"), Discard("no")):
         with pytest.raises(type(error)):
@@ -116,15 +98,31 @@ async def test_signals_and_single_failures_do_not_open_a_breaker(app: Windlass) 
     with pytest.raises(OSError, match="away"):
         async with app.breaker("smtp", threshold=2):
             raise OSError("away")
-    assert await app.get_breaker("smtp") is None
+    assert await app.breakers.get("smtp") is None
 
 
-@needs("breakers")
 async def test_operators_open_and_reset_breakers(app: Windlass) -> None:
-    assert (await app.force_open("api", "5m")).state == "open"
-    assert app.force_open_sync("other").is_forced
-    assert [breaker.name for breaker in await app.breakers()] == ["api", "other"]
+    assert (await app.breakers.force_open("api", "5m")).state == "open"
+    assert app.breakers.force_open_sync("other").is_forced
+    assert [breaker.name for breaker in await app.breakers.list()] == ["api", "other"]
     with pytest.raises(BreakerOpen, match="'api'"), app.breaker("api"):
         pytest.fail("the block must not run")
-    assert (await app.reset_breaker("api")).state == app.reset_breaker_sync("other").state == "closed"
-    assert len(app.breakers_sync()) == 2
+    await app.breakers.reset("api")
+    app.breakers.reset_sync("other")
+    assert [breaker.state for breaker in app.breakers.list_sync()] == ["closed", "closed"]
+
+
+async def test_priorities_leases_and_states_are_set_by_hand(app: Windlass, note: Any) -> None:
+    job = await note.enqueue(1)
+    assert (await app.set_priority(job, 7)).priority == 7
+    assert app.override_status_sync(job, JobState.RUNNING, by="ann", lease="5m").worker == "operator:ann"
+    assert (await app.take_lease(job)).worker is None
+    assert (await app.override_status(job, JobState.COMPLETED, by="ann")).state is JobState.COMPLETED
+
+
+async def test_a_filter_moves_many_jobs(app: Windlass, note: Any) -> None:
+    await note.enqueue_many([{"number": number} for number in range(3)])
+    wanted = JobFilter(tasks=("note",))
+    assert await app.bulk("boost", wanted, {"amount": 5}, dry_run=True) == Bulk(3)
+    assert app.bulk_sync("boost", wanted, {"amount": 5}) == Bulk(3, 3, 0)
+    assert {job.priority for job in (await app.list()).jobs} == {5}

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from windlass import DuplicateJob, Enqueued, NewJob, StoreUnavailable, Windlass
-from windlass.client import blocking
 from windlass.client.outbox import MOST, LoopOutbox, ThreadOutbox
+from windlass.core.blocking import run
 from windlass.errors import StoreRefused
 
 
@@ -140,11 +140,11 @@ def test_threads_share_commits_and_pass_on_the_lead() -> None:
             raise StoreRefused("no")
         return [Enqueued(int(job.task)) for job in jobs]
 
-    outbox = ThreadOutbox(send, blocking.run)
+    outbox = ThreadOutbox(send)
 
     def ask(task: str) -> Enqueued | str:
         try:
-            return blocking.run(outbox.enqueue(NewJob(task=task)))
+            return run(outbox.enqueue(NewJob(task=task)))
         except StoreRefused as error:
             return str(error)
 
@@ -171,11 +171,11 @@ def test_an_interrupted_leader_tells_its_followers_and_passes_on() -> None:
             raise KeyboardInterrupt
         return [Enqueued(9) for _ in jobs]
 
-    outbox = ThreadOutbox(send, blocking.run)
+    outbox = ThreadOutbox(send)
     with ThreadPoolExecutor(2) as pool:
-        leader = pool.submit(lambda: blocking.run(outbox.enqueue(NewJob(task="1"))))
+        leader = pool.submit(lambda: run(outbox.enqueue(NewJob(task="1"))))
         assert entered.wait(10)
-        follower = pool.submit(lambda: blocking.run(outbox.enqueue(NewJob(task="2"))))
+        follower = pool.submit(lambda: run(outbox.enqueue(NewJob(task="2"))))
         while not outbox._waiting:
             pass
         go.set()

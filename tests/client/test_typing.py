@@ -45,6 +45,11 @@ async def right(ctx: JobContext) -> None:
     count: int = await email(ctx, "ann")
     twice: int = double(3)
     await bare.enqueue(number=3)
+    paused: bool = (await app.lanes.pause("fast")).is_paused
+    also: bool = app.lanes.pause_sync(name="fast").is_paused
+    moved: str = app.cancel_sync(first, "no need").task
+    app.edit_sync(first, priority=5)
+    print(paused, also, moved, app.letters.list_sync().letters)
     general: Task[[int], int] = double
     print(first, count, twice, general, email.job(to="ann").payload)
 
@@ -63,6 +68,12 @@ async def wrong(ctx: JobContext) -> None:
     await bare.enqueue(number="3")  # error
     await bare(3)  # error
     email.job(to=3)  # error
+    await app.lanes.pause(3)  # error
+    app.lanes.pause_sync()  # error
+    app.lanes.pause_sync("fast", nmae="x")  # error
+    app.cancel_sync()  # error
+    app.edit_sync(1, priority="high")  # error
+    app.bulk_sync("cancel", "all")  # error
 
 
 @app.task(lane=5)  # error

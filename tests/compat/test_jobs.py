@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.client.test_operations import needs, start_next
+from tests.client.test_operations import start_next
 from windlass import BreakerOpen, InvalidInput, Windlass
-from windlass.compat import aio, jobs, patterns
+from windlass.compat import aio, jobs, patterns, rows
 
 
 async def test_a_basic_job(app: Windlass) -> None:
@@ -29,7 +29,7 @@ async def test_options(app: Windlass) -> None:
     at = datetime.now(UTC) + timedelta(minutes=5)
     opts = {"priority": 50, "run-at": at, "correlation-id": "user-action-123", "dedup-key": "analysis-12345"}
     number = jobs.enqueue_job(app, "analysis", {"lipas-id": 12345}, opts)
-    shown = aio.shown(await app.get(number))
+    shown = rows.job_row(await app.get(number))
     assert (shown.priority, shown.correlation_id, shown.dedup_key, shown.status) == (
         50,
         "user-action-123",
@@ -59,7 +59,6 @@ async def test_queue_stats(app: Windlass) -> None:
     assert jobs.get_queue_stats(app) == await aio.get_queue_stats(app) == expected
 
 
-@needs("operators")
 async def test_jobs_are_failed_and_moved_to_the_dead_letters(app: Windlass) -> None:
     for _ in range(2):
         jobs.enqueue_job(app, "email", {})
@@ -68,16 +67,30 @@ async def test_jobs_are_failed_and_moved_to_the_dead_letters(app: Windlass) -> N
     assert jobs.move_to_dead_letter(app, second, "Permanent validation error").status == "dead"
     [letter] = await app.dead_letters_of(second)
     seen = jobs.acknowledge_dead_letter(app, {"id": letter.id, "acknowledged_by": "admin@lipas.fi"})
-    assert (seen.error, seen.acknowledged_by) == ("Permanent validation error", "admin@lipas.fi")
+    assert (seen.error_message, seen.acknowledged, seen.acknowledged_by) == (
+        "Permanent validation error",
+        True,
+        "admin@lipas.fi",
+    )
+    assert jobs.get_dead_letters(app) == []
 
 
-@needs("lists")
+async def test_a_dead_job_is_enqueued_again_from_its_letter(app: Windlass) -> None:
+    dead = jobs.enqueue_job(app, "email", {"to": "ann"}, {"correlation_id": "user-action-123", "priority": 40})
+    jobs.move_to_dead_letter(app, dead, "no")
+    [letter] = jobs.get_dead_letters(app)
+    assert letter == await aio.get_dead_letter(app, letter.id)
+    original = jobs.get_dead_letter(app, letter.id).original_job
+    assert original["priority"] == 40
+    again = jobs.enqueue_job(app, original["type"], original["payload"], {"correlation-id": original["correlation_id"]})
+    assert [job.id for job in jobs.get_jobs_by_correlation(app, "user-action-123")] == [dead, again]
+
+
 async def test_jobs_are_found_by_correlation(app: Windlass) -> None:
     number = jobs.enqueue_job(app, "email", {}, {"correlation_id": "user-action-123"})
     assert [job.id for job in jobs.get_jobs_by_correlation(app, "user-action-123")] == [number]
 
 
-@needs("breakers")
 async def test_circuit_breakers(app: Windlass) -> None:
     def fail() -> None:
         raise OSError("away")
@@ -89,7 +102,12 @@ async def test_circuit_breakers(app: Windlass) -> None:
         patterns.with_circuit_breaker(app, "email-service", opts, fail)
     jobs.reset_circuit_breaker(app, "email-service")
     assert patterns.with_circuit_breaker(app, "email-service", {}, lambda: 5) == 5
-    assert jobs.update_circuit_breaker(app, {"service_name": "external-api", "state": "open"}).state == "open"
+    for state in ("open", "closed"):
+        changed = jobs.update_circuit_breaker(app, {"service_name": "external-api", "state": state})
+        assert changed is not None
+        assert changed.state == state
+    with pytest.raises(InvalidInput, match="open or closed"):
+        jobs.update_circuit_breaker(app, {"service_name": "external-api", "state": "ajar"})
     with pytest.raises(InvalidInput, match="use open or closed"):
         jobs.update_circuit_breaker(app, {"service_name": "external-api", "state": "ajar"})
 

@@ -9,9 +9,8 @@ from threading import Event
 from typing import Any
 
 from tests.crash.child import Ears, say
-from windlass.store import open_sync_store
+from windlass.store import open_database
 from windlass.store.postgres import SyncPostgres
-from windlass.store.sqlite import Sqlite
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,7 @@ class Options:
 
 async def main(options: Options) -> None:
     """Sit in the middle of a writing transaction from the first word to the second."""
-    store = open_sync_store(options.url, rng=Random())
-    database = store.database
-    assert isinstance(database, Sqlite | SyncPostgres)
+    database = open_database(options.url, rng=Random())
     released = Event()
 
     def hold(connection: Any) -> None:
@@ -41,4 +38,4 @@ async def main(options: Options) -> None:
     assert await ears.hear() == "unlock"
     released.set()
     await holding
-    store.close()
+    database.close()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -23,11 +22,9 @@ from windlass.core.job import Claimed, JobState
 from windlass.core.outcome import NO_RUN, Outcome, Released, Snoozed
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, LeaseLost
-from windlass.store import SqlStore, SyncStore, open_store
+from windlass.store import SqlStore, open_store
 from windlass.store.breakers import SqlBreakers
 from windlass.store.calls.breakers import claim_probe
-from windlass.store.postgres import Postgres, SyncPostgres
-from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
 
 MAIL = BreakerSpec("mail", threshold=3, open_for=timedelta(seconds=60))
@@ -536,36 +533,3 @@ async def test_bad_input_is_refused_before_anything_is_written(
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         await ask(store.breakers)
     assert await store.breakers.list() == []
-
-
-@contextmanager
-def blocking(store: SqlStore) -> Iterator[SyncStore]:
-    """Open the same database for code without an event loop."""
-    database = store.database
-    with ExitStack() as stack:
-        if isinstance(database, Postgres):
-            blocking_database = SyncPostgres(database.dsn)
-            stack.callback(blocking_database.close)
-            yield SyncStore(blocking_database, rng=Random(2))
-        else:
-            assert isinstance(database, Sqlite)
-            own = database if database.path == ":memory:" else Sqlite(database.path, Random(2))
-            if own is not database:
-                stack.callback(own.close)
-            yield SyncStore(own, rng=Random(2))
-
-
-async def test_blocking_code_has_the_same_verbs(store: SqlStore, clock: FakeClock) -> None:
-    with blocking(store) as twin:
-        assert twin.breakers.admit(MAIL, now=clock.now()) == ADMITTED
-        assert twin.breakers.record(MAIL, succeeded=False, failures=3, now=clock.now()) is OPEN
-        assert not (await store.breakers.admit(MAIL, now=clock.now())).is_admitted
-        clock.advance(seconds=60)
-        admission = twin.breakers.admit(MAIL, now=clock.now())
-        assert admission.is_probe
-        assert twin.breakers.record(MAIL, succeeded=True, token=admission.token, now=clock.now()) is CLOSED
-        twin.breakers.force_open("mail", now=clock.now())
-        twin.breakers.reset("mail", clock.now())
-        assert twin.breakers.get("mail", clock.now()) == await store.breakers.get("mail", clock.now())
-        assert twin.breakers.list(now=clock.now()) == await store.breakers.list(now=clock.now())
-        assert twin.breakers.history("mail") == await store.breakers.history("mail")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -23,13 +21,12 @@ from tests.store.builders import (
     running,
 )
 from tests.support.raw import execute
-from tests.support.stores import migrate_sqlite
 from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
 from windlass.core.job import JobState, RunReason, RunStatus, UniqueScope, WaitReason
 from windlass.core.outcome import Failure, Run, fingerprint
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, InvalidTransition, JobNotFound, LeaseHeld, SlotTaken
-from windlass.store import SqlStore, open_sync_store
+from windlass.store import SqlStore
 from windlass.testing import FakeClock
 
 
@@ -326,21 +323,3 @@ async def test_of_a_failure_by_hand_and_a_finish_at_once_one_counts(store: SqlSt
         )
         assert bool(moved.changed) != was_accepted
         assert len(await store.list_executions(held.id)) == 1
-
-
-def test_blocking_code_has_the_same_verbs(tmp_path: Path, clock: FakeClock) -> None:
-    path = tmp_path / "jobs.db"
-    migrate_sqlite(path)
-    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
-    try:
-        first, second = (job.id for job in store.enqueue([a_job(), a_job()], clock.now()))
-        assert store.boost([first], 5, clock.now()).one().priority == 5
-        assert store.set_priority([first], 3, clock.now()).one().priority == 3
-        assert store.bury([first], "no", clock.now()).one().state is JobState.FAILED
-        assert store.fail([second], "no", will_retry=False, now=clock.now()).one().state is JobState.FAILED
-        assert store.clone([first], now=clock.now()).one().parent_id == first
-        assert store.letters.acknowledge([1], by="ann", now=clock.now()).one().acknowledged_by == "ann"
-        assert [job.id for job in store.letters.requeue([1], clock.now()).jobs] == [first]
-        assert store.delete([second]).one().id == second
-    finally:
-        store.close()

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from windlass.errors import ConfigError, SchemaError
-from windlass.store import migrate, open_store, open_sync_store
+from windlass.store import migrate, open_database, open_store
 from windlass.store.doctor import check
 from windlass.store.migrate import Migration
 from windlass.store.postgres import SyncPostgres
@@ -27,7 +27,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def opened(url: str) -> Database:
-    database = open_sync_store(url, rng=Random(1)).database
+    database = open_database(url, rng=Random(1))
     assert isinstance(database, Sqlite | SyncPostgres)
     return database
 

@@ -14,8 +14,9 @@ import pytest
 
 from tests.store.builders import a_job
 from tests.support.stores import migrate_sqlite
+from windlass.core.blocking import run
 from windlass.errors import StoreUnavailable
-from windlass.store import open_store, open_sync_store
+from windlass.store import open_blocking_store, open_store
 from windlass.store.calls import reads, work
 from windlass.store.sqlite import Sqlite, driver
 
@@ -41,21 +42,21 @@ def test_readers_and_openers_wait_for_a_writer(rollback_journal: Path) -> None:
     is_done = threading.Event()
 
     def write() -> None:
-        store = open_sync_store(url, rng=Random(1))
+        store = open_blocking_store(url, rng=Random(1))
         while not is_done.is_set():
-            store.enqueue([a_job() for _ in range(50)])
-        store.close()
+            run(store.enqueue([a_job() for _ in range(50)]))
+        run(store.aclose())
 
     writer = threading.Thread(target=write)
     writer.start()
-    reader = open_sync_store(url, rng=Random(2))
+    reader = open_blocking_store(url, rng=Random(2))
     for _ in range(200):
-        reader.count_jobs()
+        run(reader.count_jobs())
     for seed in range(10):
-        open_sync_store(url, rng=Random(seed)).close()
+        run(open_blocking_store(url, rng=Random(seed)).aclose())
     is_done.set()
     writer.join()
-    reader.close()
+    run(reader.aclose())
 
 
 def test_callers_that_give_up_do_not_stop_the_writer(tmp_path: Path) -> None:
@@ -114,16 +115,16 @@ def test_the_first_error_is_the_one_that_is_told(tmp_path: Path) -> None:
 def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
     path = tmp_path / "fork.db"
     migrate_sqlite(path)
-    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
+    store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
     child = os.fork()
     if child == 0:
         try:
-            store.count_jobs()
+            run(store.count_jobs())
         except StoreUnavailable:
             os._exit(0)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    store.close()
+    run(store.aclose())
 
 
 async def test_a_cancelled_await_leaves_the_store_usable(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from psycopg.rows import dict_row
 from tests.store.builders import a_job, all_jobs
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, fresh_url
+from windlass.core.blocking import run
 from windlass.errors import ConfigError, DuplicateJob
-from windlass.store import SyncStore, open_store, open_sync_store
+from windlass.store import SqlStore, open_blocking_store, open_store
 from windlass.store.sqlite import driver
 
 JOBS = [a_job(unique_key="k"), a_job(), a_job(unique_key="k")]
@@ -33,20 +34,20 @@ def path(tmp_path: Path) -> Iterator[Path]:
         yield Path(url.removeprefix("sqlite:///"))
 
 
-def jobs_in(store: SyncStore) -> int:
-    return sum(count.jobs for count in store.count_jobs())
+def jobs_in(store: SqlStore) -> int:
+    return sum(count.jobs for count in run(store.count_jobs()))
 
 
 @pytest.mark.parametrize(("ending", "expected"), [("commit", 2), ("rollback", 0)])
 def test_a_psycopg_connection(dsn: str, ending: str, expected: int) -> None:
-    store = open_sync_store(dsn, rng=Random(1))
+    store = open_blocking_store(dsn, rng=Random(1))
     with psycopg.connect(dsn) as connection:
-        answers = store.enqueue_on(connection, JOBS)
+        answers = run(store.enqueue_on(connection, JOBS))
         assert [answer.is_duplicate for answer in answers] == [False, False, True]
         assert jobs_in(store) == 0
         getattr(connection, ending)()
     assert jobs_in(store) == expected
-    store.close()
+    run(store.aclose())
 
 
 @pytest.mark.parametrize(("ending", "expected"), [("commit", 2), ("rollback", 0)])
@@ -80,82 +81,82 @@ def test_an_autocommit_connection_commits_at_once(dsn: str, path: Path) -> None:
         (f"sqlite:///{path}", driver.connect(str(path), isolation_level=None)),
     )
     for url, connection in rivals:
-        store = open_sync_store(url, rng=Random(1))
-        store.enqueue_on(connection, [a_job()])
+        store = open_blocking_store(url, rng=Random(1))
+        run(store.enqueue_on(connection, [a_job()]))
         assert jobs_in(store) == 1
-        store.enqueue([a_job()])
+        run(store.enqueue([a_job()]))
         connection.close()
-        store.close()
+        run(store.aclose())
 
 
 def test_a_connection_with_rows_of_its_own_kind(dsn: str) -> None:
-    store = open_sync_store(dsn, rng=Random(1))
+    store = open_blocking_store(dsn, rng=Random(1))
     with psycopg.connect(dsn, row_factory=dict_row) as connection:
-        store.enqueue_on(connection, JOBS)
+        run(store.enqueue_on(connection, JOBS))
     assert jobs_in(store) == 2
-    store.close()
+    run(store.aclose())
 
 
 def test_the_callers_own_rows_and_the_jobs_share_one_fate(path: Path) -> None:
-    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
+    store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
     connection: Any = driver.connect(str(path))
     connection.execute("create table orders (id integer)")
     connection.execute("insert into orders values (1)")
-    store.enqueue_on(connection, [a_job()])
+    run(store.enqueue_on(connection, [a_job()]))
     connection.rollback()
     assert connection.execute("select count(*) from orders").fetchone() == (0,)
     assert jobs_in(store) == 0
     connection.close()
-    store.close()
+    run(store.aclose())
 
 
 def test_a_refused_enqueue_leaves_the_callers_transaction_usable(dsn: str, path: Path) -> None:
     for url, connection in ((dsn, psycopg.connect(dsn)), (f"sqlite:///{path}", driver.connect(str(path)))):
-        store = open_sync_store(url, rng=Random(1))
+        store = open_blocking_store(url, rng=Random(1))
         connection.execute("create table orders (id integer)")
-        store.enqueue_on(connection, [a_job(unique_key="k")])
+        run(store.enqueue_on(connection, [a_job(unique_key="k")]))
         with pytest.raises(DuplicateJob):
-            store.enqueue_on(connection, [a_job(), a_job(unique_key="k", on_conflict="reject")])
+            run(store.enqueue_on(connection, [a_job(), a_job(unique_key="k", on_conflict="reject")]))
         connection.execute("insert into orders values (1)")
         connection.commit()
         assert jobs_in(store) == 1
         connection.close()
-        store.close()
+        run(store.aclose())
 
 
 def test_a_connection_to_another_database_is_refused(
     dsn: str, path: Path, tmp_path: Path, postgres_server: PostgresServer
 ) -> None:
     with fresh_postgres(postgres_server) as other, psycopg.connect(other) as connection:
-        store = open_sync_store(dsn, rng=Random(1))
+        store = open_blocking_store(dsn, rng=Random(1))
         with pytest.raises(ConfigError, match="another database"):
-            store.enqueue_on(connection, [a_job()])
-        store.close()
-    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
+            run(store.enqueue_on(connection, [a_job()]))
+        run(store.aclose())
+    store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
     for target in (str(tmp_path / "other.db"), ":memory:"):
         stranger = driver.connect(target)
         with pytest.raises(ConfigError, match="not to"):
-            store.enqueue_on(stranger, [a_job()])
+            run(store.enqueue_on(stranger, [a_job()]))
         stranger.close()
-    store.close()
+    run(store.aclose())
 
 
 def test_a_database_without_our_tables_is_refused(dsn: str, postgres_dsn: str) -> None:
-    store = open_sync_store(dsn, rng=Random(1))
+    store = open_blocking_store(dsn, rng=Random(1))
     with psycopg.connect(postgres_dsn) as connection:
         with pytest.raises(ConfigError, match="another database"):
-            store.enqueue_on(connection, [a_job()])
+            run(store.enqueue_on(connection, [a_job()]))
         assert connection.execute("select 1").fetchone() == (1,)
-    store.close()
+    run(store.aclose())
 
 
 def test_a_connection_of_the_other_sqlite_library_is_refused(path: Path) -> None:
     import sqlite3  # noqa: PLC0415 - the library Windlass does not use here
 
-    store = open_sync_store(f"sqlite:///{path}", rng=Random(1))
+    store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
     if driver.__name__ != "sqlite3":
         stranger = sqlite3.connect(path)
         with pytest.raises(ConfigError, match="connection is needed"):
-            store.enqueue_on(stranger, [a_job()])
+            run(store.enqueue_on(stranger, [a_job()]))
         stranger.close()
-    store.close()
+    run(store.aclose())

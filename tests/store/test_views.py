@@ -14,7 +14,8 @@ from tests.support.stores import fresh_url
 from windlass.core.ids import execution_uuid, job_uuid
 from windlass.core.payload import encode_object
 from windlass.errors import SchemaError
-from windlass.store import SqlStore, SyncStore, open_store, open_sync_store, views
+from windlass.store import SqlStore, open_database, open_store, views
+from windlass.store.blocking import BlockingDatabase
 from windlass.testing import FakeClock
 
 KINDS = ("sqlite-file", "postgres")
@@ -28,8 +29,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def sync(url: str) -> Iterator[SyncStore]:
-    opened = open_sync_store(url, rng=Random(1))
+def database(url: str) -> Iterator[BlockingDatabase]:
+    opened = open_database(url, rng=Random(1))
     yield opened
     opened.close()
 
@@ -41,35 +42,32 @@ async def store(url: str) -> Any:
     await opened.aclose()
 
 
-def ask(sync: SyncStore, sql: str) -> list[tuple[Any, ...]]:
+def ask(database: BlockingDatabase, sql: str) -> list[tuple[Any, ...]]:
     """Run a question as the seed has it; on SQLite the time arithmetic is SQLite's."""
-    database: Any = sync.database
     if database.dialect == "sqlite":
         sql = sql.replace("NOW() - INTERVAL '1 hour'", "datetime('now', '-1 hour')")
     found: list[tuple[Any, ...]] = database.run_script(lambda connection: connection.execute(sql).fetchall())
     return found
 
 
-def test_views_are_made_again_and_taken_away(sync: SyncStore) -> None:
-    database: Any = sync.database
+def test_views_are_made_again_and_taken_away(database: BlockingDatabase) -> None:
     assert views.install(database) == views.install(database) == views.NAMES
     assert views.remove(database) == views.NAMES
     assert views.remove(database) == ()
 
 
 @pytest.mark.parametrize("made", ["table job_metrics (id integer)", "view job_metrics as select 1 as one"])
-def test_a_name_that_is_taken_is_left_alone_and_nothing_is_made(sync: SyncStore, made: str) -> None:
-    database: Any = sync.database
+def test_a_name_that_is_taken_is_left_alone_and_nothing_is_made(database: BlockingDatabase, made: str) -> None:
     ask_nothing = f"create {made}"
     database.run_script(lambda connection: connection.execute(ask_nothing) and None)
     with pytest.raises(SchemaError, match="job_metrics is there already"):
         views.install(database)
     assert views.remove(database) == ()
-    assert ask(sync, "SELECT * FROM job_metrics") in ([], [(1,)])
+    assert ask(database, "SELECT * FROM job_metrics") in ([], [(1,)])
 
 
-async def test_the_questions_of_seed_003(store: SqlStore, sync: SyncStore) -> None:
-    views.install(sync.database)  # type: ignore[arg-type]  # both adapters run scripts
+async def test_the_questions_of_seed_003(store: SqlStore, database: BlockingDatabase) -> None:
+    views.install(database)
     clock = FakeClock()
     parent = await enqueue_one(store, clock, a_job("email", correlation_id="user-action-123", priority=9))
     child = await enqueue_one(store, clock, a_job("analysis", parent_id=parent, payload=encode_object({"id": 7})))
@@ -78,7 +76,7 @@ async def test_the_questions_of_seed_003(store: SqlStore, sync: SyncStore) -> No
     await end(store, clock, again, failure("no luck"), run=None)
     dead = await fail_for_good(store, clock, a_job("webhook", max_attempts=1, priority=97))
 
-    assert ask(sync, "SELECT * FROM job_queue_health ORDER BY type, status") == [
+    assert ask(database, "SELECT * FROM job_queue_health ORDER BY type, status") == [
         ("analysis", "pending", 1),
         ("email", "pending", 1),
         ("retried", "failed", 1),
@@ -86,55 +84,55 @@ async def test_the_questions_of_seed_003(store: SqlStore, sync: SyncStore) -> No
         ("webhook", "dead", 1),
     ]
     stuck = ask(
-        sync,
+        database,
         "SELECT id, type, status, attempts, created_at, started_at FROM jobs "
         "WHERE status = 'processing' AND started_at < NOW() - INTERVAL '1 hour'",
     )
     assert [row[1:4] for row in stuck] == [("stuck", "processing", 1)]
     assert (
         ask(
-            sync,
+            database,
             "SELECT type, COUNT(*) as failures, MAX(last_error_at) as latest_failure FROM jobs "
             "WHERE status = 'failed' AND last_error_at > NOW() - INTERVAL '1 hour' GROUP BY type",
         )
         == []
     )
     assert (
-        ask(sync, "SELECT service_name, state, failure_count, last_failure_at FROM circuit_breakers WHERE state != 'closed'")
+        ask(database, "SELECT service_name, state, failure_count, last_failure_at FROM circuit_breakers WHERE state != 'closed'")
         == []
     )
     letters = ask(
-        sync,
+        database,
         "SELECT id, original_job->>'type' as job_type, error_message, died_at FROM dead_letter_jobs "
         "WHERE acknowledged = false ORDER BY died_at DESC",
     )
     assert [row[1:3] for row in letters] == [("webhook", "boom")]
     traced = ask(
-        sync,
+        database,
         "SELECT id, type, status, created_at, completed_at, error_message FROM jobs "
         "WHERE correlation_id = 'user-action-123' ORDER BY created_at",
     )
     assert [row[:3] for row in traced] == [(parent, "email", "pending")]
     assert ask(
-        sync,
+        database,
         "SELECT j1.id as parent_id, j1.type as parent_type, j2.id as child_id, j2.type as child_type FROM jobs j1 "
         "JOIN jobs j2 ON j1.id = j2.parent_job_id WHERE j1.correlation_id = 'user-action-123'",
     ) == [(parent, "email", child, "analysis")]
-    assert ask(sync, f"SELECT correlation_id FROM jobs WHERE id = {dead.id}") == [(str(job_uuid(dead.id)),)]
-    metrics = ask(sync, "SELECT job_type, status, duration_ms, queue_time_ms FROM job_metrics ORDER BY job_type")
+    assert ask(database, f"SELECT correlation_id FROM jobs WHERE id = {dead.id}") == [(str(job_uuid(dead.id)),)]
+    metrics = ask(database, "SELECT job_type, status, duration_ms, queue_time_ms FROM job_metrics ORDER BY job_type")
     assert metrics == [("retried", "failed", 0, 0), ("webhook", "failed", 0, 0)]
-    assert ask(sync, f"SELECT success, error FROM job_attempts WHERE job_id = {dead.id}") == [(0, "boom")]
-    assert ask(sync, f"SELECT id, execution_number, retry_attempt FROM job_executions WHERE job_id = '{job_uuid(dead.id)}'") == [
-        (str(execution_uuid(dead.id, 1)), 1, 0)
-    ]
+    assert ask(database, f"SELECT success, error FROM job_attempts WHERE job_id = {dead.id}") == [(0, "boom")]
+    assert ask(
+        database, f"SELECT id, execution_number, retry_attempt FROM job_executions WHERE job_id = '{job_uuid(dead.id)}'"
+    ) == [(str(execution_uuid(dead.id, 1)), 1, 0)]
 
 
 @pytest.mark.parametrize("number", [1, 2**40 + 12345, 2**62 - 1, 2**62, 2**63 - 1])
-async def test_a_correlation_shows_the_same_uuid_as_everywhere_else(store: SqlStore, sync: SyncStore, number: int) -> None:
-    views.install(sync.database)  # type: ignore[arg-type]  # both adapters run scripts
+async def test_a_correlation_shows_the_same_uuid_as_everywhere_else(
+    store: SqlStore, database: BlockingDatabase, number: int
+) -> None:
+    views.install(database)
     job_id = await enqueue_one(store, FakeClock())
     ask_nothing = [f"update windlass_jobs set id = {number} where id = {job_id}", f"update windlass_bodies set job_id = {number}"]
-    database: Any = sync.database
-    for sql in ask_nothing:
-        database.run_script(lambda connection, sql=sql: connection.execute(sql) and None)
-    assert ask(sync, "select correlation_id from jobs") == [(str(job_uuid(number)),)]
+    database.run_script(lambda connection: [connection.execute(sql) and None for sql in ask_nothing])
+    assert ask(database, "select correlation_id from jobs") == [(str(job_uuid(number)),)]

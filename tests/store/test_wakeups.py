@@ -22,11 +22,12 @@ import pytest
 from tests.store.builders import a_job, claim, end, enqueue_one, fail_for_good, failure, recurring, running
 from tests.support.stores import fresh_url
 from windlass.core.audit import Actor
+from windlass.core.blocking import run
 from windlass.core.job import Edit, NewJob
 from windlass.core.outcome import Released
 from windlass.core.topic import EVERYTHING, Topic
 from windlass.errors import ConfigError, StoreUnavailable
-from windlass.store import SqlStore, SyncStore, announcer, listener, open_store, open_sync_store
+from windlass.store import SqlStore, announcer, listener, open_blocking_store, open_store
 from windlass.store.announcer import Announcer
 from windlass.store.listener import Hear, Listener
 from windlass.store.postgres import Postgres
@@ -224,19 +225,20 @@ async def opened(url: str, **options: Any) -> AsyncIterator[SqlStore]:
 
 
 async def test_blocking_client_wakes_a_sleeper(url: str) -> None:
-    client: SyncStore = open_sync_store(url, rng=Random(2))
+    client = open_blocking_store(url, rng=Random(2))
     async with opened(url) as store, listening(store) as wakeups:
         noted = wakeups.generation(Topic.WORK)
-        await asyncio.to_thread(client.enqueue, [a_job()])
+        await asyncio.to_thread(run, client.enqueue([a_job()]))
         assert await wakeups.wait(noted, Topic.WORK, at_most=LONG)
-    client.close()
+    await client.aclose()
 
 
 async def test_script_that_ends_at_once_still_wakes_a_sleeper(url: str) -> None:
     script = (
         "import sys; from random import Random\n"
-        "from windlass.core.job import NewJob; from windlass.store import open_sync_store\n"
-        "open_sync_store(sys.argv[1], rng=Random(3)).enqueue([NewJob(task='work')])"
+        "from windlass.core.blocking import run; from windlass.core.job import NewJob\n"
+        "from windlass.store import open_blocking_store\n"
+        "run(open_blocking_store(sys.argv[1], rng=Random(3)).enqueue([NewJob(task='work')]))"
     )
     async with opened(url) as store, listening(store) as wakeups:
         noted = wakeups.generation(Topic.WORK)
@@ -247,7 +249,7 @@ async def test_script_that_ends_at_once_still_wakes_a_sleeper(url: str) -> None:
 @pytest.mark.parametrize("fate", ["commit", "rollback"])
 @pytest.mark.parametrize("kind", ["blocking", "asyncio"])
 async def test_callers_own_transaction_wakes_iff_it_commits(postgres_url: str, kind: str, fate: str) -> None:
-    client = open_sync_store(postgres_url, rng=Random(2))
+    client = open_blocking_store(postgres_url, rng=Random(2))
     async with opened(postgres_url) as store, listening(store) as wakeups:
         noted = wakeups.generation(Topic.WORK)
         if kind == "asyncio":
@@ -257,12 +259,12 @@ async def test_callers_own_transaction_wakes_iff_it_commits(postgres_url: str, k
                 await (connection.commit() if fate == "commit" else connection.rollback())
         else:
             with psycopg.connect(postgres_url) as blocking:
-                client.enqueue_on(blocking, [a_job()])
+                await client.enqueue_on(blocking, [a_job()])
                 assert not await wakeups.wait(noted, Topic.WORK, at_most=MOMENT)
                 blocking.commit() if fate == "commit" else blocking.rollback()
         patience = LONG if fate == "commit" else 4 * MOMENT
         assert await wakeups.wait(noted, Topic.WORK, at_most=patience) is (fate == "commit")
-    client.close()
+    await client.aclose()
 
 
 async def test_callers_own_transaction_on_a_file_wakes_when_it_commits(tmp_path: Path) -> None:

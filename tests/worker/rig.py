@@ -16,7 +16,7 @@ from windlass.core.job import Execution, Job, JobState, NewJob
 from windlass.core.payload import encode_object
 from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
-from windlass.store import open_store, open_sync_store
+from windlass.store import open_blocking_store, open_store
 from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.options import WorkerOptions
 from windlass.worker.presence import Presence
@@ -32,7 +32,7 @@ class Rig:
         self.url = url
         self.rng = rng
         self.store = open_store(url, rng=rng)
-        self.renewer = open_sync_store(url, rng=rng)
+        self.blocking_store = open_blocking_store(url, rng=rng)
         self.registry = Registry()
         self.hooks = Hooks()
         self.workers: list[tuple[Worker, asyncio.Task[None], asyncio.Task[None]]] = []
@@ -56,7 +56,7 @@ class Rig:
         clock = DatabaseClock(await self.store.clock())
         worker = Worker(
             self.store,
-            self.renewer,
+            self.blocking_store,
             Program(registry=self.registry, hooks=self.hooks, state=state, target=target),
             clock=clock,
             rng=self.rng,
@@ -88,7 +88,7 @@ class Rig:
                 one.cancel()
             await asyncio.gather(task, upkeep, return_exceptions=True)
         await self.store.aclose()
-        self.renewer.close()
+        await self.blocking_store.aclose()
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -1,25 +1,24 @@
-"""Coroutines that never suspend, run without an event loop."""
+"""Verbs for code without an event loop, made of those for asyncio."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-T = TypeVar("T")
+from windlass.core.blocking import run
 
-
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine over a blocking store to its end; it works inside a running loop too, which it then holds up."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        value: T = done.value
-        return value
-    coroutine.close()
-    raise RuntimeError(f"{coroutine!r} waits for an event loop and cannot be run without one")
+C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-async def sleep(seconds: float) -> None:
-    """Sleep as `asyncio.sleep` does, blocking."""
-    time.sleep(seconds)  # noqa: ASYNC251 - that is what it is for
+def twin_of(verb: Callable[Concatenate[C, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[C, P], R]:
+    """Make a plain function of a verb: it goes to `self.blocking`, whose coroutines never suspend."""
+
+    @wraps(verb)
+    def call(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        here: Any = self
+        return run(verb(here.blocking, *args, **kwargs))
+
+    return call

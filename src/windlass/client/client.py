@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, Unpack
 
-from windlass.client import blocking
+from windlass.client.blocking import twin_of
 from windlass.client.doors import Door
 from windlass.client.options import EditOptions, UsingOptions, edit_of
 from windlass.client.refs import JobRef, number_of
@@ -18,13 +18,13 @@ from windlass.core.hooks import EnqueueEvent, Happening, Hooks
 from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob
 from windlass.core.page import JobQuery, Page
 from windlass.core.payload import decode
+from windlass.core.pool import PULL_LANE
 from windlass.core.runs import QueueStats
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
 from windlass.ports import Store
 
 log = logging.getLogger("windlass.client")
 
-PULL_LANE = "pull"
 _FIRST_LOOK_S = 0.01
 _LONGEST_LOOK_S = 1.0
 
@@ -51,23 +51,29 @@ class Client:
         self._tasks = tasks
         self._hooks = hooks
 
-    async def _store(self) -> Store:
+    @property
+    def blocking(self) -> Client:
+        """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
+        return self
+
+    async def store(self) -> Store:
+        """Give the store below: every verb of the engine."""
         return (await self._door()).store
 
     async def enqueue(self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[UsingOptions]) -> Enqueued:
         """Enqueue a job of a task by its name; raises UnknownTask where nobody could run it."""
         connection = options.pop("connection", None)
         job, is_known = self._tasks.describe(task, payload or {}, options)
-        if not is_known and job.lane != PULL_LANE and not self._tasks.accepts_unknown and not await self._is_known(task):
+        is_accepted = is_known or job.lane == PULL_LANE or self._tasks.accepts_unknown
+        if not is_accepted and not await (await self.store()).tasks.knows(task):
             raise UnknownTask(task)
         return await self.enqueue_job(job, connection)
+
+    enqueue_sync = twin_of(enqueue)
 
     def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
         """Make a job of a task known by name, and say whether this process has its code."""
         return self._tasks.describe(task, payload, options)
-
-    async def _is_known(self, task: str) -> bool:  # noqa: ARG002 - the fleet's table of tasks is asked here
-        return False
 
     async def enqueue_job(self, job: NewJob, connection: Any = None) -> Enqueued:
         """Enqueue one job; returns after its commit, which it may share with others that come at the same time."""
@@ -93,69 +99,100 @@ class Client:
                 _tell(hooks, job, enqueued)
         return answers
 
+    enqueue_jobs_sync = twin_of(enqueue_jobs)
+
     async def _enqueue_on(self, door: Door, connection: Any, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
-        is_blocking = door.sleep is blocking.sleep
-        return await door.store.enqueue_on(await driver_connection(connection, is_blocking=is_blocking), jobs)
+        return await door.store.enqueue_on(await driver_connection(connection, is_blocking=door.is_blocking), jobs)
 
     async def get(self, job: JobRef) -> Job:
         """Read a job; raises JobNotFound."""
-        return await (await self._store()).get(number_of(job))
+        return await (await self.store()).get(number_of(job))
+
+    get_sync = twin_of(get)
 
     async def list(self, query: JobQuery | None = None) -> Page:
         """Read a page of jobs; without a query, the newest."""
-        return await (await self._store()).list_jobs(query)
+        return await (await self.store()).list_jobs(query)
+
+    list_sync = twin_of(list)  # noqa: A003 - the verb is meant, not the builtin
 
     async def executions(self, job: JobRef, *, limit: int = 100) -> Sequence[Execution]:
         """Read a job's ended runs, newest first."""
-        return await (await self._store()).list_executions(number_of(job), limit=limit)
+        return await (await self.store()).list_executions(number_of(job), limit=limit)
+
+    executions_sync = twin_of(executions)
 
     async def dead_letters_of(self, job: JobRef) -> Sequence[DeadLetter]:
         """Read a job's dead letters, oldest first."""
-        return await (await self._store()).list_dead_letters(number_of(job))
+        return await (await self.store()).list_dead_letters(number_of(job))
+
+    dead_letters_of_sync = twin_of(dead_letters_of)
 
     async def counts(self) -> Sequence[Count]:
         """Count jobs by task, lane, state and reason, exactly and without reading them."""
-        return await (await self._store()).count_jobs()
+        return await (await self.store()).count_jobs()
+
+    counts_sync = twin_of(counts)
 
     async def stats(self) -> QueueStats:
         """Sum up the queue: pending, processing, failed, and the age of the oldest pending job."""
-        return await (await self._store()).runs.queue()
+        return await (await self.store()).runs.queue()
+
+    stats_sync = twin_of(stats)
 
     async def cancel(self, job: JobRef, reason: str | None = None) -> Job:
         """Cancel a job at once; a late success of a running one is refused."""
-        return (await (await self._store()).cancel([number_of(job)], reason)).one()
+        return (await (await self.store()).cancel([number_of(job)], reason)).one()
+
+    cancel_sync = twin_of(cancel)
 
     async def stop(self, job: JobRef) -> Job:
         """Ask a running recurring job to end this run."""
-        return (await (await self._store()).stop_run([number_of(job)])).one()
+        return (await (await self.store()).stop_run([number_of(job)])).one()
+
+    stop_sync = twin_of(stop)
 
     async def pause(self, job: JobRef) -> Job:
         """Hold a waiting job until it is resumed."""
-        return (await (await self._store()).pause([number_of(job)])).one()
+        return (await (await self.store()).pause([number_of(job)])).one()
+
+    pause_sync = twin_of(pause)
 
     async def resume(self, job: JobRef) -> Job:
         """Let a paused job go on; a recurring one counts anew from now."""
-        return (await (await self._store()).resume([number_of(job)])).one()
+        return (await (await self.store()).resume([number_of(job)])).one()
+
+    resume_sync = twin_of(resume)
 
     async def disable(self, job: JobRef) -> Job:
         """Stop a job from running by itself; a running one finishes its run first."""
-        return (await (await self._store()).disable([number_of(job)])).one()
+        return (await (await self.store()).disable([number_of(job)])).one()
+
+    disable_sync = twin_of(disable)
 
     async def enable(self, job: JobRef) -> Job:
         """Undo `disable`, keeping the next time."""
-        return (await (await self._store()).enable([number_of(job)])).one()
+        return (await (await self.store()).enable([number_of(job)])).one()
+
+    enable_sync = twin_of(enable)
 
     async def run_now(self, job: JobRef) -> Job:
         """Run a waiting job now, a running one once more after its run."""
-        return (await (await self._store()).run_now([number_of(job)])).one()
+        return (await (await self.store()).run_now([number_of(job)])).one()
+
+    run_now_sync = twin_of(run_now)
 
     async def retry(self, job: JobRef) -> Job:
         """Start a failed job afresh; raises SlotTaken when another job holds its unique key."""
-        return (await (await self._store()).retry([number_of(job)])).one()
+        return (await (await self.store()).retry([number_of(job)])).one()
+
+    retry_sync = twin_of(retry)
 
     async def edit(self, job: JobRef, **changes: Unpack[EditOptions]) -> Job:
         """Change a job; its next run stays where it is."""
-        return (await (await self._store()).edit(number_of(job), edit_of(changes))).one()
+        return (await (await self.store()).edit(number_of(job), edit_of(changes))).one()
+
+    edit_sync = twin_of(edit)
 
     async def wait(self, job: JobRef, timeout: str | float | timedelta | None = None) -> Any:  # noqa: ASYNC109 - works without a loop too
         """Wait until a job has ended and return its result; raises JobFailed, JobCancelled or WaitTimeout."""
@@ -172,6 +209,8 @@ class Client:
             await door.sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_LOOK_S)
         return await _result(door.store, found)
+
+    wait_sync = twin_of(wait)
 
 
 async def _result(store: Store, job: Job) -> Any:

@@ -5,40 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from weakref import WeakSet
 
-from windlass.client import blocking
 from windlass.client.outbox import LoopOutbox, Outbox, ThreadOutbox
-from windlass.ports import Store
+from windlass.core.blocking import run
+from windlass.ports import Backend, Store
 
 Sleep = Callable[[float], Awaitable[None]]
-
-
-class Backend(Protocol):
-    """Opens stores of one database."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether all its stores are one underneath, so that closing one closes all."""
-        ...
-
-    def open_async(self) -> Store:
-        """Open a store for the event loop that will use it."""
-        ...
-
-    def open_blocking(self) -> Store:
-        """Open a store whose coroutines never suspend."""
-        ...
-
-    def close(self) -> None:
-        """Close what all stores share, if they do."""
-        ...
-
-    def forget(self) -> None:
-        """Let go without closing: what the parent of a fork opened is the parent's."""
-        ...
 
 
 class Door(NamedTuple):
@@ -47,6 +23,11 @@ class Door(NamedTuple):
     store: Store
     outbox: Outbox
     sleep: Sleep
+    is_blocking: bool = False
+
+
+async def _block(seconds: float) -> None:
+    time.sleep(seconds)  # noqa: ASYNC251 - sleeps for code without a loop
 
 
 class Doors:
@@ -93,7 +74,7 @@ class Doors:
             with self._lock:
                 if self._blocking is None:
                     store = self._backend.open_blocking()
-                    self._blocking = Door(store, ThreadOutbox(store.enqueue, blocking.run), blocking.sleep)
+                    self._blocking = Door(store, ThreadOutbox(store.enqueue), _block, is_blocking=True)
         return self._blocking
 
     async def leave(self) -> None:
@@ -120,7 +101,7 @@ class Doors:
             self._backend.close()
         else:
             for door in left:
-                blocking.run(door.store.aclose())
+                run(door.store.aclose())
 
     def _leave(self, here: asyncio.AbstractEventLoop | None) -> list[Door]:
         with self._lock:

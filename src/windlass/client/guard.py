@@ -6,8 +6,8 @@ from collections import Counter
 from types import TracebackType
 from typing import Any
 
-from windlass.client.blocking import run
-from windlass.client.operations import Operator
+from windlass.client.client import Client
+from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.signals import Retry, Signal
 from windlass.errors import BreakerOpen, InvalidInput
@@ -16,7 +16,7 @@ from windlass.errors import BreakerOpen, InvalidInput
 class Guard:
     """Lets a block run unless its breaker is open, and tells the breaker how it went. For one block at a time."""
 
-    def __init__(self, spec: BreakerSpec, clients: tuple[Operator, Operator], failures: Counter[str]) -> None:
+    def __init__(self, spec: BreakerSpec, clients: tuple[Client, Client], failures: Counter[str]) -> None:
         """Guard with this breaker; `failures` in a row are counted for the whole process."""
         self._spec = spec
         self._client, self._twin = clients
@@ -37,12 +37,12 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         run(self._leave(self._twin, error))
 
-    async def _enter(self, client: Operator) -> None:
-        self._admission = await (await client.operations()).breakers.admit(self._spec)
+    async def _enter(self, client: Client) -> None:
+        self._admission = await (await client.store()).breakers.admit(self._spec)
         if not self._admission.is_admitted:
             raise BreakerOpen(self._spec.name, self._admission.probe_at)
 
-    async def _leave(self, client: Operator, error: BaseException | None) -> None:
+    async def _leave(self, client: Client, error: BaseException | None) -> None:
         if error is not None and not is_failure(error):
             return
         name = self._spec.name
@@ -51,7 +51,7 @@ class Guard:
         if self._admission.is_probe or failures >= self._spec.threshold:
             # Told once: the same failures must not open it again after its first probe.
             self._failures[name] = 0
-            breakers = (await client.operations()).breakers
+            breakers = (await client.store()).breakers
             await breakers.record(self._spec, succeeded=error is None, failures=failures, token=self._admission.token)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
+from windlass.core.blocking import run
 from windlass.core.job import Enqueued, NewJob, OnConflict
 from windlass.errors import StoreError, StoreUnavailable
 
@@ -129,10 +130,9 @@ class LoopOutbox:
 class ThreadOutbox:
     """The outbox of all threads of a process: the first to come sends for those that come meanwhile."""
 
-    def __init__(self, send: Send, run: Callable[[Coroutine[Any, Any, Sequence[Answer]]], Sequence[Answer]]) -> None:
-        """Send groups with `send`, whose coroutines `run` runs."""
+    def __init__(self, send: Send) -> None:
+        """Send groups with `send`, whose coroutines never suspend."""
         self._send = send
-        self._run = run
         self._lock = threading.Lock()
         self._waiting: deque[Letter[Future[Enqueued | None]]] = deque()
         self._is_busy = False
@@ -157,7 +157,7 @@ class ThreadOutbox:
         own.waiter = Future()
         letters = sorted([own, *others], key=_order)
         try:
-            _deliver(letters, self._run(_answers(self._send, [letter.job for letter in letters])))
+            _deliver(letters, run(_answers(self._send, [letter.job for letter in letters])))
         except BaseException as error:
             _deliver(letters, [_interrupted(error) for _ in letters])
             raise

@@ -8,7 +8,6 @@ from copy import copy
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from windlass.client import blocking
 from windlass.client.arguments import Arguments
 from windlass.client.client import Client
 from windlass.client.options import (
@@ -22,6 +21,7 @@ from windlass.client.options import (
     retries_by_error,
 )
 from windlass.client.unique import key_rule
+from windlass.core.blocking import run
 from windlass.core.current import current_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Enqueued, NewJob
@@ -100,7 +100,7 @@ class Task(Generic[P, R]):
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """Do the same without an event loop."""
         job = self._described(self._arguments.bind(args, kwargs))
-        return blocking.run(self._twin.enqueue_job(job, self._connection))
+        return run(self._twin.enqueue_job(job, self._connection))
 
     async def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
         """Enqueue a job for each set of arguments, all or none, in one round trip."""
@@ -108,7 +108,7 @@ class Task(Generic[P, R]):
 
     def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
         """Do the same without an event loop."""
-        return blocking.run(self._twin.enqueue_jobs([self._described(dict(each)) for each in calls], self._connection))
+        return run(self._twin.enqueue_jobs([self._described(dict(each)) for each in calls], self._connection))
 
 
 class FunctionTask(Task[P, R]):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from windlass.client.operations import Operator
+from windlass.compat.rows import DEFAULT_PRIORITY, LegacyJob, LegacyLetter, job_row, letter_row
+from windlass.core.breaker import Breaker
 from windlass.core.checks import check_range
-from windlass.core.ids import job_uuid
-from windlass.core.job import DeadLetter, Job, JobState, WaitReason
-from windlass.core.payload import decode
+from windlass.core.letter_page import LetterQuery, LetterStatus
 from windlass.errors import InvalidInput
 
-DEFAULT_PRIORITY = 100
 FAST_TYPES = frozenset({"email", "produce-reminders", "cleanup-jobs", "integration", "webhook"})
 _OPTIONS = {
     "priority": "priority",
@@ -24,66 +22,11 @@ _OPTIONS = {
     "created_by": "created_by",
     "parent_job_id": "parent_id",
 }
-_DEAD_AGAIN = frozenset({WaitReason.RETRY, WaitReason.LOST})
-
-
-class LegacyJob(NamedTuple):
-    """A row of the seed's `jobs` table."""
-
-    id: int
-    type: str
-    payload: Mapping[str, Any]
-    status: str
-    priority: int
-    attempts: int
-    max_attempts: int | None
-    run_at: datetime
-    started_at: datetime | None
-    completed_at: datetime | None
-    last_error: str | None
-    last_error_at: datetime | None
-    correlation_id: str
-    parent_job_id: int | None
-    created_by: str | None
-    dedup_key: str | None
-    created_at: datetime
-    updated_at: datetime
 
 
 def lane_of(job_type: str) -> str:
     """Tell which lane the seed gives a type."""
     return "fast" if job_type in FAST_TYPES else "slow"
-
-
-def status_of(job: Job) -> str:
-    """Name a state in the seed's words; paused and cancelled keep their own."""
-    if job.state is JobState.SCHEDULED:
-        return "failed" if job.wait_reason in _DEAD_AGAIN else "pending"
-    return {JobState.RUNNING: "processing", JobState.FAILED: "dead"}.get(job.state, job.state.value)
-
-
-def shown(job: Job) -> LegacyJob:
-    """Show a job as the seed does."""
-    return LegacyJob(
-        id=job.id,
-        type=job.task,
-        payload=decode(job.payload),
-        status=status_of(job),
-        priority=DEFAULT_PRIORITY - job.priority,
-        attempts=job.attempt,
-        max_attempts=job.max_attempts,
-        run_at=job.run_at,
-        started_at=job.started_at,
-        completed_at=job.closed_at,
-        last_error=job.last_error,
-        last_error_at=job.last_error_at,
-        correlation_id=job.correlation_id or str(job_uuid(job.id)),
-        parent_job_id=job.parent_id,
-        created_by=job.created_by,
-        dedup_key=job.unique_key,
-        created_at=job.created_at,
-        updated_at=job.updated_at,
-    )
 
 
 async def enqueue_job(
@@ -116,7 +59,7 @@ async def get_queue_stats(db: Operator) -> dict[str, int]:
 
 async def get_jobs_by_correlation(db: Operator, correlation_id: str) -> Sequence[LegacyJob]:
     """Find the jobs of one user action."""
-    return [shown(job) for job in await db.jobs_by_correlation(correlation_id)]
+    return [job_row(job) for job in await db.jobs_by_correlation(correlation_id)]
 
 
 async def fail_job(db: Operator, job_id: int, error: str, opts: Mapping[str, Any] | None = None) -> LegacyJob:
@@ -124,34 +67,41 @@ async def fail_job(db: Operator, job_id: int, error: str, opts: Mapping[str, Any
     given = {name.replace("-", "_").rstrip("?"): value for name, value in (opts or {}).items()}
     if not given.keys() <= {"will_retry"}:
         raise InvalidInput("opts", opts, "has only will_retry")
-    return shown(await db.fail(job_id, error, will_retry=bool(given.get("will_retry", False))))
+    return job_row(await db.fail(job_id, error, will_retry=bool(given.get("will_retry", False))))
 
 
 async def move_to_dead_letter(db: Operator, job_id: int, error: str) -> LegacyJob:
-    """Fail a job for good."""
-    return shown(await db.fail(job_id, error, will_retry=False))
+    """Fail a job for good, whether it runs or waits."""
+    return job_row(await db.fail(job_id, error, will_retry=False))
 
 
-async def get_dead_letter(db: Operator, letter_id: int) -> DeadLetter:
-    """Read a dead letter."""
-    return await db.get_letter(letter_id)
+async def get_dead_letters(db: Operator, limit: int = 50) -> Sequence[LegacyLetter]:
+    """Read the dead letters that nobody has acknowledged, newest first."""
+    page = await db.letters.list(LetterQuery(status=LetterStatus.OPEN, limit=limit))
+    return [letter_row(letter) for letter in page.letters]
 
 
-async def acknowledge_dead_letter(db: Operator, letter: Mapping[str, Any]) -> DeadLetter:
+async def get_dead_letter(db: Operator, letter_id: int) -> LegacyLetter:
+    """Read a dead letter; its `original_job` has what `enqueue_job` takes."""
+    return letter_row(await db.letters.get(letter_id))
+
+
+async def acknowledge_dead_letter(db: Operator, letter: Mapping[str, Any]) -> LegacyLetter:
     """Note who has seen a dead letter: `{"id": 123, "acknowledged_by": "admin@lipas.fi"}`."""
-    return await db.acknowledge(letter["id"], by=letter["acknowledged_by"], note=letter.get("note"))
+    settled = await db.letters.acknowledge([letter["id"]], by=letter["acknowledged_by"], note=letter.get("note"))
+    return letter_row(settled.one())
 
 
-async def reset_circuit_breaker(db: Operator, service_name: str) -> Any:
+async def reset_circuit_breaker(db: Operator, service_name: str) -> Breaker | None:
     """Close a breaker."""
-    return await db.reset_breaker(service_name)
+    return await db.breakers.reset(service_name)
 
 
-async def update_circuit_breaker(db: Operator, breaker: Mapping[str, Any]) -> Any:
+async def update_circuit_breaker(db: Operator, breaker: Mapping[str, Any]) -> Breaker | None:
     """Force a breaker open or closed: `{"service_name": "external-api", "state": "open"}`; when is now."""
     match breaker.get("state"):
         case "open":
-            return await db.force_open(breaker["service_name"])
+            return await db.breakers.force_open(breaker["service_name"])
         case "closed":
-            return await db.reset_breaker(breaker["service_name"])
+            return await db.breakers.reset(breaker["service_name"])
     raise InvalidInput("state", breaker.get("state"), "use open or closed")

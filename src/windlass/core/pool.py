@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windlass.core.checks import check_range, check_text
@@ -13,6 +14,7 @@ PULL_LANE = "pull"
 FAST_LANE = "fast"
 DEFAULT_POOLS = "fast=3,*=5"
 MAX_SLOTS = 1000
+_FORM = f"must name each pool once with its slots, as in {DEFAULT_POOLS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +38,24 @@ class PoolSpec:
         return part.task in tasks and self.serves(part.lane)
 
 
-def parse_pools(text: str) -> tuple[PoolSpec, ...]:
-    """Read `fast=3,*=5`."""
-    pools: dict[str, PoolSpec] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        lane, equals, slots = (piece.strip() for piece in part.partition("="))
-        if not equals or not slots.isascii() or not slots.isdigit() or lane in pools:
-            raise InvalidInput("pools", text, f"{part!r} is not lane=slots, each lane once, as in {DEFAULT_POOLS!r}")
-        pools[lane] = PoolSpec(lane, int(slots))
-    if not pools:
-        raise InvalidInput("pools", text, f"names no pool; write for example {DEFAULT_POOLS!r}")
+def parse_pools(value: str | Mapping[str, object]) -> tuple[PoolSpec, ...]:
+    """Read `fast=3,*=5` or a mapping; raises InvalidInput where a pool could run nothing."""
+    pairs = list(value.items()) if isinstance(value, Mapping) else _pairs(value)
+    pools = {lane: PoolSpec(lane, _slots(value, slots)) for lane, slots in pairs}
+    if not pools or len(pools) < len(pairs):
+        raise InvalidInput("pools", value, _FORM)
     return tuple(pools.values())
+
+
+def _pairs(text: object) -> list[tuple[str, object]]:
+    if not isinstance(text, str):
+        raise InvalidInput("pools", text, _FORM)
+    parts = [part.partition("=") for part in text.split(",") if part.strip()]
+    return [(lane.strip(), slots.strip()) for lane, _, slots in parts]
+
+
+def _slots(pools: object, slots: object) -> int:
+    number = int(slots) if isinstance(slots, str) and slots.isascii() and slots.isdigit() else slots
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise InvalidInput("pools", pools, _FORM)
+    return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from windlass.ports.audit import Audit
+from windlass.ports.backend import Backend
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
 from windlass.ports.clock import Clock
@@ -21,6 +22,7 @@ from windlass.ports.workers import Workers
 
 __all__ = [
     "Audit",
+    "Backend",
     "Breakers",
     "Chores",
     "Clock",

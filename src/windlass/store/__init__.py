@@ -8,9 +8,9 @@ from urllib.parse import unquote, urlsplit
 
 from windlass.core.retry import PROFILES, Profile
 from windlass.errors import ConfigError
+from windlass.store.blocking import Blocking, BlockingDatabase
 from windlass.store.calls.work import MAX_ARMS
 from windlass.store.sql_store import SqlStore
-from windlass.store.sync_store import SyncStore
 
 # Without prepared statements each claim is planned anew, which is slow for many arms.
 _UNPREPARED_ARMS = 8
@@ -33,19 +33,29 @@ def open_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFI
     from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
     database = Postgres(rest, prepare=prepare, listen_dsn=None if listen_url is None else _listen_dsn(listen_url))
-    return SqlStore(database, rng=rng, profiles=profiles, most_arms=MAX_ARMS if prepare else _UNPREPARED_ARMS)
+    return SqlStore(database, rng=rng, profiles=profiles, most_arms=_most_arms(prepare=prepare))
 
 
-def open_sync_store(url: str, *, rng: Random) -> SyncStore:
-    """Open the same for code without an event loop."""
+def open_blocking_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES) -> SqlStore:
+    """Open the same for code without an event loop: its coroutines never suspend, `windlass.core.blocking.run` ends them."""
+    arms = _most_arms(prepare=_parsed(url)[2])
+    return SqlStore(Blocking(open_database(url, rng=rng)), rng=rng, profiles=profiles, most_arms=arms)
+
+
+def open_database(url: str, *, rng: Random) -> BlockingDatabase:
+    """Open what is below a blocking store, for migrations and views."""
     scheme, rest, prepare = _parsed(url)
     if scheme == "sqlite":
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
-        return SyncStore(Sqlite(rest, rng), rng=rng)
+        return Sqlite(rest, rng)
     from windlass.store.postgres import SyncPostgres  # noqa: PLC0415 - an optional dependency
 
-    return SyncStore(SyncPostgres(rest, prepare=prepare), rng=rng)
+    return SyncPostgres(rest, prepare=prepare)
+
+
+def _most_arms(*, prepare: bool) -> int:
+    return MAX_ARMS if prepare else _UNPREPARED_ARMS
 
 
 def _parsed(url: str) -> tuple[str, str, bool]:
@@ -81,4 +91,4 @@ def _sqlite_path(url: str, host: str, path: str) -> str:
     return name or ":memory:"
 
 
-__all__ = ["SqlStore", "SyncStore", "open_store", "open_sync_store"]
+__all__ = ["SqlStore", "open_blocking_store", "open_database", "open_store"]

@@ -5,40 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from windlass.core.retry import Profile
-from windlass.store import SqlStore, migrate, open_store, open_sync_store
+from windlass.ports import Backend
+from windlass.store import SqlStore, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
-
-
-class Backend(Protocol):
-    """Opens stores of one database."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether all its stores are one underneath, so that closing one closes all."""
-        ...
-
-    def open_async(self) -> SqlStore:
-        """Open a store for the event loop that will use it."""
-        ...
-
-    def open_blocking(self) -> SqlStore:
-        """Open a store whose coroutines never suspend."""
-        ...
-
-    def migrate(self) -> None:
-        """Bring the schema up to date."""
-        ...
-
-    def close(self) -> None:
-        """Close what all stores share, if they do."""
-        ...
-
-    def forget(self) -> None:
-        """Let go without closing, in the child of a fork."""
-        ...
 
 
 def open_backend(url: str, *, rng: Random, profiles: Mapping[str, Profile]) -> Backend:
@@ -69,7 +41,7 @@ class SqliteBackend:
     def _open(self) -> Any:
         with self._lock:
             if self._database is None:
-                opened: Any = open_store(self._url, rng=self._rng).database
+                opened: Any = open_database(self._url, rng=self._rng)
                 migrate.up(opened)
                 self._database = opened
             return self._database
@@ -111,12 +83,11 @@ class PostgresBackend:
 
     def open_blocking(self) -> SqlStore:
         """Describe a blocking pool; it connects at first use."""
-        database: Any = open_sync_store(self._url, rng=self._rng).database
-        return SqlStore(Blocking(database), rng=self._rng, profiles=self._profiles)
+        return open_blocking_store(self._url, rng=self._rng, profiles=self._profiles)
 
     def migrate(self) -> None:
         """Apply what is missing."""
-        database: Any = open_sync_store(self._url, rng=self._rng).database
+        database = open_database(self._url, rng=self._rng)
         try:
             migrate.up(database)
         finally:

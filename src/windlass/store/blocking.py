@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import Any, Protocol, TypeVar
@@ -28,6 +29,10 @@ class BlockingDatabase(Protocol):
         """Run a call inside the caller's own transaction."""
         ...
 
+    def run_script(self, work: Callable[[Any], T]) -> T:
+        """Run `work` with a connection inside one transaction; for migrations."""
+        ...
+
     def close(self) -> None:
         """Let go of the database."""
         ...
@@ -36,7 +41,7 @@ class BlockingDatabase(Protocol):
 class Blocking:
     """Wears the asynchronous interface over a blocking adapter, so that every verb is written once.
 
-    A store on it gives coroutines that finish at the first step; `windlass.client.blocking.run` takes it.
+    A store on it gives coroutines that finish at the first step; `windlass.core.blocking.run` ends them.
     """
 
     def __init__(self, database: BlockingDatabase) -> None:

@@ -1,4 +1,4 @@
-"""Circuit breakers shared through the database, for asyncio and for code without an event loop."""
+"""Circuit breakers shared through the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from windlass.store.calls.reads import MAX_LIST
 
 if TYPE_CHECKING:
     from windlass.store.database import Database
-    from windlass.store.sync_store import SyncDatabase
 
 
 class SqlBreakers:
@@ -75,57 +74,6 @@ class SqlBreakers:
     async def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
         return await self._db.run(calls.list_breakers(after, limit, now))
-
-
-class SyncBreakers:
-    """The same, blocking."""
-
-    def __init__(self, database: SyncDatabase, actor: Actor | None = None) -> None:
-        """Speak to `database`; `actor` is whom the audit log names."""
-        self._db = database
-        self._actor = actor
-
-    def admit(
-        self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None, now: datetime | None = None
-    ) -> Admission:
-        """Ask to go ahead, as SqlBreakers.admit."""
-        caller = Permit(job_id, token)
-        seen = self._db.run_sync(calls.look(spec, caller, now))
-        return self._db.run_sync(calls.admit(spec, caller, now)) if seen is None else seen
-
-    def record(
-        self,
-        spec: BreakerSpec,
-        *,
-        succeeded: bool,
-        failures: int = 0,
-        job_id: int | None = None,
-        token: int | None = None,
-        now: datetime | None = None,
-    ) -> BreakerState:
-        """Tell of a result, as SqlBreakers.record."""
-        caller = Permit(job_id, token)
-        return self._db.run_sync(calls.record(spec, caller, succeeded=succeeded, failures=failures, now=now))
-
-    def reset(self, name: str, now: datetime | None = None) -> Breaker | None:
-        """Close a breaker, whoever is trying it."""
-        return self._db.run_sync(_reset(name, self._actor, now))
-
-    def force_open(self, name: str, for_: timedelta | None = None, now: datetime | None = None) -> Breaker:
-        """Open a breaker, whoever is trying it."""
-        return self._db.run_sync(_force_open(name, for_, self._actor, now))
-
-    def get(self, name: str, now: datetime | None = None) -> Breaker | None:
-        """Read one; nothing when it has never left closed."""
-        return self._db.run_sync(calls.get(name, now))
-
-    def history(self, name: str, limit: int = MAX_LIST) -> Sequence[BreakerEvent]:
-        """Read the changes of one, newest first."""
-        return self._db.run_sync(calls.history(name, limit))
-
-    def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
-        """Read those that ever left closed, by name, page by page."""
-        return self._db.run_sync(calls.list_breakers(after, limit, now))
 
 
 def _reset(name: str, actor: Actor | None, now: datetime | None) -> Call[Breaker | None]:

@@ -20,7 +20,6 @@ from windlass.store.calls import audit, bulk, letter_pages, letters
 
 if TYPE_CHECKING:
     from windlass.store.database import Database
-    from windlass.store.sync_store import SyncDatabase
 
 
 class SqlLetters:
@@ -107,23 +106,3 @@ class SqlLetters:
                 part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1), now))
             done = done.plus(part)
         return done
-
-
-class SyncLetters:
-    """The same for code without an event loop."""
-
-    def __init__(self, database: SyncDatabase) -> None:
-        """Speak to `database`."""
-        self._db = database
-
-    def list(self, query: LetterQuery | None = None) -> LetterPage:
-        """Read a page of dead letters, newest death first."""
-        return self._db.run_sync(letter_pages.list_letters(query or LetterQuery()))
-
-    def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
-        """Note who has seen letters."""
-        return self._db.run_sync(letters.acknowledge(ids, by=by, note=note, now=now))
-
-    def requeue(self, ids: Sequence[int], now: datetime | None = None) -> Settled:
-        """Bring back the jobs of open letters."""
-        return self._db.run_sync(letters.requeue(ids, now))

@@ -1,4 +1,4 @@
-"""How runs went, for asyncio and for code without an event loop."""
+"""How runs went."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from windlass.store.calls import runs
 
 if TYPE_CHECKING:
     from windlass.store.database import Database
-    from windlass.store.sync_store import SyncDatabase
 
 
 class SqlRuns:
@@ -53,31 +52,3 @@ class SqlRuns:
     async def priorities(self) -> Priorities:
         """Count pending jobs by priority, as far as can be done quickly."""
         return await self._db.run(runs.priorities())
-
-
-class SyncRuns:
-    """What a client reads of it, blocking."""
-
-    def __init__(self, database: SyncDatabase) -> None:
-        """Speak to `database`."""
-        self._db = database
-
-    def totals(self) -> list[Total]:
-        """Read all runs since the beginning, by task, status and reason."""
-        return self._db.run_sync(runs.totals())
-
-    def minutes(self, since: datetime, until: datetime, *, task: str | None = None) -> list[Minute]:
-        """Read the minutes from `since` until before `until`, oldest first; without a task, all tasks together."""
-        return self._db.run_sync(runs.minutes(task, since, until))
-
-    def job(self, job_id: int) -> JobStats:
-        """Add up the kept runs of one job; raises JobNotFound."""
-        return self._db.run_sync(runs.job_stats(job_id))
-
-    def metrics(self) -> SchedulerMetrics:
-        """Read jobs by state and runs since the beginning."""
-        return self._db.run_sync(runs.metrics())
-
-    def queue(self, now: datetime | None = None) -> QueueStats:
-        """Read how many jobs wait, run and will be tried again, and since when the first has been due."""
-        return self._db.run_sync(runs.queue(now))

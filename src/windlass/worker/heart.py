@@ -6,9 +6,11 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from windlass.core.blocking import run
 from windlass.core.job import Held
+from windlass.ports import Store
 
 log = logging.getLogger("windlass.worker")
 
@@ -24,16 +26,6 @@ class Hold(NamedTuple):
     started_at: datetime | None
 
 
-class Renewer(Protocol):
-    """What the heart needs of a store: blocking, because it lives on its own thread."""
-
-    def renew(
-        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
-    ) -> list[Held]:
-        """Extend leases; what does not come back is lost."""
-        ...
-
-
 class Beat(NamedTuple):
     """What one renewal was asked and what it heard."""
 
@@ -46,13 +38,13 @@ class Heart:
 
     def __init__(
         self,
-        store: Renewer,
+        store: Store,
         *,
         lease: timedelta,
         leases: Callable[[], Sequence[Hold]],
         heard: Callable[[Beat], None],
     ) -> None:
-        """Renew what `leases` lists; `heard` is called on the heart's thread."""
+        """Renew what `leases` lists in a blocking store, on a thread of its own, where `heard` is called too."""
         self._store = store
         self._lease = lease
         self._leases = leases
@@ -86,7 +78,7 @@ class Heart:
         if not leases:
             return True
         try:
-            self._heard(Beat(leases, self._store.renew(leases, self._lease)))
+            self._heard(Beat(leases, run(self._store.renew(leases, self._lease))))
         except Exception as error:  # noqa: BLE001 - the heart may never stop
             log.warning("%d leases could not be renewed: %s", len(leases), error)
             return False

@@ -16,7 +16,7 @@ from windlass.errors import StoreError
 from windlass.ports import Clock, Store
 from windlass.worker.acker import Acker
 from windlass.worker.flight import Flight, Why
-from windlass.worker.heart import Beat, Heart, Hold, Renewer
+from windlass.worker.heart import Beat, Heart, Hold
 from windlass.worker.logs import LogCapture
 from windlass.worker.news import News
 from windlass.worker.options import WorkerOptions
@@ -39,7 +39,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        renewer: Renewer,
+        blocking_store: Store,
         program: Program,
         *,
         clock: Clock,
@@ -47,7 +47,7 @@ class Worker:
         name: str,
         options: WorkerOptions | None = None,
     ) -> None:
-        """Run `program` under `name`; `renewer` is the same store for the heart's thread."""
+        """Run `program` under `name`; `blocking_store` is the same store for the heart's thread."""
         self.name = name
         self._store = store
         self._options = options or WorkerOptions()
@@ -77,7 +77,7 @@ class Worker:
         # Lanes of their own first, so that they are served before the pool that takes anything.
         ordered = sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE)
         self._pools = [Pool(spec, self._kit, self._acker, hungry=self._wake.set, release=self._release) for spec in ordered]
-        self._heart = Heart(renewer, lease=self._options.lease, leases=self._leases, heard=self._heard)
+        self._heart = Heart(blocking_store, lease=self._options.lease, leases=self._leases, heard=self._heard)
         self.is_worn = False
         """Whether the worker stopped itself because too many handlers would not stop; its process should be replaced."""
 

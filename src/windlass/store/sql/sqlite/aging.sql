@@ -1,20 +1,6 @@
 -- name: pending_slices
 -- Every lane and task with pending work, gated or not: a job behind a pause waits as well.
-with recursive heads (lane, task) as (
-    select * from (
-        select lane, task from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' order by lane, task limit 1
-    )
-    union all
-    select coalesce(
-            (select n.lane from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task limit 1),
-            (select min(n.lane) from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane)
-        ),
-        coalesce(
-            (select min(n.task) from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task),
-            (select n.task from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane order by n.lane, n.task limit 1)
-        )
-    from heads where heads.lane is not null
-)
+{pending_heads}
 select lane, task from heads where lane is not null
 
 -- name: aging_jobs

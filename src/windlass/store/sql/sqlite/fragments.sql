@@ -30,6 +30,23 @@ json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload
     'description', b.description, 'created_by', b.created_by,
     'created_at', strftime('%Y-%m-%dT%H:%M:%S', j.created_at / 1000000, 'unixepoch') || printf('.%06dZ', j.created_at % 1000000))
 
+-- name: pending_heads
+with recursive heads (lane, task) as (
+    select * from (
+        select lane, task from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' order by lane, task limit 1
+    )
+    union all
+    select coalesce(
+            (select n.lane from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task limit 1),
+            (select min(n.lane) from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane)
+        ),
+        coalesce(
+            (select min(n.task) from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task),
+            (select n.task from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane order by n.lane, n.task limit 1)
+        )
+    from heads where heads.lane is not null
+)
+
 -- name: groups
 with f as materialized (
     select value -> 'rows' as rows, value ->> 'state' as state, value ->> 'status' as status, value ->> 'reason' as reason,

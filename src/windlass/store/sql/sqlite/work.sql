@@ -81,21 +81,7 @@ returning id
 -- name: slices
 -- A loose index scan: one look-up for each lane and task with pending work, however long the backlog behind it is.
 -- A breaker that is due to be tried lets its slices through, marked; any other that is not closed holds them back.
-with recursive heads (lane, task) as (
-    select * from (
-        select lane, task from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' order by lane, task limit 1
-    )
-    union all
-    select coalesce(
-            (select n.lane from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task limit 1),
-            (select min(n.lane) from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane)
-        ),
-        coalesce(
-            (select min(n.task) from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task),
-            (select n.task from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane order by n.lane, n.task limit 1)
-        )
-    from heads where heads.lane is not null
-)
+{pending_heads}
 select gates.version, open.lane, open.task, open.priority, open.run_at, open.breaker
 from windlass_gates gates left join (
     select h.lane as lane, h.task as task,

@@ -1,0 +1,174 @@
+"""The nouns beside jobs: each verb of the store's ports for asyncio, and its twin for code without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
+
+from windlass import ports
+from windlass.client.blocking import twin_of
+from windlass.client.options import Duration
+from windlass.core.breaker import Breaker
+from windlass.core.durations import parse_duration
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Verb = Callable[Concatenate["Facet", P], Coroutine[Any, Any, R]]
+Twin = Callable[Concatenate["Facet", P], R]
+
+
+class Owner(Protocol):
+    """The client whose facet this is."""
+
+    @property
+    def blocking(self) -> Owner:
+        """The client whose coroutines never suspend."""
+        ...
+
+    async def store(self) -> ports.Store:
+        """Give the store below."""
+        ...
+
+
+class Facet:
+    """Verbs of one noun; the database is opened when the first is used."""
+
+    noun: ClassVar[str]
+    """What the store calls it."""
+
+    def __init__(self, client: Owner) -> None:
+        """Speak to the client's store."""
+        self._client = client
+
+    @property
+    def blocking(self) -> Self:
+        """The same verbs as coroutines that never suspend."""
+        return type(self)(self._client.blocking)
+
+    async def port(self) -> Any:
+        """Give the store's own side of it."""
+        return getattr(await self._client.store(), self.noun)
+
+
+def verbs(port: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> tuple[Verb[P, R], Twin[P, R]]:
+    """Make a verb that passes on to the port's verb of the same name, and its twin."""
+
+    @wraps(port)
+    async def call(self: Facet, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        answer: R = await getattr(await self.port(), port.__name__)(*args, **kwargs)
+        return answer
+
+    return call, twin_of(call)
+
+
+class Letters(Facet):
+    """What died, of what, and what operators do about it."""
+
+    noun = "letters"
+    list, list_sync = verbs(ports.Letters.list)
+    get, get_sync = verbs(ports.Letters.get)
+    groups, groups_sync = verbs(ports.Letters.groups)
+    count_open, count_open_sync = verbs(ports.Letters.count_open)
+    acknowledge, acknowledge_sync = verbs(ports.Letters.acknowledge)
+    acknowledge_all, acknowledge_all_sync = verbs(ports.Letters.acknowledge_all)
+    requeue, requeue_sync = verbs(ports.Letters.requeue)
+    requeue_all, requeue_all_sync = verbs(ports.Letters.requeue_all)
+
+
+class Breakers(Facet):
+    """Circuit breakers that ever left closed; `app.breaker(name)` guards a block with one."""
+
+    noun = "breakers"
+    list, list_sync = verbs(ports.Breakers.list)
+    get, get_sync = verbs(ports.Breakers.get)
+    history, history_sync = verbs(ports.Breakers.history)
+    admit, admit_sync = verbs(ports.Breakers.admit)
+    record, record_sync = verbs(ports.Breakers.record)
+    reset, reset_sync = verbs(ports.Breakers.reset)
+
+    async def force_open(self, name: str, for_: Duration | None = None) -> Breaker:
+        """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+        wait = None if for_ is None else parse_duration(for_, field="for_")
+        opened: Breaker = await (await self.port()).force_open(name, wait)
+        return opened
+
+    force_open_sync = twin_of(force_open)
+
+
+class Lanes(Facet):
+    """Lanes that were paused, declared or have jobs."""
+
+    noun = "lanes"
+    list, list_sync = verbs(ports.Lanes.list)
+    pause, pause_sync = verbs(ports.Lanes.pause)
+    resume, resume_sync = verbs(ports.Lanes.resume)
+    drain, drain_sync = verbs(ports.Lanes.drain)
+    running_in, running_in_sync = verbs(ports.Lanes.running_in)
+
+
+class KnownTasks(Facet):
+    """Tasks that processes declared; the entries outlive them."""
+
+    noun = "tasks"
+    list, list_sync = verbs(ports.Tasks.list)
+    knows, knows_sync = verbs(ports.Tasks.knows)
+    pause, pause_sync = verbs(ports.Tasks.pause)
+    resume, resume_sync = verbs(ports.Tasks.resume)
+    drain, drain_sync = verbs(ports.Tasks.drain)
+    running_in, running_in_sync = verbs(ports.Tasks.running_in)
+
+
+class Workers(Facet):
+    """Processes that run jobs."""
+
+    noun = "workers"
+    list, list_sync = verbs(ports.Workers.list)
+
+
+class Items(Facet):
+    """What workers have found, each once in its collection."""
+
+    noun = "items"
+    list, list_sync = verbs(ports.Items.list)
+    count, count_sync = verbs(ports.Items.count)
+
+
+class Sources(Facet):
+    """What `crawl` crawls, by id."""
+
+    noun = "sources"
+    list, list_sync = verbs(ports.Sources.list)
+    get, get_sync = verbs(ports.Sources.get)
+    upsert, upsert_sync = verbs(ports.Sources.upsert)
+    delete, delete_sync = verbs(ports.Sources.delete)
+    stale, stale_sync = verbs(ports.Sources.stale)
+
+
+class StoredSettings(Facet):
+    """What operators have set; it holds from the next use on, in every process."""
+
+    noun = "settings"
+    all, all_sync = verbs(ports.Settings.all)
+    set, set_sync = verbs(ports.Settings.set)
+    unset, unset_sync = verbs(ports.Settings.unset)
+    effective, effective_sync = verbs(ports.Settings.effective)
+
+
+class Runs(Facet):
+    """Totals that survive pruning, minutes with percentiles, and statistics made of both."""
+
+    noun = "runs"
+    totals, totals_sync = verbs(ports.Runs.totals)
+    minutes, minutes_sync = verbs(ports.Runs.minutes)
+    metrics, metrics_sync = verbs(ports.Runs.metrics)
+    priorities, priorities_sync = verbs(ports.Runs.priorities)
+    job, job_sync = verbs(ports.Runs.job)
+
+
+class Audit(Facet):
+    """Who did what; lines are added and never changed."""
+
+    noun = "audit"
+    list, list_sync = verbs(ports.Audit.list)
+    verify, verify_sync = verbs(ports.Audit.verify)

@@ -1,0 +1,36 @@
+"""The way to one database."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from windlass.ports.store import Store
+
+
+class Backend(Protocol):
+    """Opens stores of one database."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all its stores are one underneath, so that closing one closes all."""
+        ...
+
+    def open_async(self) -> Store:
+        """Open a store for the event loop that will use it."""
+        ...
+
+    def open_blocking(self) -> Store:
+        """Open a store whose coroutines never suspend."""
+        ...
+
+    def migrate(self) -> None:
+        """Bring the schema up to date."""
+        ...
+
+    def close(self) -> None:
+        """Close what all stores share, if they do."""
+        ...
+
+    def forget(self) -> None:
+        """Let go without closing, in the child of a fork."""
+        ...
