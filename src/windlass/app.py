@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from random import Random, SystemRandom
@@ -27,7 +28,7 @@ from windlass.core.payload import encode_object
 from windlass.core.task import Registry
 from windlass.errors import InvalidInput
 from windlass.ports import Store
-from windlass.store.backend import open_backend
+from windlass.store.backend import Backend, open_backend
 from windlass.worker.context import JobContext
 
 P = ParamSpec("P")
@@ -141,14 +142,20 @@ class Windlass(Operator, SyncOperator):
         if "_doors" in self.__dict__:
             await self._doors.leave()
 
-    def bind(self, elsewhere: Callable[[Settings], tuple[Settings, Doors]]) -> Callable[[], None]:
-        """Live on another database, for a test; what is returned undoes it, and all that was declared since."""
-        before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
-        settings, doors = elsewhere(self.settings)
-        vars(self).update(settings=settings, _doors=doors, registry=self.registry.copy(), tasks=dict(self.tasks))
-        self._failures.clear()
+    @contextmanager
+    def bound(self, database_url: str, *, around: Callable[[Backend], Backend]) -> Iterator[Self]:
+        """Live on another database until the block ends, and forget then what was declared in it; for tests.
 
-        def unbind() -> None:
+        Close the application before the end: what was opened on the other database is not closed by itself.
+        """
+        before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
+        settings = replace(self.settings, database_url=database_url)
+        backend = open_backend(database_url, rng=self._rng, profiles=settings.profiles)
+        vars(self).update(settings=settings, _doors=Doors(around(backend)), registry=self.registry.copy(), tasks=dict(self.tasks))
+        self._failures.clear()
+        try:
+            yield self
+        finally:
             for name in vars(self).keys() - before.keys():
                 del vars(self)[name]
             vars(self).update(before)
@@ -156,8 +163,6 @@ class Windlass(Operator, SyncOperator):
             self.hooks.become(hooks)
             self._failures.clear()
             self._failures.update(failures)
-
-        return unbind
 
     @overload
     def task(self, function: Callable[Concatenate[JobContext, P], R], /) -> ContextTask[JobContext, P, R]: ...

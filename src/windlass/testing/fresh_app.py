@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
-from random import Random
 from types import TracebackType
 
 from windlass.app import Windlass
-from windlass.client.doors import Doors
-from windlass.config import Settings
-from windlass.store.backend import open_backend
+from windlass.store.backend import Backend
 from windlass.testing.clock import FakeClock
 from windlass.testing.timed import TimedBackend
 
@@ -35,7 +31,7 @@ class fresh:  # noqa: N801 - used as a function: `with fresh(app):`
         self._bound = ExitStack()
 
     def __enter__(self) -> Windlass:
-        self._bound.callback(self._app.bind(self._elsewhere))
+        self._bound.enter_context(self._app.bound(self._url, around=self._around))
         try:
             # SQLite does it when it opens.
             if not self._url.startswith("sqlite:"):
@@ -45,9 +41,8 @@ class fresh:  # noqa: N801 - used as a function: `with fresh(app):`
             raise
         return self._app
 
-    def _elsewhere(self, settings: Settings) -> tuple[Settings, Doors]:
-        backend = open_backend(self._url, rng=Random(0), profiles=settings.profiles)  # noqa: S311 - repeatable, as tests should be
-        return replace(settings, database_url=self._url), Doors(TimedBackend(backend, self.clock))
+    def _around(self, backend: Backend) -> Backend:
+        return TimedBackend(backend, self.clock)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         try:
