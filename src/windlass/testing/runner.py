@@ -145,8 +145,8 @@ class _Bench:
                 worker.wake()
                 await watch.still.wait()
         except BaseException:
-            # Told twice, it does not wait for handlers.
-            worker.stop()
+            # Whoever gives up on the run does not want to wait for its handlers.
+            worker.hurry()
             raise
         finally:
             worker.stop()
