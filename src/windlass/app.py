@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from windlass import __version__
-from windlass.client import blocking
 from windlass.client.doors import Doors
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
@@ -25,6 +24,7 @@ from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_na
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
 from windlass.clock import DatabaseClock
 from windlass.config import Settings, load
+from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import Hook, Hooks
@@ -32,7 +32,7 @@ from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
-from windlass.ports import Backend
+from windlass.ports import Backend, Store
 from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.context import JobContext
 from windlass.worker.options import WorkerOptions
@@ -106,7 +106,7 @@ class Windlass(Operator):
 
     def check_schema(self) -> None:
         """Raise SchemaError when the tables are missing or do not fit this version; SQLite makes them by itself."""
-        blocking.run(self._check_schema())
+        run(self._check_schema())
 
     async def _check_schema(self) -> None:
         await (await self._blocking()).store.slices()
@@ -130,6 +130,10 @@ class Windlass(Operator):
     def blocking(self) -> Operator:
         """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
         return self._twin
+
+    async def blocking_store(self) -> Store:
+        """Give the store of code without an event loop, whose coroutines never suspend."""
+        return (await self._doors.blocking()).store
 
     def migrate(self) -> None:
         """Bring the database's schema up to date; SQLite files do it by themselves."""
@@ -173,6 +177,8 @@ class Windlass(Operator):
         """
         before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
         settings = replace(self.settings, database_url=database_url)
+        from windlass.store.backend import open_backend  # noqa: PLC0415 - as in `_backend`
+
         backend = open_backend(database_url, rng=self._rng, profiles=settings.profiles)
         vars(self).update(settings=settings, _doors=Doors(around(backend)), registry=self.registry.copy(), tasks=dict(self.tasks))
         self._failures.clear()
@@ -273,8 +279,7 @@ class Windlass(Operator):
                 registry=self._served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
             )
             name = f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
-            for_heart = (await self._doors.blocking()).store
-            worker = Worker(store, for_heart, program, clock=clock, rng=self._rng, name=name, options=chosen)
+            worker = Worker(store, await self.blocking_store(), program, clock=clock, rng=self._rng, name=name, options=chosen)
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake)
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
             wakeups.subscribe(worker.wake)

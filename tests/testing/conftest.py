@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.stores import BACKENDS, fresh_url
 from windlass import Windlass
+from windlass.store import SqlStore
 from windlass.store.doctor import check
 from windlass.testing import FakeClock, fresh
 
@@ -36,4 +37,6 @@ async def app(url: str, clock: FakeClock) -> AsyncIterator[Windlass]:
     """Give an application on a private database; afterwards every rule of the store must hold."""
     async with fresh(Windlass(NOWHERE), url, clock=clock) as made:
         yield made
-        assert await check(await made.store()) == []
+        store = await made.store()
+        assert isinstance(store, SqlStore)
+        assert await check(store) == []

@@ -95,7 +95,7 @@ async def test_the_most_urgent_goes_first_and_each_run_is_over_before_the_next(a
     states: list[list[str]] = []
 
     @app.task
-    async def look(name: str) -> None:
+    async def look(name: str) -> None:  # noqa: ARG001 - makes the jobs differ
         states.append([job.state for job in enqueued(app)])
 
     for name, priority in (("late", 0), ("first", 9), ("second", 5)):
@@ -340,7 +340,7 @@ async def test_an_open_breaker_holds_its_task_back(app: Windlass, clock: FakeClo
     is_down = True
 
     @app.task(breaker=BreakerSpec("mail", 2, timedelta(minutes=1)), max_attempts=9)
-    async def email(number: int) -> None:
+    async def email(number: int) -> None:  # noqa: ARG001 - makes the jobs differ
         if is_down:
             raise OSError("down")
 

@@ -41,7 +41,7 @@ def windlass_application(request: pytest.FixtureRequest) -> Windlass:
     target = request.config.getini(_OPTION)
     if not target:
         raise pytest.UsageError(
-            f"which application? Say `{_OPTION} = shop.jobs:app` in pytest's ini file, or override the fixture windlass_application"
+            f"which application? Say `{_OPTION} = shop.jobs:app` in pytest's ini file, or override fixture windlass_application"
         )
     from pkgutil import resolve_name  # noqa: PLC0415 - only where the fixture is used
 

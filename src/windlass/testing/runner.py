@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import copy_context
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from random import Random
 from typing import Any, TypeVar, cast
 
 from windlass import __version__
 from windlass.app import Windlass
-from windlass.client.blocking import run as run_blocking
 from windlass.clock import DatabaseClock
 from windlass.core.filter import JobFilter, StateFilter
-from windlass.core.job import Held, JobState, WaitReason
+from windlass.core.job import JobState, WaitReason
 from windlass.core.page import MAX_PAGE, JobQuery
 from windlass.core.pool import EVERY_LANE, PoolSpec
 from windlass.errors import JobFailed
@@ -117,7 +116,7 @@ class _Bench:
         watch = Watch(store, errors, in_turn=self._at_once == 1, at_most=at_most, stops_at_failure=stops_at_failure)
         worker = watch.worker = Worker(
             cast("Store", watch),
-            _Renewer(self._app),
+            await self._app.blocking_store(),
             Program(
                 registry=watched(self._app.registry, errors),
                 hooks=self._app.hooks,
@@ -125,7 +124,7 @@ class _Bench:
                 state=resources,
             ),
             clock=await _clock_of(store),
-            rng=Random(0),
+            rng=Random(0),  # noqa: S311 - a test runs the same way each time
             name=_NAME,
             options=self._options,
         )
@@ -151,25 +150,6 @@ class _Bench:
         finally:
             worker.stop()
             await running
-
-
-class _Renewer:
-    """The application's store, for the heart's thread."""
-
-    def __init__(self, app: Windlass) -> None:
-        self._app = app
-
-    def renew(
-        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
-    ) -> list[Held]:
-        """Extend leases; what does not come back is lost."""
-        return run_blocking(self._renew(leases, length, now))
-
-    async def _renew(
-        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None
-    ) -> list[Held]:
-        store: Store = cast("Store", await self._app.blocking.operations())
-        return list(await store.renew(leases, length, now))
 
 
 async def _clock_of(store: Store) -> Clock:

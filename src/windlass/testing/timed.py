@@ -8,9 +8,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
-from windlass.ports import Clock
+from windlass.ports import Backend, Clock, Store
 from windlass.store import SqlStore
-from windlass.store.backend import Backend
 from windlass.store.calls.call import Call, Step, Steps
 from windlass.store.database import Database
 from windlass.store.wakeups import SqlWakeups
@@ -87,7 +86,8 @@ class TimedBackend:
         """Open a store whose coroutines never suspend."""
         return self._timed(self._backend.open_blocking())
 
-    def _timed(self, store: SqlStore) -> SqlStore:
+    def _timed(self, store: Store) -> SqlStore:
+        assert isinstance(store, SqlStore)  # noqa: S101 - the only kind a backend opens
         return store.over(TimedDatabase(store.database, self._clock))
 
     def migrate(self) -> None:

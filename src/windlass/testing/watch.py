@@ -119,7 +119,7 @@ class Watch:
             if not tasks:
                 return False
             self.problem = WindlassError(
-                f"{self._at_most} jobs have run and more are due ({', '.join(tasks)}): does a job enqueue itself? at_most allows more"
+                f"{self._at_most} jobs have run and more are due ({', '.join(tasks)}): does one enqueue itself? at_most allows more"
             )
             self.end()
         return not self.is_over
@@ -171,6 +171,4 @@ def _ran(job: Claimed, ending: Finish, state: JobState, error: BaseException | N
 
 
 def _cancelled(job: Claimed) -> Ran:
-    return Ran(
-        job.id, job.task, decode(job.payload), job.attempt, RunStatus.CANCELLED, RunReason.CANCELLED, JobState.CANCELLED
-    )
+    return Ran(job.id, job.task, decode(job.payload), job.attempt, RunStatus.CANCELLED, RunReason.CANCELLED, JobState.CANCELLED)
