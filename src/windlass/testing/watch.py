@@ -119,7 +119,7 @@ class Watch:
             if not tasks:
                 return False
             self.problem = WindlassError(
-                f"{self._at_most} jobs have run and more are due ({', '.join(tasks)}): does one enqueue itself? at_most allows more"
+                f"{self._at_most} jobs have run, more are due ({', '.join(tasks)}): does one enqueue itself? at_most allows more"
             )
             self.end()
         return not self.is_over
