@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from windlass import __version__
 from windlass.client.doors import Doors
@@ -22,7 +22,6 @@ from windlass.client.guard import Guard
 from windlass.client.operations import Operator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
-from windlass.clock import DatabaseClock
 from windlass.config import Settings, load
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
@@ -33,12 +32,12 @@ from windlass.core.payload import encode_object
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
 from windlass.ports import Backend, Store
-from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.context import JobContext
-from windlass.worker.options import WorkerOptions
-from windlass.worker.presence import Presence
-from windlass.worker.program import Program
-from windlass.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from windlass.upkeep.loop import UpkeepOptions
+    from windlass.worker.options import WorkerOptions
+    from windlass.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -271,6 +270,13 @@ class Windlass(Operator):
         Leaving the block stops it in order. `target`, written `module:attribute`, tells child processes where this application
         is; only tasks with `isolation="process"` need it.
         """
+        # Loaded where it is used: whoever only enqueues pays nothing for the worker.
+        from windlass.clock import DatabaseClock  # noqa: PLC0415
+        from windlass.upkeep.loop import Upkeep  # noqa: PLC0415
+        from windlass.worker.presence import Presence  # noqa: PLC0415
+        from windlass.worker.program import Program  # noqa: PLC0415
+        from windlass.worker.worker import Worker  # noqa: PLC0415
+
         store = await self.store()
         chosen = options or self._worker_options()
         clock = DatabaseClock(await store.clock())
@@ -315,6 +321,8 @@ class Windlass(Operator):
         return served
 
     def _worker_options(self) -> WorkerOptions:
+        from windlass.worker.options import WorkerOptions  # noqa: PLC0415 - as in `working`
+
         settings = self.settings
         return WorkerOptions(
             pools=settings.pools,
@@ -327,6 +335,8 @@ class Windlass(Operator):
         )
 
     def _upkeep_options(self) -> UpkeepOptions:
+        from windlass.upkeep.loop import UpkeepOptions  # noqa: PLC0415 - as in `working`
+
         settings = self.settings
         return UpkeepOptions(
             lease=settings.lease, poll_interval=settings.poll_interval, reclaim_interval=settings.reclaim_interval

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, ParamSpec, Protocol
 
 from windlass.core.checks import check_instant
 from windlass.core.durations import parse_duration
 from windlass.core.item import Added
-from windlass.core.job import Claimed
+from windlass.core.job import Claimed, Enqueued
 from windlass.errors import InvalidInput
+
+P = ParamSpec("P")
 
 
 class Link(Protocol):
@@ -27,6 +29,18 @@ class Link(Protocol):
 
     def call_sync(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         """Ask from a function, blocking."""
+        ...
+
+
+class Enqueues(Protocol[P]):
+    """A task, as far as a handler needs it to make a child."""
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Enqueue a job."""
+        ...
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Do the same, blocking."""
         ...
 
 
@@ -126,6 +140,14 @@ class JobContext:
         if at is not None:
             check_instant("at", at)
         self.again = Again(at, None if after is None else parse_duration(after, field="after"))
+
+    async def enqueue(self, task: Enqueues[P], *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Enqueue a child: this job is its parent, its correlation id follows. `task.enqueue(…)` in a handler does the same."""
+        return await task.enqueue(*args, **kwargs)
+
+    def enqueue_sync(self, task: Enqueues[P], *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Do what `enqueue` does, from a function."""
+        return task.enqueue_sync(*args, **kwargs)
 
     async def progress(self, count: int | None = None, cursor: str | None = None, message: str | None = None) -> None:
         """Note how far the run has come; the cursor survives a crash. Raises LeaseLost when the job is no longer ours."""

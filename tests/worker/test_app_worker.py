@@ -1,0 +1,73 @@
+"""An application with its worker in one process, as people write it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from windlass import Job, JobContext, JobState, Windlass
+from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.ids import job_uuid
+from windlass.core.page import JobQuery
+
+
+async def test_an_application_runs_its_own_jobs_and_children_know_their_parent(url: str) -> None:
+    app = Windlass(url)
+
+    @app.lifespan
+    async def resources() -> AsyncIterator[dict[str, str]]:
+        yield {"greeting": "hello"}
+
+    @app.task
+    async def child(n: int) -> int:
+        return n
+
+    @app.task
+    async def parent(ctx: JobContext, name: str) -> str:
+        await ctx.enqueue(child, n=1)
+        await child.enqueue(n=2)
+        return f"{ctx.state['greeting']} {name}"
+
+    @app.task
+    def blocking_parent(ctx: JobContext) -> None:
+        ctx.enqueue_sync(child, n=3)
+
+    async with app, app.working():
+        job = await parent.using(correlation_id="user-action-123").enqueue(name="ann")
+        assert await app.wait(job, timeout=20) == "hello ann"
+        plain = await blocking_parent.enqueue()
+        await app.wait(plain, timeout=20)
+        children = await _completed(app, "child", 3)
+        found = {(one.payload, one.parent_id, one.correlation_id) for one in children}
+    assert found == {
+        ('{"n":1}', job.id, "user-action-123"),
+        ('{"n":2}', job.id, "user-action-123"),
+        ('{"n":3}', plain.id, str(job_uuid(plain.id))),
+    }
+
+
+async def _completed(app: Windlass, task: str, number: int) -> Sequence[Job]:
+    """Wait until so many jobs of a task are completed."""
+    query = JobQuery(filter=JobFilter(tasks=(task,), states=(StateFilter(JobState.COMPLETED),)))
+    async with asyncio.timeout(20):
+        while len(jobs := (await app.list(query)).jobs) < number:  # noqa: ASYNC110 - it says so in the database
+            await asyncio.sleep(0.01)
+    return jobs
+
+
+async def test_a_worker_is_known_to_the_fleet_while_it_works(url: str) -> None:
+    app = Windlass(url)
+
+    @app.task(lane="fast")
+    async def email() -> None: ...
+
+    async with app:
+        async with app.working():
+            store = await app.store()
+            async with asyncio.timeout(20):
+                while not (workers := await store.workers.list()):  # noqa: ASYNC110 - it says so in the database
+                    await asyncio.sleep(0.01)
+            assert (workers[0].is_online, workers[0].tasks) == (True, '["email"]')
+            assert await store.tasks.knows("email")
+        [worker] = await store.workers.list()
+        assert not worker.is_online
