@@ -379,7 +379,7 @@ async def test_a_job_that_enqueues_itself_for_ever_is_stopped(app: Windlass) -> 
         await loop.enqueue()
 
     await loop.enqueue()
-    with pytest.raises(WindlassError, match=r"20 jobs have run and more are due \(loop\)"):
+    with pytest.raises(WindlassError, match=r"20 jobs have run.* more are due \(loop\)"):
         await run_all(app, at_most=20)
 
 
