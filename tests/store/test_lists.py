@@ -257,7 +257,7 @@ async def test_a_job_enqueued_between_two_pages_moves_nothing_on_the_next(store:
 def forged(*keys: int) -> str:
     """Write a cursor that no list gave out."""
     query = JobQuery()
-    return query.cursor_at(Cursor(keys, 0, True))  # type: ignore[arg-type]  # what a caller might send
+    return query.cursor_at(Cursor(keys, 0, is_total_exact=True))  # type: ignore[arg-type]  # what a caller might send
 
 
 @pytest.mark.parametrize("parent", [0, -1, 2**63, "7"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from operator import methodcaller
 from pathlib import Path
 from random import Random
 
@@ -108,15 +109,23 @@ async def test_a_store_whose_tables_are_too_old_says_what_to_do(
 INSTANTS = {"sqlite": "1700000000000000", "postgres": "timestamptz '2023-11-14 22:13:20+00'"}
 # One row of each kind that the later migrations touch, as the first schema has them.
 ROWS = (
-    "insert into windlass_jobs (id, task, state, run_at, closed_at, executions, created_at, updated_at)"
-    " values (1, 'work', 'completed', {at}, {at}, 2, {at}, {at})",
+    (
+        "insert into windlass_jobs (id, task, state, run_at, closed_at, executions, created_at, updated_at)"
+        " values (1, 'work', 'completed', {at}, {at}, 2, {at}, {at})"
+    ),
     "insert into windlass_bodies (job_id, payload) values (1, '{{}}')",
-    "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status, reason)"
-    " values (1, 1, 1, 1, 'w', {at}, {at}, 5, 'failed', 'error')",
-    "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status)"
-    " values (1, 2, 2, 2, 'w', {at}, {at}, 7, 'completed')",
-    "insert into windlass_dead_letters (job_id, task, lane, original_job, error, fingerprint, first_died_at, died_at,"
-    " closed_at, closed_reason) values (1, 'work', 'default', '{{}}', 'boom', 'f', {at}, {at}, {at}, 'retried')",
+    (
+        "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status, reason)"
+        " values (1, 1, 1, 1, 'w', {at}, {at}, 5, 'failed', 'error')"
+    ),
+    (
+        "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status)"
+        " values (1, 2, 2, 2, 'w', {at}, {at}, 7, 'completed')"
+    ),
+    (
+        "insert into windlass_dead_letters (job_id, task, lane, original_job, error, fingerprint, first_died_at, died_at,"
+        " closed_at, closed_reason) values (1, 'work', 'default', '{{}}', 'boom', 'f', {at}, {at}, {at}, 'retried')"
+    ),
     "insert into windlass_tasks (name, lane, first_seen_at, seen_at) values ('work', 'default', {at}, {at})",
     "insert into windlass_items (collection, key, job_id, data, created_at) values ('c', 'k', 1, '{{}}', {at})",
     "insert into windlass_audit (at, principal, action) values ({at}, 'ann', 'cancel')",
@@ -132,7 +141,7 @@ async def test_a_first_schema_with_rows_is_brought_up_to_date(
     monkeypatch.setattr(migrate, "migrations", lambda _: first)
     migrate.up(database)
     for row in ROWS:
-        database.run_script(lambda connection, row=row: connection.execute(row.format(at=INSTANTS[database.dialect])))
+        database.run_script(methodcaller("execute", row.format(at=INSTANTS[database.dialect])))
     monkeypatch.undo()
     migrate.up(database)
     store = open_store(url, rng=Random(1))

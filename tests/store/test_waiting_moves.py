@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.store.builders import a_job, claim_one, due, end, enqueue_one, failure, recurring, running
-from windlass.core.job import JobState, Lease, WaitReason
+from tests.store.builders import a_job, a_lease, end, ending, enqueue_one, failure, recurring, running
+from windlass.core.job import JobState
 from windlass.core.transitions import Moved
 from windlass.store import SqlStore
 from windlass.store.calls import control, endings, work
 from windlass.store.calls.call import Call
-from windlass.store.postgres import Postgres, _drive_async
+from windlass.store.postgres import Postgres
 from windlass.testing import FakeClock
-
-from .builders import LEASE, ending
 
 
 @pytest.fixture(params=["postgres"])
@@ -32,7 +30,7 @@ async def uncommitted(store: SqlStore, call: Call[Any]) -> AsyncIterator[Any]:
     """Run a call in a transaction that commits when the block ends."""
     assert isinstance(store.database, Postgres)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
-        yield await _drive_async(connection, call)
+        yield await store.database.run_within(connection, call)
 
 
 async def after(store: SqlStore, first: Call[Any], second: Awaitable[Moved]) -> Moved:
@@ -47,7 +45,8 @@ async def someone_waits(store: SqlStore) -> None:
     assert isinstance(store.database, Postgres)
     async with await psycopg.AsyncConnection.connect(store.database.dsn, autocommit=True) as connection:
         asked = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-        while not await (await connection.execute(asked)).fetchall():
+        # Nothing tells of a wait but the server, and only when asked.
+        while not await (await connection.execute(asked)).fetchall():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -63,7 +62,7 @@ async def test_a_retry_after_a_burial_closes_the_letter(store: SqlStore, clock: 
 async def test_a_stop_after_a_claim_stops_the_run(store: SqlStore, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
     found = await store.slices(clock.now())
-    taking = work.claim(found, 1, Lease(1, "w", LEASE), started=True, now=clock.now())
+    taking = work.claim(found, 1, a_lease(), started=True, now=clock.now())
     moved = await after(store, taking, store.stop_run([job_id], clock.now()))
     assert moved.one().stop_requested
 
