@@ -115,8 +115,8 @@ ROWS = (
     ),
     "insert into windlass_bodies (job_id, payload) values (1, '{{}}')",
     (
-        "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status, reason)"
-        " values (1, 1, 1, 1, 'w', {at}, {at}, 5, 'failed', 'error')"
+        "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms,"
+        " status, reason) values (1, 1, 1, 1, 'w', {at}, {at}, 5, 'failed', 'error')"
     ),
     (
         "insert into windlass_executions (job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status)"
