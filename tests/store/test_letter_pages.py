@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.store.builders import a_job, end, fail_for_good, failure, running
@@ -121,7 +123,7 @@ async def test_of_very_many_letters_the_newest_deaths_come_first(store: SqlStore
     later = "+ 1000000" if isinstance(store.database, Sqlite) else "+ interval '1 second'"
     await execute(store, f"update windlass_dead_letters set died_at = died_at {later} where id = {first}")
     letter = await store.letters.get(first)
-    options = {"status": LetterStatus.OPEN} if by == "status" else {"fingerprint": letter.fingerprint}
+    options: dict[str, Any] = {"status": LetterStatus.OPEN} if by == "status" else {"fingerprint": letter.fingerprint}
     page = await store.letters.list(LetterQuery(limit=500, **options))
     assert page.letters[0].id == first
     seen = len(page.letters)
