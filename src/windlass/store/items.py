@@ -35,8 +35,9 @@ class SqlItems:
         return await self._db.run(items.list_items(job_id=job_id, collection=collection, after=after, limit=limit))
 
     async def export(self, collection: str, *, after: int = 0, page: int = _PAGE) -> AsyncIterator[Item]:
-        """Go through a whole collection without holding it in memory; an item's id is where to go on after it,
-        now or later: what is added meanwhile has a greater one.
+        """Go through a whole collection without holding it in memory.
+
+        An item's id is where to go on after it, now or later: what is added meanwhile has a greater one.
         """
         while found := await self.list(collection=collection, after=after, limit=page):
             for item in found:
