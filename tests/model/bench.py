@@ -14,10 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 from psycopg import sql
 
+from tests.model.gates import GATED, SPEC, Holder, Switch
 from tests.model.model import Clones, Letter, LetterAt, Moves, Progress, Row, Settles, Told
 from tests.model.verdict import PastRun
 from tests.store.builders import all_jobs
+from windlass.core.breaker import Breaker
 from windlass.core.contact import Contact
+from windlass.core.gate import Gate, GateKind
 from windlass.core.item import Added
 from windlass.core.job import (
     CLOSED,
@@ -34,9 +37,11 @@ from windlass.core.job import (
     Slices,
     WaitReason,
 )
+from windlass.core.known_task import DeclaredTask
 from windlass.core.letters import Settled
 from windlass.core.outcome import Finish, Run
 from windlass.core.report import Answer, Report
+from windlass.core.retention import Pruned, Retention
 from windlass.core.transitions import Moved
 from windlass.errors import StoreUnavailable, WindlassError
 from windlass.store import SqlStore
@@ -50,6 +55,7 @@ History = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 KEPT = ("windlass_gates", "windlass_schema", "windlass_audit")
 UNKNOWN = 10**12
 """A number no store gives out."""
+_PERMIT = ("probe", "last_probe")
 _COMPARED = [field.name for field in fields(Row) if field.name in Job.__dataclass_fields__]
 
 
@@ -130,8 +136,64 @@ class Side:
         return self._adopt(await self.store.spawn(limit, now))
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool, now: datetime) -> list[Claimed]:
-        taken = await self.store.claim(slices, limit, lease, started=started, now=now)
-        return [job._replace(id=self._ours[job.id], parent_id=self._parent(job.parent_id)) for job in taken]
+        return [self._own_claim(job) for job in await self.store.claim(slices, limit, lease, started=started, now=now)]
+
+    async def claim_probe(self, slices: Slices, lease: Lease, now: datetime) -> Claimed | None:
+        job = await self.store.claim_probe(slices, SPEC.name, lease, now)
+        return None if job is None else self._own_claim(job)
+
+    async def pull(self, slices: Slices, lease: Lease, pull_id: str | None, now: datetime) -> Claimed | None:
+        job = await self.store.pull(slices, lease, pull_id, now)
+        return None if job is None else self._own_claim(job)
+
+    def _own_claim(self, job: Claimed) -> Claimed:
+        return job._replace(id=self._ours[job.id], parent_id=self._parent(job.parent_id))
+
+    async def declare(self, now: datetime) -> None:
+        await self.store.tasks.declare([DeclaredTask(name=GATED, breaker=SPEC.name)], now)
+
+    async def pause_gate(self, kind: GateKind, name: str, now: datetime) -> Gate:
+        gates = self.store.lanes if kind is GateKind.LANE else self.store.tasks
+        return await gates.pause(name, now)
+
+    async def resume_gate(self, kind: GateKind, name: str, now: datetime) -> Gate:
+        gates = self.store.lanes if kind is GateKind.LANE else self.store.tasks
+        return await gates.resume(name, now)
+
+    async def force_open(self, for_: timedelta | None, now: datetime) -> Switch | None:
+        return self._own_switch(await self.store.breakers.force_open(SPEC.name, for_, now))
+
+    async def reset_breaker(self, now: datetime) -> Switch | None:
+        return self._own_switch(await self.store.breakers.reset(SPEC.name, now))
+
+    async def get_breaker(self, now: datetime) -> Switch | None:
+        return self._own_switch(await self.store.breakers.get(SPEC.name, now))
+
+    async def record(self, holder: Holder, now: datetime, *, succeeded: bool, failures: int) -> str:
+        return await self.store.breakers.record(
+            SPEC, succeeded=succeeded, failures=failures, job_id=self._job_of(holder), token=holder.token, now=now
+        )
+
+    async def admit(self, holder: Holder, now: datetime) -> tuple[bool, bool, datetime | None, int | None]:
+        found = await self.store.breakers.admit(SPEC, job_id=self._job_of(holder), token=holder.token, now=now)
+        return found.is_admitted, found.is_probe, found.probe_at, found.token
+
+    def _job_of(self, holder: Holder) -> int | None:
+        return None if holder.job is None else self._theirs[holder.job]
+
+    def _own_switch(self, breaker: Breaker | None) -> Switch | None:
+        if breaker is None:
+            return None
+        plain = {field.name: getattr(breaker, field.name) for field in fields(Switch) if field.name not in _PERMIT}
+        last, probe = breaker.last_probe_job_id, breaker.probe
+        held = Holder(None if probe.job_id is None else self._ours[probe.job_id], probe.token)
+        return Switch(**plain, probe=held, last_probe=None if last is None else self._ours[last])
+
+    async def age(self, now: datetime) -> int:
+        return await self.store.age(now=now)
+
+    async def prune(self, rules: Retention, now: datetime) -> Pruned:
+        return await self.store.retention.prune(rules, now=now)
 
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime) -> list[Held]:
         sent = [(self._theirs[number], token, started_at) for number, token, started_at in leases]
@@ -237,8 +299,8 @@ class Side:
         counts = Counter({count[:4]: count.jobs for count in await self.store.count_jobs()})
         return View([self._own(job) for job in await all_jobs(self.store)], counts)
 
-    async def slices(self) -> Slices:
-        found = await self.store.slices()
+    async def slices(self, now: datetime) -> Slices:
+        found = await self.store.slices(now)
         return found._replace(open=tuple(sorted(found.open)))
 
     async def history(self, number: int) -> History:
@@ -327,6 +389,7 @@ def empty_postgres(connection: psycopg.Connection[Any]) -> None:
     tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in found if name not in KEPT)
     connection.execute(sql.SQL("truncate {} restart identity").format(tables))
     connection.execute("alter sequence windlass_job_ids restart")
+    connection.execute("update windlass_gates set version = 1")
 
 
 def empty_sqlite(database: object) -> None:
@@ -340,6 +403,7 @@ def _delete_all(connection: Any) -> None:
     for (name,) in found.fetchall():
         if name not in KEPT:
             connection.execute(f"delete from {name}")
+    connection.execute("update windlass_gates set version = 1")
     # The counts are kept by triggers, which have just counted the deletions.
     for name in ("windlass_counts", "windlass_count_deltas", "sqlite_sequence"):
         connection.execute(f"delete from {name}")

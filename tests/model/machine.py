@@ -13,12 +13,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.model import wishes
 from tests.model.bench import UNKNOWN, Bench, History, Refusal, Side, attempt, differences
+from tests.model.gates import Holder
 from tests.model.model import Ending, LetterAt, Model, Moves, Progress, Row, Slot, Told
 from tests.model.reports import Reports
 from tests.model.wishes import LEASE, Order, Words
 from windlass.core.contact import Contact
+from windlass.core.gate import GateKind
 from windlass.core.job import CLOSED, Claimed, JobState, Lease, Slices, UniqueScope
 from windlass.core.outcome import Finish, Run, decide
+from windlass.core.retention import Retention
 from windlass.store.doctor import Problem, check
 from windlass.testing import FakeClock
 
@@ -65,6 +68,7 @@ class LockStep(RuleBasedStateMachine):
 
     @initialize(orders=st.lists(wishes.any_orders, min_size=2, max_size=6))
     def begin_with(self, orders: list[Order]) -> None:
+        self._agree(lambda side: side.declare(self.clock.now()), self.model.gates.declare)
         self._enqueue(orders)
 
     @precondition(lambda self: len(self.model.jobs) < MOST_JOBS)
@@ -278,6 +282,79 @@ class LockStep(RuleBasedStateMachine):
         for row in _pick(self._rows_open_first(), [place]):
             self._edit(row.id, kind)
 
+    @rule(gate=st.sampled_from(wishes.GATES), is_pause=st.sampled_from((False, False, True)))
+    def move_gate(self, gate: tuple[GateKind, str], *, is_pause: bool) -> None:
+        """Pause or resume a lane or a task: a claim made from an older view takes nothing."""
+        now = self.clock.now()
+        if is_pause:
+            self._agree(lambda side: side.pause_gate(*gate, now), lambda: self.model.gates.pause(*gate))
+        else:
+            self._resume(gate)
+
+    @rule(for_=st.sampled_from((None, wishes.seconds(5), wishes.seconds(30))), is_opened=st.booleans())
+    def operate_the_breaker(self, for_: timedelta | None, *, is_opened: bool) -> None:
+        gates, now = self.model.gates, self.clock.now()
+        if is_opened:
+            self._agree(lambda side: side.force_open(for_, now), lambda: gates.force_open(for_, now))
+        else:
+            self._agree(lambda side: side.reset_breaker(now), gates.reset)
+
+    @rule(failures=st.integers(0, 3), succeeded=st.booleans())
+    def record(self, failures: int, *, succeeded: bool) -> None:
+        """Tell the breaker of results in a row."""
+        self._record(Holder(), succeeded=succeeded, failures=failures)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(place=wishes.places, succeeded=st.booleans())
+    def record_a_run(self, place: int, *, succeeded: bool) -> None:
+        for holding in self._held([place]):
+            self._record(Holder(holding.claim.id, holding.claim.token), succeeded=succeeded, failures=1)
+
+    @rule(place=wishes.places, has_job=st.booleans(), succeeded=st.sampled_from((None, False, True)))
+    def pass_the_breaker(self, place: int, *, has_job: bool, succeeded: bool | None) -> None:
+        """Ask to go ahead, with a job or without, and tell how it went, or never."""
+        held = self._held([place]) if has_job else []
+        holder = Holder(held[0].claim.id, held[0].claim.token) if held else Holder()
+        now = self.clock.now()
+        admitted = self._agree(lambda side: side.admit(holder, now), lambda: self.model.admit(holder, now))
+        if not isinstance(admitted, Refusal) and admitted[0] and succeeded is not None:
+            self._record(holder if held else Holder(None, admitted[3]), succeeded=succeeded, failures=1)
+
+    @rule(is_stale=st.sampled_from((False, False, True)), by=st.sampled_from((wishes.seconds(0), wishes.seconds(30))))
+    def claim_probe(self, by: timedelta, *, is_stale: bool) -> None:
+        """Try the breaker with one job, before or after its time."""
+        self._pass(by)
+        slices = self.old_slices if is_stale else self._look()
+        self.last_token += 1
+        lease, now = Lease(self.last_token, f"w{self.last_token % 3}", LEASE), self.clock.now()
+        parts = [(part.lane, part.task) for part in slices.open if part.breaker is not None]
+        taken = self._agree(
+            lambda side: side.claim_probe(slices, lease, now),
+            lambda: self.model.claim_probe(slices.version, parts, lease, now),
+        )
+        if isinstance(taken, Claimed):
+            self.holdings.append(Holding(taken, now))
+        self.old_slices = slices
+
+    @rule(pull_id=st.sampled_from((None, "a", "b")), worker=st.sampled_from(("w0", "w1")))
+    def pull(self, pull_id: str | None, worker: str) -> None:
+        slices = self._look()
+        self.last_token += 1
+        lease = Lease(self.last_token, worker, LEASE)
+        self._again(lambda: self._pull(slices, lease, pull_id))
+
+    @rule()
+    def age(self) -> None:
+        now = self.clock.now()
+        self._again(lambda: self._agree(lambda side: side.age(now), lambda: self.model.age(now)))
+
+    @rule(rules=st.sampled_from(wishes.RETENTIONS))
+    def prune(self, rules: Retention) -> None:
+        """Let go of what is old; a letter whose job is gone is asked for no more."""
+        now = self.clock.now()
+        self._agree(lambda side: side.prune(rules, now), lambda: self.model.prune(rules, now))
+        self.repeat = _nothing
+
     @rule(by=st.sampled_from(wishes.ADVANCES))
     def advance(self, by: timedelta) -> None:
         self._pass(by)
@@ -348,6 +425,7 @@ class LockStep(RuleBasedStateMachine):
         self._reclaim(ALL)
         self._pass(timedelta(days=2))
         self._promote(ALL)
+        self._open_every_gate()
         while self._look().open:
             self._claim(1000, self._look(), started=True)
         reached = {*CLOSED, JobState.PAUSED, JobState.RUNNING}
@@ -388,10 +466,12 @@ class LockStep(RuleBasedStateMachine):
         self.is_sound = True
 
     def _look(self) -> Slices:
-        found = self.bench.ask(lambda side: side.slices())
+        now = self.clock.now()
+        found = self.bench.ask(lambda side: side.slices(now))
         assert not isinstance(found, Refusal), found
-        seen = {(part.lane, part.task): (part.priority, part.run_at) for part in found.open}
-        assert seen == self.model.slices()
+        assert found.version == self.model.gates.version
+        seen = {(part.lane, part.task): (part.priority, part.run_at, part.breaker) for part in found.open}
+        assert seen == self.model.slices(now)
         return found
 
     def _claim(self, limit: int, slices: Slices, *, started: bool) -> None:
@@ -400,10 +480,36 @@ class LockStep(RuleBasedStateMachine):
         lease = Lease(self.last_token, f"w{self.last_token % 3}", LEASE)
         taken = self._agree(
             lambda side: side.claim(slices, limit, lease, started=started, now=now),
-            lambda: self.model.claim({(part.lane, part.task) for part in slices.open}, limit, lease, started=started, now=now),
+            lambda: self.model.claim(slices.version, _parts(slices), limit, lease, started=started, now=now),
         )
         assert not isinstance(taken, Refusal), taken
         self.holdings += [Holding(job, now if started or job.crashes else None) for job in taken]
+
+    def _pull(self, slices: Slices, lease: Lease, pull_id: str | None) -> None:
+        now = self.clock.now()
+        taken = self._agree(
+            lambda side: side.pull(slices, lease, pull_id, now),
+            lambda: self.model.pull(slices.version, _parts(slices), lease, pull_id, now=now),
+        )
+        if isinstance(taken, Claimed) and all(taken.token != holding.claim.token for holding in self.holdings):
+            self.holdings.append(Holding(taken, now))
+
+    def _record(self, holder: Holder, *, succeeded: bool, failures: int) -> None:
+        now = self.clock.now()
+        self._agree(
+            lambda side: side.record(holder, now, succeeded=succeeded, failures=failures),
+            lambda: self.model.record(holder, now, succeeded=succeeded, failures=failures),
+        )
+        self._agree(lambda side: side.get_breaker(now), lambda: self.model.gates.switch)
+
+    def _open_every_gate(self) -> None:
+        for gate in wishes.GATES:
+            self._resume(gate)
+        self._agree(lambda side: side.reset_breaker(self.clock.now()), self.model.gates.reset)
+
+    def _resume(self, gate: tuple[GateKind, str]) -> None:
+        now = self.clock.now()
+        self._agree(lambda side: side.resume_gate(*gate, now), lambda: self.model.gates.resume(*gate))
 
     def _renew(self, held: Sequence[Holding], *, is_told: bool) -> None:
         leases = [(job.claim.id, job.claim.token, job.started_at if is_told else None) for job in held]
@@ -542,7 +648,7 @@ class LockStep(RuleBasedStateMachine):
     def _go_to_work(self, limit: int, *, started: bool) -> list[Holding]:
         """Claim what is due, or what is due next."""
         due = [row.run_at for row in self.model.jobs.values() if row.state is JobState.SCHEDULED and not row.spawn]
-        if not self.model.slices() and due:
+        if not self.model.slices(self.clock.now()) and due:
             self._pass(max(min(due) - self.clock.now(), timedelta(0)))
         self._promote(ALL)
         before = len(self.holdings)
@@ -581,9 +687,9 @@ class LockStep(RuleBasedStateMachine):
         assert seen == history, f"job {number}: the stores remember {seen}, the model {history}"
 
     def _consult_the_doctor(self) -> None:
-        found = self.bench.each(lambda side: check(side.store, now=self.clock.now()))
+        found = self.bench.each(lambda side: check(side.store, kept=wishes.RETENTIONS[0], now=self.clock.now()))
         healthy: list[list[Problem]] = [[] for _ in found]
-        assert found == healthy
+        assert found == healthy, found
 
 
 def _nothing() -> None:
@@ -611,6 +717,10 @@ def _unambiguous(orders: Sequence[Order]) -> list[Order]:
     """
     tasks: dict[str, str] = {}
     return [order if order.name is None else order._replace(task=tasks.setdefault(order.name, order.task)) for order in orders]
+
+
+def _parts(slices: Slices) -> set[tuple[str, str]]:
+    return {(part.lane, part.task) for part in slices.claimable}
 
 
 def _only(slices: Slices, lane: str | None) -> Slices:

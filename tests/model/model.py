@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from tests.model.gates import SPEC, Gates, Holder
 from tests.model.verdict import PastRun, Verdict, first_slot, judge, next_slot
 from windlass.core.cadence import Recurrence
 from windlass.core.job import (
@@ -27,6 +28,7 @@ from windlass.core.job import (
     WaitReason,
 )
 from windlass.core.outcome import Failure, LeaseExpired, Outcome, Raised
+from windlass.core.retention import Pruned, Retention
 from windlass.core.retry import RetrySpec
 from windlass.errors import DuplicateJob, InvalidInput, LeaseLost, SlotTaken
 
@@ -35,6 +37,8 @@ EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 MICROSECOND = timedelta(microseconds=1)
 MILLISECOND = timedelta(milliseconds=1)
 Slot = tuple[str, str | None]
+Head = tuple[int, datetime, str | None]
+"""Where a slice begins, and the breaker that it waits for."""
 
 
 @dataclass
@@ -104,6 +108,7 @@ class Row:
     done_reason: str | None = None
     run_started_at: datetime | None = None
     """When the run under way started; `Job.started_at` says it only as long as the job runs."""
+    pull_id: str | None = None
     runs: list[PastRun] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
 
@@ -211,6 +216,7 @@ class Model:
 
     def __init__(self) -> None:
         self.jobs: dict[int, Row] = {}
+        self.gates = Gates()
 
     def enqueue(self, new: Sequence[NewJob], now: datetime, numbers: Iterable[int]) -> list[Enqueued]:
         """Insert one after the other, all or none; SPEC leaves the order of numbers within a batch open, so they are given."""
@@ -287,30 +293,127 @@ class Model:
         if row.state is not S.PAUSED:
             row.state = S.SCHEDULED if row.spawn or due > now else S.PENDING
 
-    def slices(self) -> dict[tuple[str, str], tuple[int, datetime]]:
-        """Every lane and task with pending work, and where its head stands."""
-        found: dict[tuple[str, str], tuple[int, datetime]] = {}
+    def slices(self, now: datetime) -> dict[tuple[str, str], Head]:
+        """Every lane and task with pending work that no gate holds back, and where its head stands."""
+        found: dict[tuple[str, str], Head] = {}
         for row in self._pending():
-            found.setdefault((row.lane, row.task), (row.priority, row.run_at))
+            is_gated = self.gates.is_behind_a_breaker(row.task)
+            if self.gates.lets_through(row.lane, row.task) and (not is_gated or self._is_probe_due(now)):
+                found.setdefault((row.lane, row.task), (row.priority, row.run_at, SPEC.name if is_gated else None))
         return found
+
+    def is_probe_alive(self, now: datetime) -> bool:
+        """Whether the lease of the probe stands or, without a job, its time is not over."""
+        switch = self.gates.switch
+        if switch is None:
+            return False
+        if switch.probe.job is not None:
+            row = self.jobs.get(switch.probe.job)
+            return row is not None and row.token is not None and row.token == switch.probe.token
+        return switch.half_opened_at is not None and switch.half_opened_at + SPEC.open_for > now
+
+    def _is_probe_due(self, now: datetime) -> bool:
+        return self.gates.is_due(now, is_alive=self.is_probe_alive(now))
+
+    def record(self, holder: Holder, now: datetime, *, succeeded: bool, failures: int) -> str:
+        """Tell the breaker of a result."""
+        is_alive = self.is_probe_alive(now)
+        return self.gates.record(holder, now, succeeded=succeeded, failures=failures, is_alive=is_alive)
+
+    def admit(self, holder: Holder, now: datetime) -> tuple[bool, bool, datetime | None, int | None]:
+        """Let a caller go ahead, as the probe where one is due; whoever is held back learns when to ask again."""
+        switch = self.gates.switch
+        if switch is None or switch.state == "closed":
+            return True, False, None, None
+        is_alive = self.is_probe_alive(now)
+        if (
+            switch.state == "half_open"
+            and holder.token is not None
+            and switch.probe == holder
+            and (holder.job is None or is_alive)
+        ):
+            return True, True, None, holder.token
+        if not self._is_probe_due(now):
+            is_open = switch.state == "open" and switch.probe_at is not None
+            return False, False, switch.probe_at if is_open else now + SPEC.open_for, None
+        row = None if holder.job is None else self.jobs.get(holder.job)
+        if holder.job is not None and (row is None or row.token != holder.token):
+            raise LeaseLost(holder.job)
+        self.gates.version += 1
+        taken = holder if holder.job is not None else Holder(None, self.gates.version)
+        switch.try_with(taken, now)
+        return True, True, None, taken.token
+
+    def claim_probe(self, version: int, slices: Sequence[tuple[str, str]], lease: Lease, now: datetime) -> Claimed | None:
+        """Take one job with the permit, any other before the one of the last probe."""
+        switch = self.gates.switch
+        if switch is None or not self._is_probe_due(now) or version != self.gates.version:
+            return None
+        waiting = [row for part in slices for row in self._pending() if (row.lane, row.task) == part]
+        row = next((row for row in waiting if row.id != switch.last_probe), next(iter(waiting), None))
+        if row is None:
+            return None
+        _take(row, lease, now, started=True)
+        self.gates.version += 1
+        switch.try_with(Holder(row.id, row.token), now)
+        return row.claimed()
 
     def _pending(self) -> list[Row]:
         pending = [row for row in self.jobs.values() if row.state is S.PENDING]
         return sorted(pending, key=lambda row: (-row.priority, row.run_at, row.id))
 
-    def claim(self, slices: set[tuple[str, str]], limit: int, lease: Lease, *, started: bool, now: datetime) -> list[Claimed]:
-        """Take jobs in order; one whose worker died comes alone, and counts as started."""
+    def claim(
+        self, version: int, slices: set[tuple[str, str]], limit: int, lease: Lease, *, started: bool, now: datetime
+    ) -> list[Claimed]:
+        """Take jobs in order, unless a gate has moved; one whose worker died comes alone, and counts as started."""
+        if version != self.gates.version:
+            return []
         rows = [row for row in self._pending() if (row.lane, row.task) in slices][:limit]
         rows = rows[:1] if rows and rows[0].crashes else [row for row in rows if not row.crashes]
         for row in rows:
-            row.state, row.wait_reason = S.RUNNING, None
-            row.attempt += 1
-            row.executions += 1
-            row.token, row.worker, row.claimed_at, row.lease_expires_at = lease.token, lease.worker, now, now + lease.length
-            row.run_started_at = now if started or row.crashes else None
-            if row.unique_scope is UniqueScope.PENDING:
-                row.unique_slot = None
+            _take(row, lease, now, started=started)
         return [row.claimed() for row in rows]
+
+    def pull(
+        self, version: int, slices: set[tuple[str, str]], lease: Lease, pull_id: str | None, *, now: datetime
+    ) -> Claimed | None:
+        """Give the lease that this worker already has under this name, or one job."""
+        for row in self.jobs.values():
+            if pull_id is None or (row.worker, row.pull_id) != (lease.worker, pull_id):
+                continue
+            if row.state is S.RUNNING:
+                row.lease_expires_at = max(row.lease_expires_at or now, now + lease.length)
+                return row.claimed()
+            _let_go(row, None, now)
+        for job in self.claim(version, slices, 1, lease, started=True, now=now):
+            self.jobs[job.id].pull_id = pull_id
+            return job
+        return None
+
+    def age(self, now: datetime) -> int:
+        """Raise what has been due for more than an hour: ten, and ten for every five minutes more, up to a hundred."""
+        raised = 0
+        for row in self._pending():
+            beyond = (now - row.run_at) // MICROSECOND - 3_600_000_000
+            wanted = min(100, row.base_priority + 10 + beyond // 300_000_000 * 10)
+            if beyond > 0 and wanted > row.priority:
+                row.priority = wanted
+                raised += 1
+        return raised
+
+    def prune(self, rules: Retention, now: datetime) -> Pruned:
+        """Let go of old runs beyond the newest, then of jobs that were closed long ago; letters outlive these histories."""
+        before = now - rules.keep
+        runs = 0
+        for row in self.jobs.values():
+            newest = {run.number for run in row.runs[-rules.keep_executions :]}
+            old = [run for run in row.runs if run.number not in newest and run.finished_at < before]
+            row.runs = [run for run in row.runs if run not in old]
+            runs += len(old)
+        gone = [row.id for row in self.jobs.values() if row.closed_at is not None and row.closed_at < before and _may_go(row)]
+        for number in gone:
+            del self.jobs[number]
+        return Pruned(runs, len(gone), 0)
 
     def renew(self, leases: Iterable[tuple[int, int, datetime | None]], length: timedelta, now: datetime) -> list[Held]:
         """Extend what is still held, expired or not; a cancelled run learns of it here."""
@@ -649,6 +752,23 @@ class Model:
         return Counter((row.task, row.lane, row.state, row.wait_reason) for row in self.jobs.values())
 
 
+def _take(row: Row, lease: Lease, now: datetime, *, started: bool) -> None:
+    row.state, row.wait_reason = S.RUNNING, None
+    row.attempt += 1
+    row.executions += 1
+    row.token, row.worker, row.claimed_at, row.lease_expires_at = lease.token, lease.worker, now, now + lease.length
+    row.run_started_at = now if started or row.crashes else None
+    if row.unique_scope is UniqueScope.PENDING:
+        row.unique_slot = None
+
+
+def _may_go(row: Row) -> bool:
+    """Whether nothing keeps a closed job: no schedule, no lease, no key for ever, no letter that nobody has dealt with."""
+    has_open_letter = any(letter.closed_at is None and letter.acknowledged_at is None for letter in row.letters)
+    is_kept = row.cadence is not None or row.token is not None or row.unique_scope is UniqueScope.FOREVER
+    return not is_kept and not has_open_letter
+
+
 def _due(job: NewJob, now: datetime) -> datetime:
     return job.run_at or now + (job.delay or timedelta(0))
 
@@ -750,7 +870,7 @@ def _close(row: Row, state: JobState, now: datetime, why: str | None, *, keeps_s
 
 
 def _forget_run(row: Row) -> None:
-    row.token, row.worker, row.lease_expires_at, row.run_started_at = None, None, None, None
+    row.token, row.worker, row.lease_expires_at, row.run_started_at, row.pull_id = None, None, None, None, None
     row.held, row.stop_requested, row.rerun_at, row.rerun_slot_at = False, False, None, None
 
 

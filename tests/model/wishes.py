@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from tests.model.verdict import first_slot
 from windlass.core.cadence import ByHandler, Cron, Every, Misfire, OnExhausted, Recurrence
+from windlass.core.gate import GateKind
 from windlass.core.job import Edit, JobState, NewJob, OnConflict, RunReason, UniqueScope
 from windlass.core.outcome import Cancelled, Failure, Outcome, Raised, Released, Returned, Snoozed, Stopped
 from windlass.core.report import Report
+from windlass.core.retention import Retention
 from windlass.core.retry import RetrySpec
 
 START = datetime(2026, 1, 15, 10, 30, tzinfo=UTC)
@@ -169,6 +171,13 @@ MOVES: tuple[tuple[str, dict[str, Any]], ...] = tuple(
         *("boost", "set_priority", "bury", "fail", "take_lease"),
     )
     for options in OPTIONS.get(verb, ({},))
+)
+GATES = ((GateKind.LANE, "default"), (GateKind.LANE, "fast"), (GateKind.TASK, "crawl"), (GateKind.TASK, "mail"))
+# Letters outlive every history here: which of a job's letters went is a test of the contract suite.
+RETENTIONS = (
+    Retention(keep_executions=1, keep=seconds(60), keep_dead=timedelta(days=3650)),
+    Retention(keep_executions=2, keep=seconds(3700), keep_dead=timedelta(days=3650)),
+    Retention(keep_dead=timedelta(days=3650)),
 )
 OVERRIDES = (JobState.PENDING, JobState.RUNNING, JobState.COMPLETED, JobState.FAILED)
 

@@ -394,6 +394,19 @@ async def test_forced_open_for_a_while_is_tried_after_it(store: SqlStore, clock:
     assert await tell(store, clock, job, succeeded=True) is CLOSED
 
 
+async def test_a_row_that_an_operator_made_waits_as_long_as_the_code_says(store: SqlStore, clock: FakeClock) -> None:
+    hasty = BreakerSpec("mail", threshold=3, open_for=timedelta(seconds=5))
+    await store.breakers.force_open("mail", now=clock.now())
+    later = clock.now() + hasty.open_for
+    assert await store.breakers.admit(hasty, now=clock.now()) == Admission(is_admitted=False, probe_at=later)
+    await store.breakers.force_open("mail", timedelta(seconds=1), clock.now())
+    clock.advance(seconds=1)
+    assert (await store.breakers.admit(hasty, now=clock.now())).is_probe
+    assert not (await store.breakers.admit(hasty, now=clock.now())).is_admitted
+    clock.advance(seconds=5)
+    assert (await store.breakers.admit(hasty, now=clock.now())).is_probe
+
+
 async def test_forcing_it_open_ends_the_permit_of_a_probe(store: SqlStore, clock: FakeClock) -> None:
     job = await probing(store, clock)
     await store.breakers.force_open("mail", now=clock.now())

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import psycopg
@@ -515,6 +515,20 @@ def test_words_that_come_while_one_is_sent_go_together() -> None:
     assert letters.is_closed
     speaker.announce(["too late"])
     assert letters.sent[1:] == [{"work", "due"}]
+
+
+def test_commit_is_not_called_failed_when_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    letters = Letters()
+    speaker = Announcer(lambda: letters)
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", refuse)
+        speaker.announce(["work"])
+    speaker.announce(["due"])
+    speaker.close()
+    assert set().union(*letters.sent) == {"work", "due"}
 
 
 async def test_word_that_could_not_be_sent_is_sent_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,10 @@ class Breaker:
         is_same = self.state is BreakerState.HALF_OPEN and permit.token is not None and permit == self.probe
         return is_same and (permit.job_id is None or self.is_probe_alive)
 
+    def meant_by(self, spec: BreakerSpec) -> Breaker:
+        """Take what the calling code says of it; a row that an operator made has the defaults."""
+        return replace(self, threshold=spec.threshold, open_for=spec.open_for)
+
     def opened(self, spec: BreakerSpec, failures: int) -> Breaker:
         """Leave the service alone for a while."""
         return replace(
@@ -192,13 +196,13 @@ class Breaker:
         )
 
 
-def admit(breaker: Breaker | None, caller: Permit) -> Admission | None:
+def admit(breaker: Breaker | None, spec: BreakerSpec, caller: Permit) -> Admission | None:
     """Say whether a caller may go ahead; nothing when it would be the probe and has yet to take the permit."""
     if breaker is None or breaker.state is BreakerState.CLOSED:
         return Admission(is_admitted=True)
     if breaker.is_held_by(caller):
         return Admission(is_admitted=True, is_probe=True, token=caller.token)
-    return None if breaker.is_due else Admission(is_admitted=False, probe_at=breaker.ask_again_at)
+    return None if breaker.is_due else Admission(is_admitted=False, probe_at=breaker.meant_by(spec).ask_again_at)
 
 
 def record(

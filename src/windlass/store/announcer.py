@@ -56,10 +56,19 @@ class Announcer:
             self._pending.update(words)
             self._wake.notify()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._live, name="windlass-announcer", daemon=True)
-                self._thread.start()
-                # A script that enqueues and ends must not take its last word with it.
-                atexit.register(self.close)
+                self._thread = self._start()
+
+    def _start(self) -> threading.Thread | None:
+        thread = threading.Thread(target=self._live, name="windlass-announcer", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # No thread is to be had, or the interpreter is ending; the commit stands, and its caller must not be told otherwise.
+            log.debug("wake-ups cannot be sent now, polling finds the work: %s", error)
+            return None
+        # A script that enqueues and ends must not take its last word with it.
+        atexit.register(self.close)
+        return thread
 
     def close(self) -> None:
         """Send what is left, unless the server cannot be reached."""

@@ -92,7 +92,7 @@ def look(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call
     if caller.job_id is None and caller.token is not None:
         raise InvalidInput("token", caller.token, "goes with the job_id of the job it was claimed with")
     params = {"name": spec.name, "now": now}
-    return single("get_breaker", params, lambda found: rules.admit(_found(found), caller), is_read=True)
+    return single("get_breaker", params, lambda found: rules.admit(_found(found), spec, caller), is_read=True)
 
 
 def admit(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call[Admission]:
@@ -100,14 +100,14 @@ def admit(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Cal
 
     def steps() -> Steps[Admission]:
         found = yield from _locked(spec.name, now)
-        admission = rules.admit(found, caller)
+        admission = rules.admit(found, spec, caller)
         if admission is not None or found is None:
             return admission or Admission(is_admitted=True)
         if caller.job_id is not None:
             [[holds_lease]] = yield Step("holds_lease", caller._asdict())
             if not holds_lease:
                 raise LeaseLost(caller.job_id)
-        probed = yield from _changed(found.probed(caller), BreakerReason.PROBE_STARTED, caller.job_id, now)
+        probed = yield from _changed(found.meant_by(spec).probed(caller), BreakerReason.PROBE_STARTED, caller.job_id, now)
         return Admission(is_admitted=True, is_probe=True, token=probed.probe.token)
 
     return Call(steps)
