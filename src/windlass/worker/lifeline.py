@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import select
@@ -12,21 +11,20 @@ import sys
 import threading
 from pathlib import Path
 
-_SET_PARENT_DEATH_SIGNAL = 1
 _VICTIM = 500
 
 
 def hold_lifeline(lifeline: int, *, parent: int) -> None:
     """Die with the worker, which alone holds the other end of the pipe, however either of them ends.
 
-    On Linux the kernel does it, so it works for a child that is stopped or stuck in C. It kills our whole group, and
-    us once more by the parent-death signal, in case a copy of the worker holds the pipe open. Processes that left the
-    group outlive a worker that was killed; while it lives, it finds those too (see descendants).
+    On Linux the kernel does it, so it works for a child that is stopped or stuck in C. It kills our whole group. (The
+    parent-death signal would not do: it comes when the one thread that started us ends, may so come before the pipe is
+    closed, and kills us alone; with us goes the group's claim on the pipe.) Processes that left the group outlive a worker
+    that was killed; while it lives, it finds those too (see descendants).
     """
     os.set_inheritable(lifeline, False)  # noqa: FBT003 - takes no keywords
     if sys.platform == "linux":
         _offer_to_oom_killer()
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         # A signal when the pipe changes, and the only change there can be is its end: nobody ever writes.
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
