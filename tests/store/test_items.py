@@ -167,6 +167,8 @@ async def test_items_are_read_page_by_page(store: SqlStore, clock: FakeClock) ->
         ("collection", {}),
         ("collection", {"collection": "work", "job_id": 1}),
         ("collection", {"collection": ""}),
+        ("after", {"collection": "work", "after": 2**63}),
+        ("job_id", {"job_id": 2**63}),
     ],
 )
 async def test_a_bad_question_is_refused_by_name(store: SqlStore, field: str, asked: dict[str, Any]) -> None:

@@ -124,3 +124,9 @@ async def test_changes_leave_a_line_in_the_audit_log(store: SqlStore, clock: Fak
         await acting.sources.delete("news", clock.now())
     found = await execute(store, "select principal, action, target from windlass_audit order by id")
     assert [tuple(row) for row in found] == [("ada", "upsert source", "source:news"), ("ada", "delete source", "source:news")]
+
+
+@pytest.mark.parametrize("after", ["a\0", "\ud800"])
+async def test_a_page_after_what_no_database_holds_is_refused(store: SqlStore, after: str) -> None:
+    with pytest.raises(InvalidInput):
+        await store.sources.list(after=after)

@@ -78,3 +78,9 @@ async def test_workers_that_start_together_declare_once(stores: list[SqlStore], 
 def test_bad_declarations_are_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(InvalidInput):
         DeclaredTask(**{"name": "a", **wrong})
+
+
+@pytest.mark.parametrize("after", ["a\0", "\ud800"])
+async def test_a_page_after_what_no_database_holds_is_refused(store: SqlStore, after: str) -> None:
+    with pytest.raises(InvalidInput):
+        await store.tasks.list(after=after)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from windlass.core.checks import check_range, check_text
+from windlass.core.ids import MAX_JOB
 from windlass.core.item import Added, Item, ItemCount, NewItem, encode_items, key_fields, key_of
 from windlass.core.job import MAX_NAME, JobState
 from windlass.core.report import Case
@@ -18,6 +19,7 @@ from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
 MOST_COUNTED = 10_000
+_MAX_ID = 2**63 - 1
 
 SHAPES = {"list_items": Shape((5,)), "list_job_items": Shape((5,))}
 
@@ -70,10 +72,12 @@ def list_items(
 ) -> Call[list[Item]]:
     """Read items in the order they came, page by page: those a job found first, or those of a collection."""
     check_range("limit", limit, 1, MAX_LIST)
+    check_range("after", after, 0, _MAX_ID)
     page = {"after": after, "limit": limit}
     if (job_id is None) == (collection is None):
         raise InvalidInput("collection", collection, "give a job or a collection, not both")
     if collection is None:
+        check_range("job_id", job_id, 1, MAX_JOB)
         return single("list_job_items", {"job_id": job_id, **page}, _items, is_read=True)
     check_text("collection", collection, MAX_NAME)
     return single("list_items", {"collection": collection, **page}, _items, is_read=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from windlass.core.audit import Deed
-from windlass.core.checks import check_instant, check_range, check_text
+from windlass.core.checks import check_characters, check_instant, check_range, check_text
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source
 from windlass.errors import SourceNotFound
@@ -52,6 +52,7 @@ def _one(query: str, source_id: str, params: dict[str, object], *, is_read: bool
 
 def list_sources(after: str = "", limit: int = MAX_LIST) -> Call[list[Source]]:
     """Read sources in the order of their ids, page by page."""
+    check_characters("after", after)
     check_range("limit", limit, 1, MAX_LIST)
     return single("list_sources", {"after_source": after, "limit": limit}, _sources, is_read=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from windlass.core.checks import check_range
+from windlass.core.checks import check_characters, check_range
 from windlass.core.known_task import DeclaredTask, KnownTask
 from windlass.store import documents
 from windlass.store.calls.call import Call, Step, Steps, single
@@ -41,6 +41,7 @@ def _document(task: DeclaredTask) -> str:
 
 def list_tasks(*, after: str = "", limit: int = MAX_LIST) -> Call[list[KnownTask]]:
     """Read tasks by name, page by page."""
+    check_characters("after", after)
     check_range("limit", limit, 1, MAX_LIST)
     params = {"after_name": after, "limit": limit}
     return single("list_tasks", params, lambda found: [KnownTask(*row) for row in found], is_read=True)
