@@ -12,7 +12,7 @@ from typing import Any
 
 from windlass.clock import DatabaseClock
 from windlass.core.hooks import Hooks
-from windlass.core.job import Execution, Job, JobState, NewJob
+from windlass.core.job import Execution, Job, JobState, NewJob, RunStatus
 from windlass.core.payload import encode_object
 from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
@@ -106,4 +106,5 @@ class Rig:
         return await self.store.get(job_id)
 
     async def executions(self, job_id: int) -> list[Execution]:
-        return await self.store.list_executions(job_id)
+        """Give the runs that have ended, newest first."""
+        return [run for run in await self.store.list_executions(job_id) if run.status is not RunStatus.RUNNING]
