@@ -26,9 +26,10 @@ from tests.support.postgres_server import USER, Account, PostgresServer, private
 from tests.support.stores import fresh_url
 from windlass.core.cadence import Every, Recurrence
 from windlass.core.filter import JobFilter, StateFilter
-from windlass.core.job import Edit, JobState, NewJob
+from windlass.core.job import Edit, JobState, NewJob, Slices
 from windlass.core.outcome import Returned, Run, decide
 from windlass.core.page import JobQuery
+from windlass.core.report import Report
 from windlass.store import SqlStore, open_store
 from windlass.store.doctor import check
 from windlass.store.postgres import Postgres
@@ -147,8 +148,38 @@ async def use_every_verb(use: Verbs, url: str, turn: int) -> None:
     await use("list_dead_letters", one)
     await use("count_jobs")
     await use("fold_counts")
+    await use_pull_verbs(use, turn)
+    await use_operator_verbs(use, later)
     # Nothing claimable stays behind for the processes that come after.
     await use("cancel", [job.id for job in (await use("list_jobs", only(JobState.PENDING))).jobs])
+
+
+async def use_pull_verbs(use: Verbs, turn: int) -> None:
+    """Pull a job, report on it and end it."""
+    await use("enqueue", [NewJob(task="leads", lane="pull")])
+    found = await use("slices")
+    mine = Slices(found.version, tuple(part for part in found.open if part.lane == "pull"))
+    pulled = await use("pull", mine, new_lease("p", 60), f"pull {turn}")
+    assert (await use("heartbeat", pulled.id, pulled.token)).id == pulled.id
+    told = Report(job_id=pulled.id, worker="p", token=pulled.token, items=[{"phone": "1"}], is_done=True, key="k")
+    assert (await use("report", told)).is_done
+    assert (await use("job_status", pulled.id)).state is JobState.COMPLETED
+    assert await use("claim_probe", found, "nobody's", new_lease("p", 60)) is None
+
+
+async def use_operator_verbs(use: Verbs, waiting: int) -> None:
+    """Move a job through what operators can do to it."""
+    await use("boost", [waiting], 1)
+    await use("set_priority", [waiting], 7)
+    await use("age")
+    (await use("bury", [waiting], "for the test")).one()
+    [copy] = (await use("clone", [waiting])).changed
+    (await use("fail", [copy.id], "for the test", will_retry=False)).one()
+    (await use("override_status", [copy.id], JobState.RUNNING, by="ann", lease_length=timedelta(minutes=1))).one()
+    (await use("take_lease", [copy.id])).one()
+    await use("cancel", [copy.id])
+    (await use("delete", [copy.id])).one()
+    assert (await use("bulk", "boost", JobFilter(tasks=("nobody",)), {"amount": 1})).matched == 0
 
 
 def only(state: JobState) -> JobQuery:
