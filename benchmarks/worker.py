@@ -91,18 +91,20 @@ async def pick_up(bench: Bench, rounds: int) -> tuple[float, float]:
         started.set()
 
     worker, heart = await worker_on(bench, function, Isolation.ASYNC, 2)
-    running = asyncio.create_task(worker.run())
-    await asyncio.sleep(0.2)
     spent = []
-    for _ in range(rounds):
-        started.clear()
-        before = time.perf_counter()
-        await bench.store.enqueue([NewJob(task="work")])
-        await started.wait()
-        spent.append((at - before) * 1000)
-        await asyncio.sleep(0.005)
-    worker.stop()
-    await running
+    async with bench.store.wakeups as wakeups:
+        wakeups.subscribe(worker.wake)
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(0.2)
+        for _ in range(rounds):
+            started.clear()
+            before = time.perf_counter()
+            await bench.store.enqueue([NewJob(task="work")])
+            await started.wait()
+            spent.append((at - before) * 1000)
+            await asyncio.sleep(0.005)
+        worker.stop()
+        await running
     await heart.aclose()
     return statistics.median(spent), statistics.quantiles(spent, n=100)[98]
 
@@ -155,6 +157,7 @@ async def measure(options: argparse.Namespace) -> list[Result]:
             p50, p99 = await pick_up(bench, options.picks)
             note(Result(f"{bench.name}: idle pick-up p50, p99 (ms)", p50, p99, p99 / p50, "≤ 3, ≤ 15"))
             await bench.store.aclose()
+        note(import_ratio())
     return results
 
 
