@@ -113,6 +113,8 @@ async def test_sigterm_at_any_moment_loses_nothing_and_charges_nobody(site: Site
         await asyncio.sleep(rng.uniform(0, 0.15))
         process.send_signal(signal.SIGTERM)
         assert await site.end(process) == 0
+    # One more, so that the last worker has something to do and is known to be up before it is told to stop.
+    ids += await enqueue(store, "work", 1)
     process = site.start("--alone", "--pools", "*=4")
     await all_in(store, ids, JobState.COMPLETED)
     process.send_signal(signal.SIGTERM)
