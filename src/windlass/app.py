@@ -108,16 +108,16 @@ class Windlass(Operator):
         run(self._check_schema())
 
     async def _check_schema(self) -> None:
-        await (await self._blocking()).store.slices()
+        await (await self.blocking_store()).slices()
 
     @cached_property
     def _doors(self) -> Doors:
-        return Doors(self._backend())
+        return Doors(self._backend(self.settings))
 
-    def _backend(self) -> Backend:
+    def _backend(self, settings: Settings) -> Backend:
         from windlass.store.backend import open_backend  # noqa: PLC0415 - the engine is loaded when it is needed
 
-        return open_backend(self.settings.database_url, rng=self._rng, profiles=self.settings.profiles)
+        return open_backend(settings.database_url, rng=self._rng, profiles=settings.profiles)
 
     async def _here(self) -> Any:
         return await self._doors.here()
@@ -136,7 +136,7 @@ class Windlass(Operator):
 
     def migrate(self) -> None:
         """Bring the database's schema up to date; SQLite files do it by themselves."""
-        self._backend().migrate()
+        self._backend(self.settings).migrate()
 
     async def __aenter__(self) -> Self:
         await self._here()
@@ -176,10 +176,8 @@ class Windlass(Operator):
         """
         before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
         settings = replace(self.settings, database_url=database_url)
-        from windlass.store.backend import open_backend  # noqa: PLC0415 - as in `_backend`
-
-        backend = open_backend(database_url, rng=self._rng, profiles=settings.profiles)
-        vars(self).update(settings=settings, _doors=Doors(around(backend)), registry=self.registry.copy(), tasks=dict(self.tasks))
+        doors = Doors(around(self._backend(settings)))
+        vars(self).update(settings=settings, _doors=doors, registry=self.registry.copy(), tasks=dict(self.tasks))
         self._failures.clear()
         try:
             yield self
@@ -300,11 +298,6 @@ class Windlass(Operator):
                 await presence.leave()
                 for task in beside:
                     task.cancel()
-
-    async def run_worker(self, *, target: str | None = None, options: WorkerOptions | None = None) -> None:
-        """Run a worker until it stops itself or this is cancelled."""
-        async with self.working(target=target, options=options) as worker:
-            await worker.stopped()
 
     def _served(self) -> Registry:
         """Give the tasks this process runs: all it has code for, or those the settings name."""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from windlass.core.job import Job
 
 MOST_RELATED = 500
-DEEPEST = 20
 
 
 class Related(NamedTuple):

@@ -39,6 +39,14 @@ def instant(since_epoch: int) -> datetime:
     return EPOCH + timedelta(microseconds=since_epoch)
 
 
+END_OF_TIME = EPOCH.replace(year=9999)
+
+
+def kept_instant(since_epoch: int) -> datetime:
+    """Read microseconds that a caller sent, held between the epoch and the end of time."""
+    return instant(min(max(since_epoch, 0), microseconds(END_OF_TIME)))
+
+
 def array(items: Iterable[str]) -> str:
     """Join documents into one array."""
     return f"[{','.join(items)}]"

@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 
 from windlass.core.current import CurrentJob, current_job
 from windlass.core.job import Claimed
+from windlass.core.outcome import TRACE_LIMIT
 from windlass.core.payload import sanitise_text
 from windlass.core.task import Registry, TaskSpec
 from windlass.errors import ConfigError, InvalidPayload
 from windlass.worker.context import JobContext
 from windlass.worker.frames import CHUNK, Channel, Frames, encode_frame
 from windlass.worker.lifeline import hold_lifeline
-from windlass.worker.log_tail import LOG_LIMIT, LogTail
+from windlass.worker.logs import LogCapture, LogExcerpt
 from windlass.worker.meter import Meter
 from windlass.worker.pipe_link import PipeLink
 from windlass.worker.wire import pack_bare_end, pack_end, pack_raised, pack_returned, unpack_job
@@ -64,7 +65,7 @@ class Server:
         # A forked copy must never answer in our place, nor keep the socket open.
         os.register_at_fork(after_in_child=self._channel.disown)
         self._goodbye = asyncio.Event()
-        self._log = LogTail()
+        self._log = LogExcerpt()
         self._meter = Meter()
         self._state: Any = None
         self._number = 0
@@ -95,7 +96,8 @@ class Server:
             except BaseException as error:
                 self._say("failed", _in_words(error))
                 raise
-            _prepare_logs(self._log)
+            # One run at a time, so that whatever is logged belongs to it, from threads of the handler too.
+            _prepare_logs(LogCapture(lambda: self._log))
             self._say("ready", list(self._meter.read()))
             await self._goodbye.wait()
             if self._coroutine is not None:
@@ -119,7 +121,7 @@ class Server:
         self._number = number
         self._link = PipeLink(self._loop, self._channel)
         self._should_cancel = False
-        self._log.take()
+        self._log = LogExcerpt()
         self._meter.start()
         context = JobContext(job, self._link, self._state)
         spec = self._application.registry.get(job.task)
@@ -178,7 +180,7 @@ class Server:
     def _end(self, outcome: list[Any], context: JobContext) -> None:
         self._link.close()
         _flush_output()
-        log, cost = self._log.take(), self._meter.read()
+        log, cost = self._log.text(), self._meter.read()
         try:
             self._say("end", self._number, pack_end(outcome, context, log, cost))
         except Exception as error:  # noqa: BLE001 - a handler may have set anything on its context
@@ -214,12 +216,12 @@ def _is_coroutine_function(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function)
 
 
-def _prepare_logs(tail: LogTail) -> None:
+def _prepare_logs(capture: LogCapture) -> None:
     """Capture what handlers log; an application that has not set logging up has it go to the worker's stderr."""
     root = logging.getLogger()
     if not root.handlers:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    root.addHandler(tail)
+    root.addHandler(capture)
 
 
 def _flush_output() -> None:
@@ -240,7 +242,7 @@ async def _no_lifespan() -> AsyncIterator[None]:
 
 
 def _in_words(error: BaseException) -> str:
-    return sanitise_text("".join(traceback.format_exception(error)), LOG_LIMIT)
+    return sanitise_text("".join(traceback.format_exception(error)), TRACE_LIMIT)
 
 
 def _load_or_tell(target: str, end: socket.socket) -> Application:

@@ -7,12 +7,12 @@ from enum import Enum
 
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
-from windlass.core.payload import encode_object, sanitise_text
+from windlass.core.payload import encode_object
 from windlass.core.task import TaskSpec
 from windlass.errors import InvalidPayload
 from windlass.worker.context import Again, JobContext
 from windlass.worker.link import StoreLink
-from windlass.worker.logs import MAX_EXCERPT, LogExcerpt
+from windlass.worker.logs import LogExcerpt
 from windlass.worker.wire import ChildEnd
 
 
@@ -115,7 +115,7 @@ class Flight:
         return Run(
             self.started_at,
             finished_at,
-            None if end.log_excerpt is None else sanitise_text(end.log_excerpt, MAX_EXCERPT),
+            end.log_excerpt,
             end.cpu_time_ms,
             end.memory_peak_mb,
             end.items_crawled,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from windlass.core.payload import sanitise_text
@@ -46,14 +47,15 @@ current_excerpt: ContextVar[LogExcerpt | None] = ContextVar("windlass_log_excerp
 class LogCapture(logging.Handler):
     """Writes what a handler logs into the excerpt of its run, whichever thread or coroutine it logs from."""
 
-    def __init__(self) -> None:
-        """Format as people read it."""
+    def __init__(self, excerpt: Callable[[], LogExcerpt | None] = current_excerpt.get) -> None:
+        """Ask `excerpt` for the run that a record belongs to, and format as people read it."""
         super().__init__()
+        self._excerpt = excerpt
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record if a run is current."""
-        excerpt = current_excerpt.get()
+        excerpt = self._excerpt()
         if excerpt is not None:
             try:
                 excerpt.add(self.format(record))

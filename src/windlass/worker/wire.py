@@ -5,17 +5,17 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-import traceback
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from windlass.core.job import Claimed
-from windlass.core.outcome import ERROR_LIMIT, TRACE_LIMIT
+from windlass.core.outcome import ERROR_LIMIT
 from windlass.core.payload import MAX_BYTES, JsonText, sanitise_result, sanitise_text
 from windlass.core.signals import Signal
 from windlass.core.task import TaskSpec
 from windlass.errors import WindlassError
 from windlass.worker.context import Again, JobContext
+from windlass.worker.failure import failure_of
 
 _OWN = (Signal, WindlassError)
 _SENDABLE = (str, int, float, bool, type(None), datetime, timedelta)
@@ -160,14 +160,14 @@ def pack_raised(
     error: BaseException, spec: TaskSpec | None, *, is_bad_payload: bool = False, is_cancelled: bool = False
 ) -> list[Any]:
     """Write a handler's error with all that the worker cannot ask it any more."""
-    kind = type(error).__name__
+    failure = failure_of(error)
     never_retry = () if spec is None else spec.never_retry
     by_error = () if spec is None else spec.retry_by_error
     policy = next((place for place, (each, _) in enumerate(by_error) if isinstance(error, each)), None)
     raised = ChildRaised(
-        sanitise_text(kind, ERROR_LIMIT),
-        sanitise_text(error, ERROR_LIMIT) or kind,
-        _trace(error),
+        failure.kind,
+        failure.message,
+        failure.trace,
         is_final=isinstance(error, never_retry),
         policy=policy,
         is_bad_payload=is_bad_payload,
@@ -176,33 +176,18 @@ def pack_raised(
     return ["raised", [*raised._replace(error=None)], pack_error(error)]
 
 
-def _trace(error: BaseException) -> str | None:
-    """Show where the handler failed, without the frames that called it."""
-    inner = error.__traceback__
-    while inner is not None and str(inner.tb_frame.f_globals.get("__name__", "")) in _CALLERS:
-        inner = inner.tb_next
-    try:
-        lines = traceback.format_exception(type(error), error, inner)
-    except Exception:  # noqa: BLE001 - an error that cannot be shown must not hide that there was one
-        return None
-    return sanitise_text("".join(lines), TRACE_LIMIT)
-
-
-_CALLERS = frozenset({"__main__", "windlass.worker.child"})
-
-
-def pack_end(outcome: list[Any], context: JobContext, log: str, cost: Cost) -> list[Any]:
+def pack_end(outcome: list[Any], context: JobContext, log: str | None, cost: Cost) -> list[Any]:
     """Write the end of a run."""
     metadata = None if context.metadata is None else sanitise_result(context.metadata, MAX_BYTES)
     again = context.again
     wish = None if again is None else [_pack_value(again.at), _pack_value(again.after)]
     counts = [_count(context.items_crawled), _count(context.items_indexed)]
-    return [outcome, wish, *counts, metadata, log or None, list(cost)]
+    return [outcome, wish, *counts, metadata, log, list(cost)]
 
 
-def pack_bare_end(outcome: list[Any], log: str, cost: Cost) -> list[Any]:
+def pack_bare_end(outcome: list[Any], log: str | None, cost: Cost) -> list[Any]:
     """Write the end of a run whose handler set on its context what cannot be sent."""
-    return [outcome, None, None, None, None, log or None, list(cost)]
+    return [outcome, None, None, None, None, log, list(cost)]
 
 
 def _count(value: Any) -> int | None:

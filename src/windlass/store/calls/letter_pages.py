@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import DeadLetter
@@ -25,7 +24,6 @@ from windlass.store.rows import Row, Shape
 
 _MOST_COUNTED = 10_000
 _MOST_LOOKED = 5_000
-_END_OF_TIME = EPOCH.replace(year=9999)
 _HEAD = 4
 _PAGE = Shape((2, *(_HEAD + place for place in rows.LETTER.instants)))
 SHAPES = {f"list_letters_{source}": _PAGE for source in ("died", "alike", "open")} | {
@@ -48,9 +46,7 @@ def _params(query: LetterQuery) -> dict[str, Any]:
         "task": query.task,
         "fingerprint": query.fingerprint,
         "since": query.since,
-        "edge_at": _END_OF_TIME
-        if position is None
-        else documents.instant(min(position.died_us, documents.microseconds(_END_OF_TIME))),
+        "edge_at": documents.END_OF_TIME if position is None else documents.kept_instant(position.died_us),
         "edge_id": 0 if position is None else position.id,
         "limit": query.limit + 1,
     }

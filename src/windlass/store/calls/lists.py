@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from windlass.core.cadence import EPOCH
@@ -19,7 +19,6 @@ from windlass.store.rows import Row
 _SLACK = timedelta(minutes=1)
 _FIRST = -(2**63)
 _LAST = 2**63 - 1
-_END_OF_TIME = EPOCH.replace(year=9999)
 _KEY_WIDTH = 7
 MOST_GATHERED = 20_000
 # The slices' shares bound what is gathered; leases come on top of it.
@@ -223,19 +222,15 @@ def _edge(query: JobQuery, plan: _Plan) -> dict[str, Any]:
         return _no_edge(query, plan)
     first, second, third = position.after
     if plan.source == "waiting":
-        return {"edge_priority": sign * first, "edge_at": _instant(-sign * second), "edge_id": -sign * third}
-    return {"edge_at": _instant(sign * first), "edge_id": sign * second}
+        return {"edge_priority": sign * first, "edge_at": documents.kept_instant(-sign * second), "edge_id": -sign * third}
+    return {"edge_at": documents.kept_instant(sign * first), "edge_id": sign * second}
 
 
 def _no_edge(query: JobQuery, plan: _Plan) -> dict[str, Any]:
     if plan.source == "waiting":
-        at = EPOCH if query.is_descending else _END_OF_TIME
+        at = EPOCH if query.is_descending else documents.END_OF_TIME
         return {"edge_priority": 2**31 if query.is_descending else -(2**31) - 1, "edge_at": at, "edge_id": 0}
-    return {"edge_at": _END_OF_TIME if query.is_descending else EPOCH, "edge_id": 0}
-
-
-def _instant(since_epoch: int) -> datetime:
-    return documents.instant(min(max(since_epoch, 0), documents.microseconds(_END_OF_TIME)))
+    return {"edge_at": documents.END_OF_TIME if query.is_descending else EPOCH, "edge_id": 0}
 
 
 def _conditions(jobs: JobFilter) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+"""A handler's exception in words, wherever the handler ran."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from types import TracebackType
+
+from windlass.core.outcome import ERROR_LIMIT, TRACE_LIMIT, Failure
+from windlass.core.payload import sanitise_text
+
+_MOST_FRAMES = 50
+_OUR_FOLDER = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - compared with the names that frames have
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Describe an exception; one without a message is known by its kind."""
+    kind = sanitise_text(type(error).__name__, ERROR_LIMIT)
+    return Failure(sanitise_text(error, ERROR_LIMIT) or kind, kind, trace_of(error))
+
+
+def trace_of(error: BaseException) -> str:
+    """Write the stack trace from the handler's own first frame on."""
+    try:
+        lines = traceback.format_exception(type(error), error, _below_ours(error.__traceback__), limit=-_MOST_FRAMES)
+    except Exception:  # noqa: BLE001 - an exception whose text cannot be made must still be recorded
+        return f"{type(error).__name__}: its stack trace could not be written"
+    return sanitise_text("".join(lines), TRACE_LIMIT)
+
+
+def _below_ours(trace: TracebackType | None) -> TracebackType | None:
+    # By file: in a child process our module goes by the name __main__, which in the worker may be the application's.
+    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        trace = trace.tb_next
+    return trace
