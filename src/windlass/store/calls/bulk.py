@@ -16,6 +16,7 @@ from windlass.store import documents, rows
 from windlass.store.calls import control, endings, override
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.clone import clone
+from windlass.store.calls.conditions import conditions
 from windlass.store.calls.letters import Settling
 from windlass.store.calls.move import Move
 
@@ -79,7 +80,7 @@ def page_ids(wanted: JobFilter, after: int, until: int, window: int = WINDOW) ->
         [[end]] = yield Step("window_end", {"after": after, "until": until, "window": window})
         if end is None:
             return Page([], None)
-        return Page(rows.ids((yield Step("page_ids", {"after": after, "until": end, **_params(wanted)}))), end)
+        return Page(rows.ids((yield Step("page_ids", {"after": after, "until": end, **conditions(wanted)}))), end)
 
     return Call(steps, is_read=True)
 
@@ -89,7 +90,7 @@ def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequenc
 
     def steps() -> Steps[tuple[Bulk, Deed | None]]:
         listed = {"ids": documents.numbers(ids)}
-        chosen = rows.ids((yield Step("matching_ids", listed | _params(wanted))))
+        chosen = rows.ids((yield Step("matching_ids", listed | conditions(wanted))))
         move = make(chosen)
         changed = (yield from move.changes()) if chosen else set()
         return _counted(move.name, "jobs", chosen, changed)
@@ -117,25 +118,3 @@ def _counted(move: str, target: str, ids: Sequence[int], changed: set[int]) -> t
         return bulk, None
     details = encode_object({"ids": list(ids[:_MOST_IDS]), **bulk._asdict()})
     return bulk, Deed(move, target, "done" if changed else "refused", details)
-
-
-def _params(wanted: JobFilter) -> dict[str, Any]:
-    plain = [part.state.value for part in wanted.states if part.reasons is None]
-    reasons = [f"{part.state} {reason}" for part in wanted.states for reason in sorted(part.reasons or ())]
-    return {
-        "states": _array(plain) if wanted.states else None,
-        "reasons": _array(reasons),
-        "tasks": _array(wanted.tasks) if wanted.tasks else None,
-        "lanes": _array(wanted.lanes) if wanted.lanes else None,
-        "subject": wanted.subject,
-        "correlation_id": wanted.correlation_id,
-        "parent_id": wanted.parent_id,
-        "search": wanted.search,
-        "since": wanted.since,
-        "is_template": wanted.is_template,
-        "is_recurring": wanted.is_recurring,
-    }
-
-
-def _array(texts: Sequence[str]) -> str:
-    return documents.array(map(documents.quote, texts))

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from windlass.core.cadence import EPOCH
 from windlass.core.filter import JobFilter, StateFilter
-from windlass.core.job import CLOSED, WAITING, Count, JobState, WaitReason
+from windlass.core.job import CLOSED, Count, JobState
 from windlass.core.page import MOST_COUNTED, MOST_SORTED, Cursor, JobQuery, Keys, Page, Sort
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.conditions import conditions
 from windlass.store.calls.work import MAX_ARMS, padded
 from windlass.store.rows import Row
 
@@ -167,7 +168,7 @@ _KEYED = frozenset({"closed", "due", "waiting"})
 def _params(query: JobQuery, plan: _Plan, above: int, arms: int) -> dict[str, Any]:
     keys = _after(query)
     params: dict[str, Any] = {
-        **_conditions(query.filter),
+        **conditions(query.filter),
         "sort": query.sort.value,
         "sign": -1 if query.is_descending else 1,
         "first_key": keys.first,
@@ -231,39 +232,6 @@ def _no_edge(query: JobQuery, plan: _Plan) -> dict[str, Any]:
         at = EPOCH if query.is_descending else documents.END_OF_TIME
         return {"edge_priority": 2**31 if query.is_descending else -(2**31) - 1, "edge_at": at, "edge_id": 0}
     return {"edge_at": documents.END_OF_TIME if query.is_descending else EPOCH, "edge_id": 0}
-
-
-def _conditions(jobs: JobFilter) -> dict[str, Any]:
-    return {
-        "states": _state_words(jobs.states),
-        "tasks": documents.array(map(documents.quote, jobs.tasks)) if jobs.tasks else None,
-        "lanes": documents.array(map(documents.quote, jobs.lanes)) if jobs.lanes else None,
-        "subject": jobs.subject,
-        "correlation_id": jobs.correlation_id,
-        "parent_id": jobs.parent_id,
-        "since": jobs.since,
-        "is_template": jobs.is_template,
-        "is_recurring": jobs.is_recurring,
-        "search": None if jobs.search is None else pattern(jobs.search),
-    }
-
-
-def _state_words(states: Sequence[StateFilter]) -> str | None:
-    """Write every state and reason that is meant as a word, so that one look finds a row's own."""
-    if not states:
-        return None
-    words = [
-        f"{one.state}/{reason}"
-        for one in states
-        for reason in (one.reasons if one.reasons is not None else WaitReason if one.state in WAITING else [""])
-    ]
-    return f" {' '.join(words)} "
-
-
-def pattern(text: str) -> str:
-    """Write a text as a LIKE pattern that finds it anywhere, its own wildcards taken literally."""
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
 
 
 def _slice_document(part: _Slice) -> str:

@@ -196,26 +196,6 @@ b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure
     b.half_opened_at, b.probe_job_id, b.probe_token, b.last_probe_job_id, b.is_forced, b.updated_at, {probe_alive}, {now}
 
 
--- name: job_matches
--- The arrays are made once for the statement; a look into the document for each row would cost more than reading it.
-(:states::json is null or j.state = any(array(select json_array_elements_text(:states::json)))
-    or j.state || ' ' || coalesce(j.wait_reason, '') = any(array(select json_array_elements_text(:reasons::json))))
-  and (:tasks::json is null or j.task = any(array(select json_array_elements_text(:tasks::json))))
-  and (:lanes::json is null or j.lane = any(array(select json_array_elements_text(:lanes::json))))
-  and (:subject::text is null or j.subject = :subject::text)
-  and (:correlation_id::text is null or j.correlation_id = :correlation_id::text)
-  and (:parent_id::bigint is null or j.parent_id = :parent_id::bigint)
-  and (:since::timestamptz is null or j.created_at >= :since::timestamptz)
-  and (:is_template::boolean is null or j.spawn = :is_template::boolean)
-  and (:is_recurring::boolean is null or (j.cadence is not null) = :is_recurring::boolean)
-  and (:search::text is null or strpos(lower(j.task), lower(:search::text)) > 0
-    or strpos(lower(j.name), lower(:search::text)) > 0 or strpos(lower(j.subject), lower(:search::text)) > 0
-    or strpos(lower(j.unique_key), lower(:search::text)) > 0 or strpos(lower(j.last_error), lower(:search::text)) > 0
-    or exists (
-        select 1 from windlass_bodies b where b.job_id = j.id and strpos(lower(b.payload::text), lower(:search::text)) > 0
-    ))
-
-
 -- name: aged
 -- SPEC §4, for a job that has waited for more than an hour.
 least(100, j.base_priority + 10 * (1 + floor(extract(epoch from {now} - j.run_at - interval '1 hour') / 300)))::integer
@@ -239,19 +219,22 @@ j.id, -j.id as rank, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_a
     and (:tasks::text is null or j.task = any(array(select json_array_elements_text(:tasks::json))))
     and (:lanes::text is null or j.lane = any(array(select json_array_elements_text(:lanes::json))))
 
+-- name: job_matches
+{list_sliced}
+and (:subject::text is null or j.subject = :subject::text)
+and (:correlation_id::text is null or j.correlation_id = :correlation_id::text)
+and (:parent_id::bigint is null or j.parent_id = :parent_id::bigint)
+and (:since::timestamptz is null or j.created_at >= :since::timestamptz)
+and (:is_template::boolean is null or j.spawn = :is_template::boolean)
+and (:is_recurring::boolean is null or (j.cadence is not null) = :is_recurring::boolean)
+and (:search::text is null or j.task ilike :search::text or j.name ilike :search::text or j.subject ilike :search::text
+    or j.unique_key ilike :search::text or j.last_error ilike :search::text
+    or (select b.payload::text from windlass_bodies b where b.job_id = j.id) ilike :search::text)
+
 -- name: list_head
 with candidates as materialized (
     select j.id,
-        {list_sliced}
-        and (:subject::text is null or j.subject = :subject::text)
-        and (:correlation_id::text is null or j.correlation_id = :correlation_id::text)
-        and (:parent_id::bigint is null or j.parent_id = :parent_id::bigint)
-        and (:since::timestamptz is null or j.created_at >= :since::timestamptz)
-        and (:is_template::boolean is null or j.spawn = :is_template::boolean)
-        and (:is_recurring::boolean is null or (j.cadence is not null) = :is_recurring::boolean)
-        and (:search::text is null or j.task ilike :search::text or j.name ilike :search::text or j.subject ilike :search::text
-            or j.unique_key ilike :search::text or j.last_error ilike :search::text
-            or (select b.payload::text from windlass_bodies b where b.job_id = j.id) ilike :search::text)
+        {job_matches}
         as is_match,
         case :sort::text
             when 'created_at' then :sign::bigint * j.id

@@ -211,23 +211,6 @@ where not c.takes_key or c.place = 1 and not exists (
 -- name: deletable
 select id from windlass_jobs where id in (select value from json_each(:ids)) and token is null
 
--- name: job_matches
-(:states is null or j.state in (select value from json_each(:states))
-    or j.state || ' ' || coalesce(j.wait_reason, '') in (select value from json_each(:reasons)))
-  and (:tasks is null or j.task in (select value from json_each(:tasks)))
-  and (:lanes is null or j.lane in (select value from json_each(:lanes)))
-  and (:subject is null or j.subject = :subject)
-  and (:correlation_id is null or j.correlation_id = :correlation_id)
-  and (:parent_id is null or j.parent_id = :parent_id)
-  and (:since is null or j.created_at >= :since)
-  and (:is_template is null or j.spawn = :is_template)
-  and (:is_recurring is null or (j.cadence is not null) = :is_recurring)
-  and (:search is null or instr(lower(j.task), lower(:search)) or instr(lower(j.name), lower(:search))
-    or instr(lower(j.subject), lower(:search)) or instr(lower(j.unique_key), lower(:search))
-    or instr(lower(j.last_error), lower(:search))
-    or exists (select 1 from windlass_bodies b where b.job_id = j.id and instr(lower(b.payload), lower(:search))))
-
-
 -- name: aged
 -- SPEC §4, for a job that has waited for more than an hour.
 min(100, j.base_priority + 10 * (1 + ({now} - j.run_at - 3600000000) / 300000000))
@@ -251,20 +234,23 @@ j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_at, j.updated_at
     and (:tasks is null or j.task in (select value from json_each(:tasks)))
     and (:lanes is null or j.lane in (select value from json_each(:lanes)))
 
+-- name: job_matches
+{list_sliced}
+and (:subject is null or j.subject = :subject)
+and (:correlation_id is null or j.correlation_id = :correlation_id)
+and (:parent_id is null or j.parent_id = :parent_id)
+and (:since is null or j.created_at >= :since)
+and (:is_template is null or j.spawn = :is_template)
+and (:is_recurring is null or (j.cadence is not null) = :is_recurring)
+and (:search is null or j.task like :search escape '\' or j.name like :search escape '\'
+    or j.subject like :search escape '\' or j.unique_key like :search escape '\' or j.last_error like :search escape '\'
+    or (select b.payload from windlass_bodies b where b.job_id = j.id) like :search escape '\')
+
 -- name: list_head
 -- As a condition: SQLite would work out every part of a truth value, also the look into the body.
 with candidates as materialized (
     select j.id, case when
-        {list_sliced}
-        and (:subject is null or j.subject = :subject)
-        and (:correlation_id is null or j.correlation_id = :correlation_id)
-        and (:parent_id is null or j.parent_id = :parent_id)
-        and (:since is null or j.created_at >= :since)
-        and (:is_template is null or j.spawn = :is_template)
-        and (:is_recurring is null or (j.cadence is not null) = :is_recurring)
-        and (:search is null or j.task like :search escape '\' or j.name like :search escape '\'
-            or j.subject like :search escape '\' or j.unique_key like :search escape '\' or j.last_error like :search escape '\'
-            or (select b.payload from windlass_bodies b where b.job_id = j.id) like :search escape '\')
+        {job_matches}
         then 1 else 0 end as is_match,
         case :sort
             when 'created_at' then :sign * j.id

@@ -1,0 +1,48 @@
+"""A filter of jobs as the fragment `job_matches` takes it: lists and bulks mean the same jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.job import WAITING, WaitReason
+from windlass.store import documents
+
+
+def conditions(jobs: JobFilter) -> dict[str, Any]:
+    """Write a filter's fields; one that asks for nothing is null."""
+    return {
+        "states": _state_words(jobs.states),
+        "tasks": _array(jobs.tasks),
+        "lanes": _array(jobs.lanes),
+        "subject": jobs.subject,
+        "correlation_id": jobs.correlation_id,
+        "parent_id": jobs.parent_id,
+        "since": jobs.since,
+        "is_template": jobs.is_template,
+        "is_recurring": jobs.is_recurring,
+        "search": None if jobs.search is None else pattern(jobs.search),
+    }
+
+
+def _array(names: Sequence[str]) -> str | None:
+    return documents.array(map(documents.quote, names)) if names else None
+
+
+def _state_words(states: Sequence[StateFilter]) -> str | None:
+    """Write every state and reason that is meant as a word, so that one look finds a row's own."""
+    if not states:
+        return None
+    words = [
+        f"{one.state}/{reason}"
+        for one in states
+        for reason in (one.reasons if one.reasons is not None else WaitReason if one.state in WAITING else [""])
+    ]
+    return f" {' '.join(words)} "
+
+
+def pattern(text: str) -> str:
+    """Write a text as a LIKE pattern that finds it anywhere, its own wildcards taken literally."""
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
