@@ -14,6 +14,7 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, PoolSpec, parse_pools
 from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy
+from windlass.core.settings import SETTINGS, read_setting
 from windlass.errors import ConfigError, InvalidInput, shown
 
 PREFIX = "WINDLASS_"
@@ -107,10 +108,24 @@ def _minutes(low: int, high: int) -> Parse:
     return lambda value: timedelta(minutes=_whole(low, high)(value))
 
 
-def _seconds(low: int, high: int) -> Parse:
-    return lambda value: timedelta(seconds=_whole(low, high)(value))
+def _as_seconds(value: Any) -> timedelta:
+    return timedelta(seconds=value)
 
 
+def _knob(name: str, kind: Callable[[Any], Any]) -> Read:
+    """Read one of the settings that operators may change while everything runs, within the same bounds."""
+
+    def parse(value: Any) -> Any:
+        try:
+            return kind(read_setting(name, value))
+        except InvalidInput as error:
+            raise ValueError(error.reason) from None
+
+    return Read(parse, name.lower(), name)
+
+
+_KNOBS = ("LEASE_SEC_DEFAULT", "BACKOFF_BASE_SEC", "BACKOFF_MAX_SEC", "MAX_ATTEMPTS_DEFAULT")
+_LEASE, _BASE, _CAP, _ATTEMPTS = (int(SETTINGS[name].default) for name in _KNOBS)
 _SECOND = timedelta(seconds=1)
 _MOMENT = timedelta(milliseconds=1)
 _Text = Annotated[str, Read(_text)]
@@ -161,12 +176,10 @@ class Settings:
     reset_crawling_after: Annotated[
         timedelta, Read(_minutes(1, 525_600), "reset_crawling_after_min", "RESET_CRAWLING_AFTER_MIN")
     ] = timedelta(minutes=15)
-    pull_lease: Annotated[timedelta, Read(_seconds(30, 600), "lease_sec_default", "LEASE_SEC_DEFAULT")] = timedelta(seconds=180)
-    pull_backoff_base: Annotated[timedelta, Read(_seconds(1, 3600), "backoff_base_sec", "BACKOFF_BASE_SEC")] = timedelta(
-        seconds=30
-    )
-    pull_backoff_cap: Annotated[timedelta, Read(_seconds(1, 86_400), "backoff_max_sec", "BACKOFF_MAX_SEC")] = timedelta(hours=1)
-    pull_max_attempts: Annotated[int, Read(_whole(1, 100), "max_attempts_default", "MAX_ATTEMPTS_DEFAULT")] = 5
+    pull_lease: Annotated[timedelta, _knob("LEASE_SEC_DEFAULT", _as_seconds)] = timedelta(seconds=_LEASE)
+    pull_backoff_base: Annotated[timedelta, _knob("BACKOFF_BASE_SEC", _as_seconds)] = timedelta(seconds=_BASE)
+    pull_backoff_cap: Annotated[timedelta, _knob("BACKOFF_MAX_SEC", _as_seconds)] = timedelta(seconds=_CAP)
+    pull_max_attempts: Annotated[int, _knob("MAX_ATTEMPTS_DEFAULT", int)] = _ATTEMPTS
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
