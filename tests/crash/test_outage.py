@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -18,8 +19,10 @@ from tests.crash.conftest import is_long
 from tests.crash.processes import Fleet, Process, until
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_url
+from windlass.core.blocking import run
 from windlass.core.job import JobState, NewJob, RunStatus
-from windlass.store import SqlStore, open_store
+from windlass.errors import StoreUnavailable
+from windlass.store import SqlStore, open_blocking_store, open_store
 from windlass.store.doctor import check
 
 LEASE_S = 1.0
@@ -56,6 +59,31 @@ async def test_postgres_away_for_three_leases_loses_and_repeats_nothing(
             assert await check(store) == []
     finally:
         fleet.close()
+
+
+async def test_pools_answer_within_a_second_of_their_servers_return(lent_url: str, own_server: PostgresServer) -> None:
+    """However long it was away: a pause that grows with the outage would outlast the leases that wait to be renewed."""
+    async with opened(lent_url) as store:
+        blocking = open_blocking_store(lent_url, rng=Random(1))
+        calls: list[Callable[[], Awaitable[datetime]]] = [store.clock, lambda: asyncio.to_thread(run, blocking.clock())]
+        for call in calls:
+            await call()
+        await asyncio.to_thread(own_server.stop, "fast")
+        waiting = [asyncio.create_task(answered(call)) for call in calls]
+        await asyncio.sleep(4)
+        assert not any(task.done() for task in waiting)
+        await asyncio.to_thread(own_server.start)
+        async with asyncio.timeout(1):
+            await asyncio.gather(*waiting)
+        await blocking.aclose()
+
+
+async def answered(call: Callable[[], Awaitable[datetime]]) -> datetime:
+    while True:
+        try:
+            return await call()
+        except StoreUnavailable:
+            await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("turn", TURNS)

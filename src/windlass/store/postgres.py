@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import time
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,9 +70,7 @@ class Postgres:
         self.dsn = dsn
         self._listen_dsn = listen_dsn or dsn
         self._announcer = Announcer(partial(_Notifier, dsn))
-        self._pool = AsyncConnectionPool(
-            dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare)
-        )
+        self._pool = AsyncConnectionPool(dsn, reconnect_failed=_try_again, **_pool_options(size, prepare=prepare))
         self._is_open = False
         self._identity: str | None = None
         self._owner = Owner()
@@ -145,7 +145,7 @@ class SyncPostgres:
         """Describe the pool; it opens at first use."""
         self.dsn = dsn
         self._announcer = Announcer(partial(_Notifier, dsn))
-        self._pool = ConnectionPool(dsn, open=False, min_size=1, max_size=size, timeout=10.0, kwargs=_options(prepare=prepare))
+        self._pool = ConnectionPool(dsn, reconnect_failed=_try_again_sync, **_pool_options(size, prepare=prepare))
         self._is_open = False
         self._identity: str | None = None
         self._owner = Owner()
@@ -283,8 +283,52 @@ _FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
 _AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable, pg.UniqueViolation)
 
 
-def _options(*, prepare: bool) -> dict[str, Any]:
-    return {"autocommit": True, "prepare_threshold": 1 if prepare else None}
+_POOL = "windlass"
+# Left to itself a pool doubles the pause between its attempts, up to minutes: leases would end after an outage while their
+# holder still waits for its next attempt.
+_RECONNECT_S = 0.25
+
+
+def _pool_options(size: int, *, prepare: bool) -> dict[str, Any]:
+    return {
+        "name": _POOL,
+        "open": False,
+        "min_size": 1,
+        "max_size": size,
+        "timeout": 10.0,
+        "reconnect_timeout": _RECONNECT_S,
+        "kwargs": {"autocommit": True, "prepare_threshold": 1 if prepare else None},
+    }
+
+
+async def _try_again(pool: AsyncConnectionPool[Any]) -> None:
+    """Begin anew: a pool that has given up tries again only when the next caller comes, and forgets those who wait."""
+    await pool.check()
+
+
+def _try_again_sync(pool: ConnectionPool[Any]) -> None:
+    pool.check()
+
+
+class _SometimesTold(logging.Filter):
+    """Lets a pool of ours tell now and then why it has no connection, not several times a second."""
+
+    def __init__(self, pause_s: float) -> None:
+        super().__init__()
+        self._pause_s = pause_s
+        self._quiet_until = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not (isinstance(record.args, tuple) and _POOL in record.args):
+            return True
+        now = time.monotonic()
+        if now < self._quiet_until:
+            return False
+        self._quiet_until = now + self._pause_s
+        return True
+
+
+logging.getLogger("psycopg.pool").addFilter(_SometimesTold(10.0))
 
 
 async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
