@@ -9,6 +9,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
@@ -33,16 +34,20 @@ from windlass.worker.worker import Worker
 
 
 class Counter:
-    """Counts runs and says when there were enough."""
+    """Counts runs, from any thread, and says on the event loop when there were enough."""
 
-    def __init__(self) -> None:
-        self.left = 0
-        self.enough: Callable[[], None] = lambda: None
+    def __init__(self, jobs: int, enough: Callable[[], None]) -> None:
+        self._left = jobs
+        self._enough = enough
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
 
     def one(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self.enough()
+        with self._lock:
+            self._left -= 1
+            is_last = self._left == 0
+        if is_last:
+            self._loop.call_soon_threadsafe(self._enough)
 
 
 async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isolation, slots: int) -> tuple[Worker, SqlStore]:
@@ -59,20 +64,16 @@ async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isola
 
 async def drain(bench: Bench, jobs: int, isolation: Isolation = Isolation.ASYNC, slots: int = 5) -> float:
     """Enqueue no-op jobs, then let a worker run them all; returns jobs per second."""
-    counter = Counter()
 
     async def on_loop(**_: Any) -> None:
         counter.one()
 
-    loop = asyncio.get_running_loop()
-
     def in_thread(**_: Any) -> None:
-        loop.call_soon_threadsafe(counter.one)
+        counter.one()
 
     await bench.enqueue_raw(jobs, 1000)
     worker, heart = await worker_on(bench, on_loop if isolation is Isolation.ASYNC else in_thread, isolation, slots)
-    counter.left = jobs
-    counter.enough = worker.stop
+    counter = Counter(jobs, worker.stop)
     started = time.perf_counter()
     await worker.run()
     spent = time.perf_counter() - started

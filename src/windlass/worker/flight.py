@@ -35,6 +35,7 @@ class Flight:
         "deadline",
         "end",
         "excerpt",
+        "finished_at",
         "is_failure",
         "is_reported",
         "job",
@@ -43,19 +44,23 @@ class Flight:
         "spec",
         "started_at",
         "timeout",
+        "token",
         "told_at",
         "why",
     )
 
-    def __init__(self, job: Claimed, spec: TaskSpec, link: StoreLink, *, started_at: datetime, timeout: timedelta) -> None:
-        """Describe a run; the clock of its timeout is set when it takes off."""
+    def __init__(self, job: Claimed, spec: TaskSpec, *, started_at: datetime, now: float, timeout: timedelta) -> None:
+        """Describe a run that starts at `now`, by the steady counter."""
         self.job = job
+        self.token = job.token
         self.spec = spec
-        self.link = link
+        self.link: StoreLink | None = None
+        """How the handler speaks to the store, if it can."""
         self.started_at = started_at
+        self.finished_at: datetime | None = None
         self.timeout = timeout
-        self.deadline = 0.0
-        self.safe_until = 0.0
+        self.deadline = now + timeout.total_seconds()
+        self.safe_until = now + (job.lease_expires_at - started_at).total_seconds()
         """Until when nobody else can have the job, by this process's own counter."""
         self.why: Why | None = None
         self.told_at = 0.0
@@ -71,7 +76,8 @@ class Flight:
         """Note why the run is to end; the handler sees `ctx.cancelled`."""
         self.why = why
         self.told_at = now
-        self.link.is_stopping = True
+        if self.link is not None:
+            self.link.is_stopping = True
 
     def cut_short(self) -> Outcome | None:
         """Say what becomes of a run that did not come back by itself; nothing if the store has decided already."""

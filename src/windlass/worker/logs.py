@@ -21,13 +21,15 @@ class LogExcerpt:
 
     def __init__(self) -> None:
         """Start empty; most runs stay so."""
-        self._lines: deque[str] = deque()
+        self._lines: deque[str] | None = None
         self._size = 0
         self._is_cut = False
 
     def add(self, line: str) -> None:
         """Keep a line and let go of the oldest ones when there is no room."""
         kept = sanitise_text(line, _MAX_LINE)
+        if self._lines is None:
+            self._lines = deque()
         self._lines.append(kept)
         self._size += len(kept.encode()) + 1
         while self._size > MAX_EXCERPT - len(_CUT.encode()):
@@ -36,7 +38,7 @@ class LogExcerpt:
 
     def text(self) -> str | None:
         """Give the lines as one text, or nothing."""
-        if not self._lines:
+        if self._lines is None:
             return None
         return "\n".join([_CUT, *self._lines] if self._is_cut else self._lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from typing import Any
 
 from windlass.core.hooks import EndEvent, Happening, Hooks, StartEvent
@@ -23,16 +24,22 @@ class News:
         self._hooks = hooks
         self._flights: dict[tuple[int, int], Flight] = {}
         self._calls: set[asyncio.Task[Any]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._hears_ends = bool(hooks.of(Happening.FINISH) or hooks.of(Happening.FAIL))
 
     def started(self, flight: Flight) -> None:
-        """Tell of a run that starts."""
+        """Tell of a run that starts; from any thread."""
         if self._hears_ends:
             self._flights[flight.job.id, flight.job.token] = flight
         if self._hooks.of(Happening.START):
             job = flight.job
             event = StartEvent(job.id, job.task, job.lane, job.attempt, job.correlation_id, job.worker)
-            self._call(Happening.START, event)
+            if threading.get_ident() == self._thread:
+                self._call(Happening.START, event)
+            else:
+                # Hooks run on the event loop, wherever the handler does.
+                self._loop.call_soon_threadsafe(self._call, Happening.START, event)
 
     def ended(self, ending: Finish, state: JobState | None) -> None:
         """Tell of a run the store has accepted the end of; without a state it has not, and nothing is told."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from windlass.core.job import Claimed, Slices
 from windlass.core.pool import PoolSpec
+from windlass.core.task import Isolation
 from windlass.worker.acker import Acker
 from windlass.worker.slot import Kit, Slot
 
@@ -21,6 +22,8 @@ _UNIT_S = 0.001
 _LONGEST_AHEAD_S = 0.02
 _MOST_BUSY_S = 0.002
 _STALLED_S = 0.25
+_TOGETHER_S = 0.001
+_MOST_TOGETHER = 32
 
 
 class Pool:
@@ -61,26 +64,39 @@ class Pool:
         try:
             while not slot.is_lost and (job := await self._take()) is not None:
                 started = monotonic()
-                await self._run(slot, job)
-                ended = monotonic()
-                self._learn(ended - started)
+                try:
+                    await self._run(slot, job, started)
+                except Exception:
+                    log.exception("job %d of %s: its end could not be handled; its lease will run out", job.id, job.task)
                 # A handler that never waits would keep the loop from everything else.
-                if ended - yielded > _MOST_BUSY_S:
+                if monotonic() - yielded > _MOST_BUSY_S:
                     await asyncio.sleep(0)
                     yielded = monotonic()
         finally:
             await slot.close()
             self._slots.pop(slot, None)
 
-    async def _run(self, slot: Slot, job: Claimed) -> None:
+    async def _run(self, slot: Slot, job: Claimed, started: float) -> None:
         spec = self._kit.program.registry.get(job.task)
         if spec is None:
             self._release(job)
-            return
-        try:
+        elif spec.isolation is Isolation.THREAD:
+            try:
+                await slot.run_in_thread(self._with_like(job), spec)
+            finally:
+                self._gather(slot)
+        else:
             await slot.run(job, spec)
-        except Exception:
-            log.exception("job %d of %s: its end could not be handled; its lease will run out", job.id, job.task)
+            self._learn(self._kit.clock.monotonic() - started)
+
+    def _with_like(self, job: Claimed) -> list[Claimed]:
+        """Add the next jobs of the same task, as many as take no longer than the way to the thread and back."""
+        together, buffer = [job], self._buffer
+        # No slot takes more than its part.
+        most = min(int(_TOGETHER_S / max(self._run_s, 1e-6)), len(buffer) // self.spec.slots, _MOST_TOGETHER)
+        while len(together) < most and buffer and buffer[0].task == job.task:
+            together.append(buffer.popleft())
+        return together
 
     async def _take(self) -> Claimed | None:
         """Wait for a job; None when the pool is closed."""
@@ -110,7 +126,8 @@ class Pool:
         if self._run_s > _LONGEST_AHEAD_S:
             return 0
         prefetch = self._kit.options.prefetch
-        return min(int(prefetch * _UNIT_S / max(self._run_s, 1e-6)), prefetch * _MOST_AHEAD)
+        # What all slots together get through in the time that the last of them may wait.
+        return min(int(prefetch * self.spec.slots * _UNIT_S / max(self._run_s, 1e-6)), prefetch * _MOST_AHEAD)
 
     @property
     def is_busy(self) -> bool:
@@ -150,13 +167,26 @@ class Pool:
         if not self._buffer:
             self._taken_at = self._kit.clock.monotonic()
         self._buffer.extend(jobs)
-        for _ in range(min(len(jobs), len(self._idle))):
+        self._wake(len(jobs))
+
+    def _put_back(self, jobs: Sequence[Claimed]) -> None:
+        """Take jobs again that were on their way to a thread, in their order."""
+        if self._is_closing:
+            for job in jobs:
+                self._release(job)
+        elif jobs:
+            self._buffer.extendleft(reversed(jobs))
+            self._wake(len(jobs))
+
+    def _wake(self, slots: int) -> None:
+        for _ in range(min(slots, len(self._idle))):
             waiter = self._idle.popleft()
             if not waiter.done():
                 waiter.set_result(None)
 
     def give_back(self, of: Callable[[Claimed], bool] = lambda _: True) -> None:
         """Release the jobs that have not started."""
+        self._recall()
         kept: deque[Claimed] = deque()
         for job in self._buffer:
             if of(job):
@@ -167,14 +197,27 @@ class Pool:
 
     def withdraw(self, job_id: int) -> Claimed | None:
         """Take out a job that waits here and is not to run."""
+        self._recall()
         for job in self._buffer:
             if job.id == job_id:
                 self._buffer.remove(job)
                 return job
         return None
 
+    def _recall(self) -> None:
+        """Take back what was given to threads and has not started."""
+        for slot in self._slots:
+            self._gather(slot)
+
+    def _gather(self, slot: Slot) -> None:
+        """Report what a slot's thread has done, and take back what it has not begun."""
+        for run_s in slot.collect():
+            self._learn(run_s)
+        self._put_back(slot.recall())
+
     def watch(self, now: float) -> None:
         """Give back jobs that wait behind long ones, and put new slots in the place of lost ones."""
+        self._recall()
         if self._buffer and now - self._taken_at > _STALLED_S:
             self._run_s = max(self._run_s, _STALLED_S)
             self.give_back()
@@ -203,7 +246,4 @@ class Pool:
         """Start nothing more and give back what has not started."""
         self._is_closing = True
         self.give_back()
-        while self._idle:
-            waiter = self._idle.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+        self._wake(len(self._idle))

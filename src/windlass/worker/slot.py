@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -26,8 +28,9 @@ from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
 from windlass.worker.processes import ChildRunner
 from windlass.worker.program import Program
-from windlass.worker.threads import SlotThread, ThreadCount
+from windlass.worker.threads import Abandoned, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
+from windlass.worker.volley import Landed, Volley
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
 
 log = logging.getLogger("windlass.worker")
@@ -61,63 +64,101 @@ class Slot:
         self._task: asyncio.Task[Any] | None = None
         self._thread: SlotThread | None = None
         self._child: ChildRunner | None = None
-        self.flight: Flight | None = None
+        self._flight: Flight | None = None
+        self._volley: Volley | None = None
         self.is_lost = False
         """Whether a handler that would not stop still sits in it; another slot has taken its place."""
 
+    @property
+    def flight(self) -> Flight | None:
+        """The run that goes on now."""
+        return self._flight if self._volley is None else self._volley.flight
+
     async def run(self, job: Claimed, spec: TaskSpec) -> None:
-        """Run a job and tell what became of it, whatever its handler does."""
-        flight = self._take_off(job, spec)
+        """Run a coroutine, or a function in a child process, and tell what became of the job, whatever its handler does."""
+        if self._task is None:
+            self._task = asyncio.current_task()
+        self._volley = None
+        self._flight = flight = self._take_off(job, spec)
         try:
             if spec.isolation is Isolation.PROCESS:
                 outcome = self._child_ended(flight, await self._run_child(flight))
             else:
-                outcome = self._returned(flight, await self._call(flight))
+                outcome = self._returned(flight, await self._call_of(flight)())
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, and its job must end
             outcome = self._raised(flight, error)
         finally:
-            self.flight = None
-        if not flight.is_reported:
-            flight.is_reported = True
-            self._kit.ended(flight, outcome)
+            self._flight = None
+        self._report(flight, outcome)
+
+    async def run_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
+        """Run functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
+        if self._thread is None:
+            self._thread = SlotThread(lost=self._kit.lost_threads)
+        self._volley = volley = Volley(jobs)
+        take_off = partial(self._take_off, spec=spec)
+        try:
+            await self._thread.run(partial(volley.fly, take_off, self._call_in_thread))
+        except Abandoned:
+            # The run was reported by whoever gave it up.
+            volley.flight = None
+
+    def collect(self) -> list[float]:
+        """Report the runs that came back from the thread; returns how long each took."""
+        landed = [] if self._volley is None else self._volley.collect()
+        for run in landed:
+            self._judge_landed(run)
+        return [run.seconds for run in landed]
+
+    def recall(self) -> list[Claimed]:
+        """Take back the jobs that were given to the thread and have not started."""
+        return [] if self._volley is None else self._volley.recall()
 
     def _take_off(self, job: Claimed, spec: TaskSpec) -> Flight:
+        """Begin a run, on the thread where its handler will run."""
         kit = self._kit
         timeout = spec.timeout if job.timeout_us is None else timedelta(microseconds=job.timeout_us)
         if timeout is None:
             timeout = kit.options.timeout_of(job.lane)
-        flight = Flight(job, spec, StoreLink(job, kit.store, self._loop), started_at=kit.clock.now(), timeout=timeout)
-        flight.deadline = kit.clock.monotonic() + timeout.total_seconds()
-        self._task = asyncio.current_task()
-        self.flight = flight
-        current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id))
+        flight = Flight(job, spec, started_at=kit.clock.now(), now=kit.clock.monotonic(), timeout=timeout)
+        current_job.set(_current(job))
         current_excerpt.set(flight.excerpt)
         kit.started(flight)
         return flight
 
-    async def _call(self, flight: Flight) -> Any:
+    def _call_of(self, flight: Flight) -> Callable[[], Any]:
         spec = flight.spec
         arguments = spec.arguments(flight.job.payload)
-        if spec.takes_context:
-            flight.context = JobContext(flight.job, flight.link, self._kit.program.state)
-            call = partial(spec.function, flight.context, **arguments)
-        else:
-            call = partial(spec.function, **arguments)
-        if spec.isolation is Isolation.THREAD:
-            return await self._run_in_thread(flight, call)
-        return await call()
+        if not spec.takes_context:
+            return partial(spec.function, **arguments)
+        flight.link = StoreLink(flight.job, self._kit.store, self._loop)
+        flight.context = JobContext(flight.job, flight.link, self._kit.program.state)
+        return partial(spec.function, flight.context, **arguments)
 
-    async def _run_in_thread(self, flight: Flight, call: Callable[[], Any]) -> Any:
-        if self._thread is None:
-            self._thread = SlotThread(lost=self._kit.lost_threads)
-        if inspect.iscoroutinefunction(flight.spec.function):
-            call = partial(_run_alone, call)
+    def _call_in_thread(self, flight: Flight) -> Any:
+        began = time.thread_time()
         try:
-            return await self._thread.run(call)
+            call = self._call_of(flight)
+            if inspect.iscoroutinefunction(flight.spec.function):
+                call = partial(_run_alone, call)
+            # What a handler sets in its context is gone when the next one runs.
+            return copy_context().run(call)
         finally:
-            flight.cpu_time_ms = round(self._thread.cpu_time_s * 1000)
+            flight.cpu_time_ms = round((time.thread_time() - began) * 1000)
+            flight.finished_at = self._kit.clock.now()
+
+    def _judge_landed(self, landed: Landed) -> None:
+        flight = landed.flight
+        current_job.set(_current(flight.job))
+        outcome = self._returned(flight, landed.value) if landed.error is None else self._raised(flight, landed.error)
+        self._report(flight, outcome)
+
+    def _report(self, flight: Flight, outcome: Outcome | None) -> None:
+        if not flight.is_reported:
+            flight.is_reported = True
+            self._kit.ended(flight, outcome)
 
     async def _run_child(self, flight: Flight) -> ChildEnd:
         if self._child is None:
@@ -127,7 +168,8 @@ class Slot:
                     "start the worker as `windlass worker module:app`"
                 )
             self._child = ChildRunner(self._kit.program.target)
-        return await self._child.run(flight.job, handle=flight.link.call, memory_limit_mb=flight.spec.memory_limit_mb)
+        link = StoreLink(flight.job, self._kit.store, self._loop)
+        return await self._child.run(flight.job, handle=link.call, memory_limit_mb=flight.spec.memory_limit_mb)
 
     def _returned(self, flight: Flight, value: Any) -> Outcome | None:
         """Judge a handler that came back; too late is too late, but a result beats a wish to stop."""
@@ -179,10 +221,9 @@ class Slot:
         while self._task is not None and self._task.cancelling():
             self._task.uncancel()
 
-    def stop(self, why: Why) -> None:
-        """Tell the handler to end; the first reason stands."""
-        flight = self.flight
-        if flight is None or flight.why is not None:
+    def stop(self, flight: Flight, why: Why) -> None:
+        """Tell the handler to end, if this is still its run; the first reason stands."""
+        if flight is not self.flight or flight.why is not None:
             return
         flight.tell(why, self._kit.clock.monotonic())
         if flight.spec.isolation is Isolation.ASYNC and self._task is not None:
@@ -195,14 +236,14 @@ class Slot:
         flight = self.flight
         if flight is None or flight.is_reported:
             return
+        if flight.spec.isolation is Isolation.PROCESS and self._child is not None:
+            self._child.kill_now(self._child.number)
+            return
         if flight.spec.isolation is Isolation.THREAD and self._thread is not None:
             self._thread.abandon()
-        elif flight.spec.isolation is Isolation.PROCESS and self._child is not None:
-            self._child.kill_now(self._child.number)
         else:
-            flight.is_reported = True
             self.is_lost = True
-            self._kit.ended(flight, flight.cut_short())
+        self._report(flight, flight.cut_short())
 
     async def close(self) -> None:
         """Let go of the thread and the child."""
@@ -210,6 +251,10 @@ class Slot:
             self._thread.close()
         if self._child is not None:
             await self._child.close()
+
+
+def _current(job: Claimed) -> CurrentJob:
+    return CurrentJob(job.id, job.task, job.attempt, job.correlation_id)
 
 
 def _run_alone(call: Callable[[], Any]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import threading
-import time
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from queue import SimpleQueue
@@ -34,11 +33,10 @@ class _Call(NamedTuple):
 
 
 class _End(NamedTuple):
-    """How a call ended and what it cost."""
+    """How a call ended."""
 
     value: Any
     error: BaseException | None
-    cpu_time_s: float
 
 
 class ThreadCount:
@@ -72,8 +70,6 @@ class SlotThread:
         self._lost = ThreadCount() if lost is None else lost
         self._thread: _Thread | None = None
         self._end: asyncio.Future[_End] | None = None
-        self.cpu_time_s = 0.0
-        """What the last call that ended cost its thread, whether it returned or raised."""
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function in the thread and give what it returns or raises, whatever that is.
@@ -89,7 +85,7 @@ class SlotThread:
         self._end = awaited = loop.create_future()
         self._thread.calls.put(_Call(function, copy_context(), loop, awaited))
         try:
-            value, error, self.cpu_time_s = await awaited
+            value, error = await awaited
         except asyncio.CancelledError:
             self._give_up()
             raise
@@ -150,7 +146,7 @@ class _Thread:
             while (call := self.calls.get()) is not None:
                 with self._lock:
                     self._is_busy = True
-                end = _measure(call)
+                end = _ran(call)
                 with self._lock:
                     self._is_busy = False
                 _deliver(call, end)
@@ -161,13 +157,11 @@ class _Thread:
             return
 
 
-def _measure(call: _Call) -> _End:
-    started = time.thread_time()
+def _ran(call: _Call) -> _End:
     try:
-        value, error = call.context.run(call.function), None
+        return _End(call.context.run(call.function), None)
     except BaseException as raised:  # noqa: BLE001 - a handler's SystemExit is its failure, not the thread's end
-        value, error = None, raised
-    return _End(value, error, time.thread_time() - started)
+        return _End(None, raised)
 
 
 def _deliver(call: _Call, end: _End) -> None:

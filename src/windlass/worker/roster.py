@@ -1,0 +1,178 @@
+"""The jobs a worker holds leases on, from their claim to the store's word that they have ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+
+from windlass.core.job import Claimed, Held, JobState
+from windlass.core.outcome import NO_RUN, Finish, Outcome, Released, Stopped, decide
+from windlass.ports import Clock, Store
+from windlass.worker.acker import Acker
+from windlass.worker.flight import Flight, Why
+from windlass.worker.heart import Beat, Hold
+from windlass.worker.news import News
+from windlass.worker.pool import Pool
+from windlass.worker.program import Program
+from windlass.worker.sentry import Sentry
+from windlass.worker.slot import Slot
+
+log = logging.getLogger("windlass.worker")
+
+
+class Roster:
+    """Hears of every start and end, decides what becomes of each run, and sees to it that the store learns."""
+
+    def __init__(
+        self, store: Store, program: Program, pools: Sequence[Pool], *, clock: Clock, rng: Random, lease_s: float
+    ) -> None:
+        """Keep account of the jobs in `pools`, which may still be filled."""
+        self._pools = pools
+        self._registry = program.registry
+        self._profiles = program.profiles
+        self._clock = clock
+        self._rng = rng
+        self._lease_s = lease_s
+        self._held: dict[int, Claimed | Flight] = {}
+        self._recordings: set[asyncio.Task[None]] = set()
+        self._news = News(program.hooks)
+        self.sentry = Sentry(store)
+        self.acker = Acker(store, rng=rng, is_busy=self._is_busy, told=self._told)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether no job is held and the store has heard of every end."""
+        return not self._held and not self.acker.waiting
+
+    @property
+    def flying(self) -> Iterator[Slot]:
+        """The slots with a run going on."""
+        return (slot for pool in self._pools for slot in pool.flying)
+
+    def leases(self) -> Sequence[Hold]:
+        """List the leases; from any thread."""
+        # A copy is one step of the interpreter; the loop goes on changing the original meanwhile.
+        return [_hold(kept) for kept in self._held.copy().values()]
+
+    def taken(self, jobs: Sequence[Claimed]) -> None:
+        """Hold jobs that have just been claimed."""
+        self._clock.note(jobs[0].claimed_at)
+        held = self._held
+        for job in jobs:
+            held[job.id] = job
+
+    def started(self, flight: Flight) -> None:
+        """Note a start; called on the thread where the handler is about to run."""
+        self._held[flight.job.id] = flight
+        self._news.started(flight)
+        if log.isEnabledFor(logging.INFO):
+            log.info("job started")
+
+    def ended(self, flight: Flight, outcome: Outcome | None) -> None:
+        """Decide what becomes of a run; without an outcome the store has decided already."""
+        job = flight.job
+        now = flight.finished_at or self._clock.now()
+        run = flight.measured(now)
+        if outcome is None:
+            self._held.pop(job.id, None)
+            if flight.why is Why.CANCELLED:
+                self.acker.add_stop((job.id, job.token, run))
+            return
+        ending = decide(job, outcome, run, now=now, rng=self._rng, profiles=self._profiles)
+        if self.sentry.must_tell(flight):
+            task = asyncio.create_task(self._record(flight, ending))
+            self._recordings.add(task)
+            task.add_done_callback(self._recordings.discard)
+        else:
+            self.acker.add(ending)
+        _tell(ending)
+
+    async def _record(self, flight: Flight, ending: Finish) -> None:
+        """Tell the breaker before the run is finished: with the lease goes the right to speak for the probe."""
+        is_open = await self.sentry.tell(flight)
+        self.acker.add(ending)
+        if is_open and flight.spec.breaker is not None:
+            name = flight.spec.breaker.name
+            gated = {spec.name for spec in self._registry if spec.breaker is not None and spec.breaker.name == name}
+            for pool in self._pools:
+                pool.give_back(lambda job: job.task in gated)
+
+    def release(self, job: Claimed) -> None:
+        """Give back a job that has not started."""
+        self.acker.add(decide(job, Released(), now=self._clock.now(), rng=self._rng))
+
+    async def settle(self) -> None:
+        """Wait until the store has heard of everything."""
+        while self._recordings:
+            await asyncio.wait(self._recordings)
+        await self.acker.drain()
+        await self._news.settle()
+
+    def _is_busy(self) -> bool:
+        return any(pool.is_busy for pool in self._pools)
+
+    def _told(self, endings: Sequence[Finish], accepted: Mapping[int, JobState]) -> None:
+        for ending in endings:
+            kept = self._held.get(ending.id)
+            if kept is not None and kept.token == ending.token:
+                del self._held[ending.id]
+            state = accepted.get(ending.id)
+            self._news.ended(ending, state)
+            if state is None:
+                log.warning("the end of a run came too late: its lease had gone", extra={"job_id": ending.id})
+
+    def heard(self, beat: Beat, at: float) -> None:
+        """Act on what the heart learned at `at`, by the steady counter."""
+        held = {lease.id: lease for lease in beat.held}
+        flying = {slot.flight.job.id: slot for slot in self.flying if slot.flight is not None}
+        for hold in beat.asked:
+            mine = self._held.get(hold.id)
+            if mine is None or mine.token != hold.token:
+                # It ended while the heart was asking.
+                continue
+            why = _why(hold, held.get(hold.id))
+            slot = flying.get(hold.id)
+            if slot is None or not isinstance(mine, Flight):
+                self._withdraw(hold, why)
+            elif why is not None:
+                slot.stop(mine, why)
+            else:
+                mine.safe_until = at + self._lease_s
+
+    def _withdraw(self, hold: Hold, why: Why | None) -> None:
+        """Forget a job that waits for a slot and is wanted no more; one whose end is on its way is left alone."""
+        job = None if why is None else next(filter(None, (pool.withdraw(hold.id) for pool in self._pools)), None)
+        if job is None:
+            return
+        if why is Why.STOPPED:
+            self.acker.add(decide(job, Stopped(has_started=False), now=self._clock.now(), rng=self._rng))
+            return
+        del self._held[job.id]
+        if why is Why.CANCELLED:
+            self.acker.add_stop((job.id, job.token, NO_RUN))
+
+
+def _hold(kept: Claimed | Flight) -> Hold:
+    return Hold(kept.job.id, kept.job.token, kept.started_at) if isinstance(kept, Flight) else Hold(kept.id, kept.token, None)
+
+
+def _why(hold: Hold, lease: Held | None) -> Why | None:
+    """Say why a run must end, if it must."""
+    if lease is None or lease.token != hold.token:
+        return Why.LOST
+    if lease.should_stop:
+        return Why.CANCELLED if lease.is_cancelled else Why.STOPPED
+    return None
+
+
+def _tell(ending: Finish) -> None:
+    """Write what became of a run into the log, with the seeds' words."""
+    if ending.failure is None:
+        if log.isEnabledFor(logging.INFO):
+            crawled = {} if ending.run.items_crawled is None else {"items_crawled": ending.run.items_crawled}
+            log.info("job completed" if ending.state is JobState.COMPLETED else "job run ended", extra=crawled)
+        return
+    retry_in = None if ending.delay is None else f"{ending.delay.total_seconds():.3g}s"
+    log.warning("job failed", extra={"error": ending.failure.message, "state": ending.state.value, "retry_in": retry_in})

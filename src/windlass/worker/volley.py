@@ -1,0 +1,65 @@
+"""Jobs that a thread runs one after another, with one hop between it and the event loop for all of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from windlass.core.job import Claimed
+from windlass.worker.flight import Flight
+
+_LONGEST_S = 0.002
+
+
+class Landed(NamedTuple):
+    """A run whose handler has come back."""
+
+    flight: Flight
+    value: Any
+    error: BaseException | None
+    seconds: float
+
+
+class Volley:
+    """Hands its jobs to the thread one by one, and lets the event loop take back those that have not started."""
+
+    def __init__(self, jobs: Iterable[Claimed]) -> None:
+        """Hold jobs ready."""
+        self.flight: Flight | None = None
+        self._landed: deque[Landed] = deque()
+        self._waiting = deque(jobs)
+        self._lock = threading.Lock()
+
+    def fly(self, take_off: Callable[[Claimed], Flight], call: Callable[[Flight], Any]) -> None:
+        """Run the jobs, in the thread; ends early once it has taken long, so that no end waits long to be told."""
+        late = time.monotonic() + _LONGEST_S
+        while (job := self._next()) is not None:
+            started = time.monotonic()
+            self.flight = flight = take_off(job)
+            try:
+                value, error = call(flight), None
+            except BaseException as raised:  # noqa: BLE001 - a handler may raise anything, and its job must end
+                value, error = None, raised
+            self.flight = None
+            ended = time.monotonic()
+            self._landed.append(Landed(flight, value, error, ended - started))
+            if ended > late:
+                return
+
+    def _next(self) -> Claimed | None:
+        with self._lock:
+            return self._waiting.popleft() if self._waiting else None
+
+    def collect(self) -> list[Landed]:
+        """Take the runs that have come back; others may follow, and one that hangs does not hold them up."""
+        return [self._landed.popleft() for _ in range(len(self._landed))]
+
+    def recall(self) -> list[Claimed]:
+        """Take back what has not started; the thread starts nothing more."""
+        with self._lock:
+            rest = list(self._waiting)
+            self._waiting.clear()
+            return rest
