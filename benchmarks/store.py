@@ -8,7 +8,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from itertools import count
@@ -439,6 +439,14 @@ def say_result(result: Result) -> None:
     print(f"  {result.what}: {result.ratio:.2f} ({result.goal})", file=sys.stderr, flush=True)
 
 
+def print_results(results: Sequence[Result], headline: str) -> None:
+    """Print a small table."""
+    print(f"\n{headline}")
+    print(f"{'':58}{'base':>10}{'ours':>10}{'ratio':>8}  goal")
+    for result in results:
+        print(f"{result.what:58}{result.raw:>10,.2f}{result.ours:>10,.2f}{result.ratio:>8.2f}  {result.goal}")
+
+
 def main() -> None:
     """Measure and print a small table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -452,10 +460,8 @@ def main() -> None:
     if options.json:
         print(json.dumps([result._asdict() for result in results]))
         return
-    print(f"\nSQLite {driver.sqlite_version}; jobs per second unless said; medians of {options.rounds} interleaved rounds")
-    print(f"{'':58}{'base':>10}{'store':>10}{'ratio':>8}  goal")
-    for result in results:
-        print(f"{result.what:58}{result.raw:>10,.1f}{result.ours:>10,.1f}{result.ratio:>8.2f}  {result.goal}")
+    headline = f"SQLite {driver.sqlite_version}; jobs per second unless said; medians of {options.rounds} interleaved rounds"
+    print_results(results, headline)
 
 
 if __name__ == "__main__":

