@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -83,6 +84,7 @@ async def test_failures_in_a_row_open_the_breaker_and_a_success_closes_it(app: W
         async with app.breaker("smtp", threshold=2):
             pytest.fail("the block must not run")
     await app.breakers.force_open("smtp", "1ms")
+    await asyncio.sleep(0.01)
     async with app.breaker("smtp", threshold=2):
         pass
     assert [breaker.state for breaker in app.breakers.list_sync()] == ["closed"]

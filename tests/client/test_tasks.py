@@ -166,7 +166,7 @@ async def test_unknown_tasks_can_be_accepted(url: str) -> None:
 async def test_what_a_handler_enqueues_is_its_child(app: Windlass) -> None:
     email = declare_email(app)
     parent = await email.enqueue(to="parent")
-    token = current_job.set(CurrentJob(parent.id, "email", 1, None))
+    token = current_job.set(CurrentJob(parent.id, "email", 1, None, 99))
     try:
         child = await app.get(await email.enqueue(to="child"))
         named = await app.get(await email.using(correlation_id="mine").enqueue(to="other"))

@@ -18,7 +18,7 @@ def record(message: str, **extra: object) -> logging.LogRecord:
 
 @pytest.fixture
 def running() -> object:
-    token = current_job.set(CurrentJob(7, "email", 2, "user action"))
+    token = current_job.set(CurrentJob(7, "email", 2, "user action", 99))
     yield
     current_job.reset(token)
 

@@ -55,6 +55,27 @@ async def _completed(app: Windlass, task: str, number: int) -> Sequence[Job]:
     return jobs
 
 
+async def test_a_guarded_block_in_a_handler_tries_the_breaker_in_the_name_of_its_job(url: str) -> None:
+    app = Windlass(url)
+
+    @app.task
+    async def call(ctx: JobContext) -> bool:
+        async with app.breaker("service"):
+            trying = await app.breakers.get("service")
+            return trying is not None and (trying.state, trying.probe.job_id) == ("half_open", ctx.job_id)
+
+    @app.task(breaker="service")
+    def call_gated() -> None:
+        with app.breaker("service"):
+            """Is let through: the job itself was claimed as the probe."""
+
+    async with app, app.working():
+        for task in (call, call_gated):
+            await app.breakers.force_open("service", "1ms")
+            assert await app.wait(await task.enqueue(), timeout=20) in {True, None}
+            assert (await app.breakers.get("service")).state == "closed"  # type: ignore[union-attr]
+
+
 async def test_a_worker_is_known_to_the_fleet_while_it_works(url: str) -> None:
     app = Windlass(url)
 

@@ -9,8 +9,9 @@ from typing import Any
 from windlass.client.client import Client
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
-from windlass.core.signals import Retry, Signal
-from windlass.errors import BreakerOpen, InvalidInput
+from windlass.core.current import current_job
+from windlass.core.signals import speaks_against_service
+from windlass.errors import BreakerOpen
 
 
 class Guard:
@@ -22,6 +23,7 @@ class Guard:
         self._client, self._twin = clients
         self._failures = failures
         self._admission: Any = None
+        self._job_id: int | None = None
 
     async def __aenter__(self) -> None:
         await self._enter(self._client)
@@ -38,12 +40,15 @@ class Guard:
         run(self._leave(self._twin, error))
 
     async def _enter(self, client: Client) -> None:
-        self._admission = await (await client.store()).breakers.admit(self._spec)
+        # In a handler the probe is its job's: if the worker dies, the permit ends with the lease.
+        job = current_job.get()
+        self._job_id, token = (None, None) if job is None else (job.id, job.token)
+        self._admission = await (await client.store()).breakers.admit(self._spec, job_id=self._job_id, token=token)
         if not self._admission.is_admitted:
             raise BreakerOpen(self._spec.name, self._admission.probe_at)
 
     async def _leave(self, client: Client, error: BaseException | None) -> None:
-        if error is not None and not is_failure(error):
+        if error is not None and not speaks_against_service(error):
             return
         name = self._spec.name
         self._failures[name] = 0 if error is None else self._failures[name] + 1
@@ -52,10 +57,5 @@ class Guard:
             # Told once: the same failures must not open it again after its first probe.
             self._failures[name] = 0
             breakers = (await client.store()).breakers
-            await breakers.record(self._spec, succeeded=error is None, failures=failures, token=self._admission.token)
-
-
-def is_failure(error: BaseException) -> bool:
-    """Whether an error speaks against the service: not a signal but Retry, not bad arguments, not a shutdown."""
-    is_signal = isinstance(error, Signal) and not isinstance(error, Retry)
-    return isinstance(error, Exception) and not is_signal and not isinstance(error, InvalidInput | BreakerOpen)
+            job_id, token = self._job_id, self._admission.token
+            await breakers.record(self._spec, succeeded=error is None, failures=failures, job_id=job_id, token=token)

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 
 class CurrentJob(NamedTuple):
-    """What child jobs and log lines take from the job that made them."""
+    """What child jobs, log lines and breakers take from the job whose handler they come from."""
 
     id: int
     task: str
     attempt: int
     correlation_id: str | None
+    token: int
+    """The lease its run holds: the right to speak for the job."""
 
 
 current_job: ContextVar[CurrentJob | None] = ContextVar("windlass_current_job", default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from windlass.core.durations import parse_duration
+from windlass.errors import BreakerOpen, InvalidInput
 
 
 class Signal(Exception):
@@ -42,3 +43,12 @@ class Cancel(Signal):
     def __init__(self, reason: str = "cancelled") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def speaks_against_service(error: BaseException) -> bool:
+    """Whether an error counts for the breaker of the service that was called.
+
+    A wish about the job does not, nor does a bad argument, a breaker that is open already, or what ends the process.
+    """
+    is_wish = isinstance(error, Signal) and not isinstance(error, Retry)
+    return isinstance(error, Exception) and not is_wish and not isinstance(error, InvalidInput | BreakerOpen)

@@ -197,7 +197,7 @@ class _Unreadable(Exception):
 
 
 def _bind(spec: TaskSpec, job: Claimed, context: JobContext) -> Callable[[], Any]:
-    current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id))
+    current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id, job.token))
     try:
         arguments = spec.arguments(job.payload)
     except InvalidPayload as error:

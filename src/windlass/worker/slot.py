@@ -254,7 +254,7 @@ class Slot:
 
 
 def _current(job: Claimed) -> CurrentJob:
-    return CurrentJob(job.id, job.task, job.attempt, job.correlation_id)
+    return CurrentJob(job.id, job.task, job.attempt, job.correlation_id, job.token)
 
 
 def _run_alone(call: Callable[[], Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Cancelled, Failure, Outcome, Raised, Snoozed
-from windlass.core.signals import Cancel, Discard, Retry, Snooze
+from windlass.core.signals import Cancel, Discard, Retry, Snooze, speaks_against_service
 from windlass.core.task import TaskSpec
 from windlass.errors import BreakerOpen, InvalidPayload
 from windlass.worker.failure import failure_of
@@ -33,19 +33,20 @@ class Judge(NamedTuple):
     def of_error(self, error: BaseException, failure: Failure | None = None) -> Verdict:
         """Judge what left the handler; `failure` describes it where the error itself stayed in a child process."""
         told = failure or failure_of(error)
+        is_failure = speaks_against_service(error)
         match error:
             case Snooze():
-                return Verdict(Snoozed(error.delay), is_failure=False)
+                return Verdict(Snoozed(error.delay), is_failure)
             case Cancel():
-                return Verdict(Cancelled(error.reason), is_failure=False)
+                return Verdict(Cancelled(error.reason), is_failure)
             case BreakerOpen():
-                return Verdict(Snoozed(error.probe_at - self.now), is_failure=False)
+                return Verdict(Snoozed(error.probe_at - self.now), is_failure)
             case Discard() | InvalidPayload():
-                return Verdict(Raised(told, is_final=True), is_failure=False)
+                return Verdict(Raised(told, is_final=True), is_failure)
             case Retry():
-                return Verdict(Raised(told, after=error.after))
+                return Verdict(Raised(told, after=error.after), is_failure)
         place = next((place for place, (kind, _) in enumerate(self.spec.retry_by_error) if isinstance(error, kind)), None)
-        return self._by_policy(told, place, is_final=isinstance(error, self.spec.never_retry))
+        return self._by_policy(told, place, is_final=isinstance(error, self.spec.never_retry))._replace(is_failure=is_failure)
 
     def of_child(self, raised: ChildRaised) -> Verdict:
         """Judge what left a handler in a child process."""
