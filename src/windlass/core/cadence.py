@@ -259,7 +259,9 @@ class Recurrence:
     def _next_cron(self, cron: Cron, slot_at: datetime | None, now: datetime) -> datetime:
         if slot_at is None or self.misfire is not Misfire.ALL:
             # A run by hand came before the planned time: that time is still to come.
-            return slot_at if slot_at is not None and slot_at > now else cron.after(self._since_start(now), zone_of(self.timezone))
+            return (
+                slot_at if slot_at is not None and slot_at > now else cron.after(self._since_start(now), zone_of(self.timezone))
+            )
         if slot_at > now:
             return slot_at
         following = cron.after(slot_at, zone_of(self.timezone))
@@ -290,7 +292,7 @@ class Recurrence:
             case Every(period) if self.fixed_rate:
                 return max(slot_at, slot_at + period * ((now - slot_at) // period - self.misfire_max + 1))
             case Cron(fields=fields):
-                return latest_fires(fields, slot_at, now, zone_of(self.timezone), self.misfire_max)[0]
+                return latest_fires(fields, slot_at, now, zone_of(self.timezone), most=self.misfire_max)[0]
             case _:
                 # Counted from the end of each run, no other slot has been missed.
                 return slot_at

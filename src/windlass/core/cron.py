@@ -64,7 +64,7 @@ def next_fire(fields: str, moment: datetime, zone: ZoneInfo) -> datetime | None:
     return best
 
 
-def latest_fires(fields: str, first: datetime, last: datetime, zone: ZoneInfo, most: int) -> list[datetime]:
+def latest_fires(fields: str, first: datetime, last: datetime, zone: ZoneInfo, *, most: int) -> list[datetime]:
     """Find the last `most` fires up to `last`, none before `first`, which is a fire itself; oldest first.
 
     Looks back further and further: a job that fires every minute may have waited for years.

@@ -201,7 +201,9 @@ class NewJob:
         if self.recurrence is None and self.slot_at is not None:
             raise InvalidInput("slot_at", self.slot_at, "only a recurring job has it")
         if self.recurrence is not None and not self.spawn and self.recurrence.overlap is not Overlap.ALLOW:
-            raise InvalidInput("overlap", self.recurrence.overlap, "is for templates (spawn): a job that comes back is never beside itself")
+            raise InvalidInput(
+                "overlap", self.recurrence.overlap, "is for templates (spawn): a job that comes back is never beside itself"
+            )
 
 
 SHORTEST_TIMEOUT = timedelta(milliseconds=1)
@@ -330,7 +332,7 @@ class Enqueued(NamedTuple):
 
 
 class Promoted(NamedTuple):
-    """How many jobs became due, and when the next one does."""
+    """How many jobs became due, and when the next one does; a template that is due still counts as next."""
 
     jobs: int
     next_at: datetime | None

@@ -37,7 +37,7 @@ from windlass.core.related import Related, Tree
 from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import ExecutionNotFound, InvalidInput, JobNotFound, LeaseLost, StoreRefused
+from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
 from windlass.store.aging import age
 from windlass.store.audit import SqlAudit
@@ -68,6 +68,7 @@ from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
 from windlass.store.retention import SqlRetention
 from windlass.store.runs import SqlRuns
+from windlass.store.schedules import SqlSchedules
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
 from windlass.store.tasks import SqlTasks
@@ -148,6 +149,11 @@ class SqlStore:
     def workers(self) -> SqlWorkers:
         """The processes that run jobs."""
         return SqlWorkers(self._db)
+
+    @property
+    def schedules(self) -> SqlSchedules:
+        """Recurring jobs by their name."""
+        return SqlSchedules(self._db, self._rng, self._actor)
 
     @property
     def lanes(self) -> SqlLanes:

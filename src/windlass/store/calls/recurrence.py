@@ -15,7 +15,7 @@ from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.rows import Shape
 
-SHAPES = {"lock_missed": Shape((2,))}
+SHAPES = {"lock_missed": Shape((2,)), "catch_up": Shape((1,))}
 
 
 def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
@@ -39,15 +39,18 @@ def count_missed(limit: int, now: datetime | None = None) -> Call[int]:
 
 
 def catch_up(limit: int, rng: Random, now: datetime | None = None) -> Call[Promoted]:
-    """Send jobs that missed their time where their rule says: to a later slot, or, if that has come too, to be claimed."""
+    """Send jobs that missed their time where their rule says: to a later slot, or, if that has come too, to be claimed.
+
+    The answer counts the claimable ones.
+    """
 
     def steps() -> Steps[Promoted]:
         [[moment]] = yield Step("clock", {"now": now})
         found = yield Step("lock_missed", {"limit": limit, "missed_after": MISSED_AFTER, "now": moment})
         moves = [_caught_up(_Missed._make(row), moment, rng) for row in found]
-        if moves:
-            yield Step("catch_up", {"jobs": documents.array(moves), "now": now})
-        return Promoted(len(moves), None)
+        if not moves:
+            return Promoted(0, None)
+        return rows.promoted((yield Step("catch_up", {"jobs": documents.array(moves), "now": now})))
 
     return Call(steps, wakes=wakes.by_promotion)
 

@@ -36,7 +36,7 @@ order by j.run_at, j.id limit :limit for update skip locked
 
 -- name: catch_up
 -- Of rows locked before. Without a time: nobody can read its rule, so it runs as if by hand.
-update windlass_jobs j set
+with moved as (update windlass_jobs j set
     state = case when s.has_ended then 'cancelled' when {epoch} + s.run_us * {us} > {now} then 'scheduled' else 'pending' end,
     wait_reason = case when s.has_ended then null when s.run_us is null then 'operator' else 'recurrence' end,
     run_at = coalesce({epoch} + s.run_us * {us}, j.run_at), slot_at = coalesce({epoch} + s.slot_us * {us}, j.slot_at),
@@ -45,4 +45,5 @@ update windlass_jobs j set
     held = j.held and not coalesce(s.has_ended, false), priority = j.base_priority, updated_at = {now}
 from json_to_recordset(:jobs::json) as s (id bigint, slot_us bigint, run_us bigint, has_ended boolean)
 where j.id = s.id and j.state in ('scheduled', 'pending')
-returning j.id
+returning j.state)
+select count(*) filter (where state = 'pending'), null::timestamptz from moved

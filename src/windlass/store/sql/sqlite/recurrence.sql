@@ -47,5 +47,5 @@ update windlass_jobs as j set
     unique_slot = case when s.value ->> 'has_ended' and j.unique_scope <> 'forever' then null else j.unique_slot end,
     held = j.held and not coalesce(s.value ->> 'has_ended', 0), priority = j.base_priority, updated_at = {now}
 from json_each(:jobs) as s
-where j.id = s.value ->> 'id' and j.state in ('scheduled', 'pending')
-returning id
+where j.id = s.value ->> 'id' and j.state in ('scheduled', 'pending');
+select count(*), null from json_each(:jobs) as s join windlass_jobs j on j.id = s.value ->> 'id' where j.state = 'pending'
