@@ -521,11 +521,13 @@ class Model:
         return [child for child in spawned if child is not None]
 
     def _spawn(self, row: Row, now: datetime, numbers: Iterator[int]) -> Enqueued | None:
-        child = _child(row)
         rule = row.recurrence
         assert rule is not None
         assert row.slot_at is not None
         is_late = row.wait_reason is WaitReason.RECURRENCE and now - row.run_at > MISSED_AFTER
+        if is_late and rule.misfire is Misfire.ALL:
+            row.slot_at = caught_up(rule, row.slot_at, now, is_fixed=True)
+        child = _child(row)
         is_served = not (is_late and rule.misfire is Misfire.SKIP)
         row.completed_runs += is_served
         if is_served:

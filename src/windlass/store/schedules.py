@@ -66,7 +66,9 @@ class SqlSchedules:
 
     async def touch_declared(self, app: str, names: Sequence[str], now: datetime | None = None) -> Sequence[str]:
         """Say that an application still declares these; returns them, without any that were let go of meanwhile."""
-        return await self._db.run(schedules.touch_declared(app, names, now)) if names else []
+        if not names:
+            return []
+        return await self._db.run(schedules.touch_declared(app, names, now))
 
     async def prune_declared(self, app: str, older_than: timedelta, now: datetime | None = None) -> Moved:
         """Disable what an application has not declared for so long, but for what its operators paused."""

@@ -63,6 +63,7 @@ def _by_spawn(answer: Spawned | None) -> Collection[Topic]:
 def _spawn(template: Job, moment: datetime, rng: Random, now: datetime | None) -> Steps[Spawned | None]:
     try:
         rule = Recurrence.decode(template.cadence or "")
+        template = _at_its_slot(rule, template, moment)
         child = _child(template)
         is_served = not _is_skipped(rule, template, moment) and (yield from _makes_room(rule, template, now))
         turn = _turn(rule, template, moment, rng, is_served=is_served)
@@ -85,10 +86,20 @@ def _spawn(template: Job, moment: datetime, rng: Random, now: datetime | None) -
     return Spawned(enqueued)
 
 
-def _is_skipped(rule: Recurrence, template: Job, now: datetime) -> bool:
+def _is_late(template: Job, now: datetime) -> bool:
     # What an operator asked for is never too late.
-    is_planned = template.wait_reason is WaitReason.RECURRENCE
-    return is_planned and rule.misfire is Misfire.SKIP and now - template.run_at > MISSED_AFTER
+    return template.wait_reason is WaitReason.RECURRENCE and now - template.run_at > MISSED_AFTER
+
+
+def _at_its_slot(rule: Recurrence, template: Job, now: datetime) -> Job:
+    """Leave out the oldest of more missed slots than are to be caught up with."""
+    if rule.misfire is not Misfire.ALL or template.slot_at is None or not _is_late(template, now):
+        return template
+    return replace(template, slot_at=replace(rule, fixed_rate=True).caught_up(template.slot_at, now))
+
+
+def _is_skipped(rule: Recurrence, template: Job, now: datetime) -> bool:
+    return rule.misfire is Misfire.SKIP and _is_late(template, now)
 
 
 def _makes_room(rule: Recurrence, template: Job, now: datetime | None) -> Steps[bool]:
