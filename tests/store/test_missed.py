@@ -216,12 +216,10 @@ async def children(store: SqlStore, clock: FakeClock, passes: int = 50) -> list[
     return found
 
 
-@pytest.mark.parametrize(
-    ("misfire", "expected"), [(Misfire.ONCE, 1), (Misfire.SKIP, 0), (Misfire.ALL, 5)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("misfire", "expected"), [(Misfire.ONCE, 1), (Misfire.SKIP, 0), (Misfire.ALL, 5)], ids=str)
 @pytest.mark.parametrize("cadence", [Cron("@hourly"), Every(HOUR)], ids=str)
 async def test_a_template_serves_missed_slots_by_its_rule(
-    store: SqlStore, clock: FakeClock, cadence: Cron | Every, misfire: Misfire, expected: int
+    store: SqlStore, clock: FakeClock, cadence: Cron | Every, *, misfire: Misfire, expected: int
 ) -> None:
     rule = Recurrence(cadence=cadence, misfire=misfire)
     template = await enqueue_one(store, clock, a_template(rule, run_at=clock.now() + 30 * MINUTE))
