@@ -308,6 +308,11 @@ class Windlass(Operator):
                 for task in beside:
                     task.cancel()
 
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The names of the schedules the code declares: what pruning this application's schedules at once keeps."""
+        return tuple(job.name for job in self._schedules() if job.name is not None)
+
     def _schedules(self) -> list[NewJob]:
         """Describe every schedule the code declares, also of tasks that this process does not run."""
         described = (task.schedule(self.name) for task in self.tasks.values())

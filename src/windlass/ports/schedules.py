@@ -47,6 +47,8 @@ class Schedules(Protocol):
         """Say that an application still declares these; returns them, without any that were let go of meanwhile."""
         ...
 
-    async def prune_declared(self, app: str, older_than: timedelta, now: datetime | None = None) -> Moved:
-        """Disable what an application has not declared for so long, but for what its operators paused."""
+    async def prune_declared(
+        self, app: str, older_than: timedelta, keep: Sequence[str] = (), now: datetime | None = None
+    ) -> Moved:
+        """Disable what an application has not declared for so long, but for names to keep and what its operators paused."""
         ...

@@ -70,6 +70,9 @@ class SqlSchedules:
             return []
         return await self._db.run(schedules.touch_declared(app, names, now))
 
-    async def prune_declared(self, app: str, older_than: timedelta, now: datetime | None = None) -> Moved:
-        """Disable what an application has not declared for so long, but for what its operators paused."""
-        return await self._run(audit.audited(schedules.prune_declared(app, older_than, now), self._actor, audit.moved, now))
+    async def prune_declared(
+        self, app: str, older_than: timedelta, keep: Sequence[str] = (), now: datetime | None = None
+    ) -> Moved:
+        """Disable what an application has not declared for so long, but for names to keep and what its operators paused."""
+        call = schedules.prune_declared(app, older_than, keep, now)
+        return await self._run(audit.audited(call, self._actor, audit.moved, now))

@@ -85,14 +85,15 @@ def touch_declared(app: str, names: Sequence[str], now: datetime | None = None) 
     return Call(steps, is_single=True)
 
 
-def prune_declared(app: str, older_than: timedelta, now: datetime | None = None) -> Call[Moved]:
-    """Disable what an application has not declared for so long; what others declared, or nobody, stays."""
+def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = (), now: datetime | None = None) -> Call[Moved]:
+    """Disable what an application has not declared for so long, but for names to keep; what others declared, or nobody, stays."""
     check_text("app", app, MAX_NAME)
     check_wait("older_than", older_than, least=timedelta())
 
     def steps() -> Steps[Moved]:
         params = {"app": app, "older_than": older_than, "now": now}
-        stale = documents.numbers(rows.ids((yield Step("stale_declared", params))))
+        names = documents.array(map(documents.quote, keep))
+        stale = documents.numbers(rows.ids((yield Step("stale_declared", {"names": names, **params}))))
         yield Step("lock_jobs", {"ids": stale})
         # Guarded once more: a worker may have declared it while we waited.
         gone = documents.numbers(rows.ids((yield Step("withdraw_declared", {"ids": stale, **params}))))
