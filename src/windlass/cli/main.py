@@ -10,6 +10,7 @@ import click
 from windlass import __version__
 from windlass.cli.migrate import migrate
 from windlass.cli.supervisor import BAD_USAGE
+from windlass.cli.upkeep import chores, upkeep
 from windlass.cli.worker import worker
 from windlass.errors import ConfigError, SchemaError, WindlassError
 
@@ -34,3 +35,5 @@ def main() -> None:
 
 main.add_command(migrate)
 main.add_command(worker)
+main.add_command(upkeep)
+main.add_command(chores)

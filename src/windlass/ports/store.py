@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from windlass.core.bulk import Bulk
+from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import (
@@ -199,6 +200,10 @@ class Store(Protocol):
 
     async def age(self, limit: int = 500, now: datetime | None = None) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
+        ...
+
+    async def age_some(self, cursor: str | None = None, *, at_most: int = 10_000, now: datetime | None = None) -> Swept:
+        """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
         ...
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:

@@ -13,6 +13,7 @@ from typing import Any
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
 from windlass.core.checks import check_range
+from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import (
@@ -39,7 +40,7 @@ from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import ExecutionNotFound, InvalidInput, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
-from windlass.store.aging import age
+from windlass.store.aging import age, age_some
 from windlass.store.audit import SqlAudit
 from windlass.store.breakers import SqlBreakers
 from windlass.store.calls import aging, audit, breakers, bulk, control, endings, lists, override, reads, recurrence, related, work
@@ -314,6 +315,10 @@ class SqlStore:
     async def age(self, limit: int = aging.MAX_BATCH, now: datetime | None = None) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
         return await age(self._db, limit, now)
+
+    async def age_some(self, cursor: str | None = None, *, at_most: int = aging.MAX_FOUND, now: datetime | None = None) -> Swept:
+        """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
+        return await age_some(self._db, cursor, at_most=at_most, now=now)
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""
