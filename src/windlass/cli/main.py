@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from windlass import __version__
+from windlass.cli.convert_cron import convert_cron
 from windlass.cli.migrate import migrate
 from windlass.cli.supervisor import BAD_USAGE
 from windlass.cli.upkeep import chores, upkeep
@@ -37,3 +38,4 @@ main.add_command(migrate)
 main.add_command(worker)
 main.add_command(upkeep)
 main.add_command(chores)
+main.add_command(convert_cron)

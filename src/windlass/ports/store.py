@@ -34,6 +34,7 @@ from windlass.core.transitions import Moved
 from windlass.ports.audit import Audit
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
+from windlass.ports.cron_migration import CronMigration
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
@@ -72,6 +73,11 @@ class Store(Protocol):
     @property
     def workers(self) -> Workers:
         """The processes that run jobs."""
+        ...
+
+    @property
+    def cron_migration(self) -> CronMigration:
+        """Cron expressions that become intervals."""
         ...
 
     @property

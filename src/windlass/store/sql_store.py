@@ -48,6 +48,7 @@ from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
 from windlass.store.chores import SqlChores
+from windlass.store.cron_migration import SqlCronMigration
 from windlass.store.database import Database
 from windlass.store.documents import Entry
 from windlass.store.items import SqlItems
@@ -134,6 +135,11 @@ class SqlStore:
     def workers(self) -> SqlWorkers:
         """The processes that run jobs."""
         return SqlWorkers(self._db)
+
+    @property
+    def cron_migration(self) -> SqlCronMigration:
+        """Cron expressions that become intervals."""
+        return SqlCronMigration(self._db, self._actor)
 
     @property
     def lanes(self) -> SqlLanes:
