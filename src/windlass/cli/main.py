@@ -9,6 +9,7 @@ import click
 
 from windlass import __version__
 from windlass.cli.convert_cron import convert_cron
+from windlass.cli.imports import import_
 from windlass.cli.migrate import migrate
 from windlass.cli.supervisor import BAD_USAGE
 from windlass.cli.upkeep import chores, upkeep
@@ -39,3 +40,4 @@ main.add_command(worker)
 main.add_command(upkeep)
 main.add_command(chores)
 main.add_command(convert_cron)
+main.add_command(import_)

@@ -322,10 +322,11 @@ class Enqueued(NamedTuple):
 
 
 class Promoted(NamedTuple):
-    """How many jobs became due, and when the next one does."""
+    """How many jobs became due, when the next one does, and whether templates are due to spawn."""
 
     jobs: int
     next_at: datetime | None
+    has_templates: bool = False
 
 
 class Count(NamedTuple):

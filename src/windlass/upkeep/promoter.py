@@ -15,8 +15,12 @@ log = logging.getLogger("windlass.upkeep")
 
 _BATCH = 500
 _SHORTEST_S = 0.001
-_GAP_S = 0.004
-"""The least time between two rounds: many due times or wake-ups close together are served as one."""
+_LEAST_GAP_S = 0.004
+_MOST_GAP_S = 0.032
+"""The time between two rounds: due times close together are served as one. Who wakes in time and finds that others were
+quicker holds back, so that ten processes ask little more than one."""
+_HINT_GAP_S = 0.016
+"""Wake-ups say that something may be due earlier than was known; it hardly ever is within so short a time."""
 
 
 class Promoter:
@@ -39,6 +43,7 @@ class Promoter:
         self._is_paused = is_paused
         self._wake = asyncio.Event()
         self._hush = Hush(clock.monotonic)
+        self._served = 0
         self.promotions = Tally()
         self.spawns = Tally()
 
@@ -48,23 +53,28 @@ class Promoter:
 
     async def run(self) -> None:
         """Promote until cancelled."""
+        gap_s = _LEAST_GAP_S
+        is_hint = True
         while True:
             self._wake.clear()
             began = self._clock.monotonic()
+            before = self._served
             pause = await self.round()
-            await self._sleep(pause)
-            rest = _GAP_S - (self._clock.monotonic() - began)
-            if rest > 0:
-                await asyncio.sleep(rest)
+            due = self._clock.monotonic() + pause
+            if self._served > before:
+                gap_s = _LEAST_GAP_S
+            elif not is_hint:
+                gap_s = min(2 * gap_s, _MOST_GAP_S)
+            is_hint = await self._sleep(pause)
+            earliest = min(due, began + _HINT_GAP_S) if is_hint else began + gap_s
+            await asyncio.sleep(max(earliest - self._clock.monotonic(), 0))
 
     async def round(self) -> float:
         """Do what is due; says how many seconds the next round can wait."""
-        pause = self._poll_s
-        if not self._is_paused("spawn"):
-            pause = min(pause, await self._guarded(self.spawns, self._spawn))
-        if not self._is_paused("promote"):
-            pause = min(pause, await self._guarded(self.promotions, self._promote))
-        return pause
+        if self._is_paused("promote"):
+            # Templates are not asked for then, so every look is one for them.
+            return self._poll_s if self._is_paused("spawn") else await self._guarded(self.spawns, self._spawn)
+        return await self._guarded(self.promotions, self._promote)
 
     async def _guarded(self, tally: Tally, work: Callable[[], Awaitable[float]]) -> float:
         try:
@@ -75,29 +85,37 @@ class Promoter:
                 log.warning("what is due could not be served: %s: %s", type(error).__name__, error)
             return self._poll_s
 
-    async def _spawn(self) -> float:
-        began = self._clock.monotonic()
-        spawned = await self._store.spawn(_BATCH)
-        self.spawns.note(len(spawned), self._clock.monotonic() - began)
-        if spawned:
-            self._promoted()
-        return 0 if len(spawned) == _BATCH else self._poll_s
-
     async def _promote(self) -> float:
         began = self._clock.monotonic()
-        jobs, next_at = await self._store.promote(_BATCH)
+        jobs, next_at, has_templates = await self._store.promote(_BATCH)
         self.promotions.note(jobs, self._clock.monotonic() - began)
-        if jobs:
-            self._promoted()
+        self._tell(jobs)
+        if has_templates and not self._is_paused("spawn"):
+            return await self._guarded(self.spawns, self._spawn)
         if jobs == _BATCH:
             return 0
         if next_at is None:
             return self._poll_s
-        return max((next_at - self._clock.now()).total_seconds(), _SHORTEST_S)
+        return min(self._poll_s, max((next_at - self._clock.now()).total_seconds(), _SHORTEST_S))
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _spawn(self) -> float:
+        began = self._clock.monotonic()
+        spawned = len(await self._store.spawn(_BATCH))
+        self.spawns.note(spawned, self._clock.monotonic() - began)
+        self._tell(spawned)
+        # Their next times, and those of other jobs, are found by the round that follows.
+        return 0 if spawned else _SHORTEST_S
+
+    def _tell(self, served: int) -> None:
+        self._served += served
+        if served:
+            self._promoted()
+
+    async def _sleep(self, seconds: float) -> bool:
+        """Wait for a wake-up at most so long; says whether one came."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
         except TimeoutError:
-            pass
+            return False
+        return True

@@ -254,4 +254,4 @@ with promoted as (
 select (select count(*) from promoted), least(
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}),
     (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now})
-)
+), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, false)

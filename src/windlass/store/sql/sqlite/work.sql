@@ -195,6 +195,6 @@ update windlass_jobs set state = 'pending', updated_at = {now} where id in (
 );
 select changes(), min(
     coalesce(ordinary, template), coalesce(template, ordinary)
-) from (select
+), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, 0) from (select
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}) as ordinary,
     (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now}) as template)
