@@ -155,7 +155,8 @@ async def test_a_pass_goes_on_from_where_its_last_part_ended(
     for task in ("a", "b", "c"):
         for _ in range(4):
             await old_job(store, clock, 61, task=task)
-    cursor, parts = None, []
+    cursor: str | None = None
+    parts: list[int] = []
     while not parts or cursor is not None:
         swept = await store.age_some(cursor, at_most=3, now=clock.now())
         cursor = swept.cursor

@@ -277,7 +277,8 @@ async def test_a_pass_goes_on_from_where_its_last_part_ended(store: SqlStore, cl
     for _ in range(5):
         await end(store, clock, await running(store, clock, a_job("done", priority=1)))
     clock.advance(days=31)
-    cursor, parts = None, []
+    cursor: str | None = None
+    parts: list[int] = []
     while not parts or cursor is not None:
         swept = await store.retention.prune_some(cursor=cursor, limit=2, pages=1, now=clock.now())
         cursor = swept.cursor

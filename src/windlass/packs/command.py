@@ -73,8 +73,8 @@ async def run_command(command: str, env: Mapping[str, str], stdin: str | None, u
         await _end(process)
         raise
     text = output.decode(errors="replace").strip()
-    if text:
-        log.info("%s", text)
+    for line in text.splitlines():
+        log.info("%s", line)
     if code:
         last = text.rpartition("\n")[2]
         raise CommandFailed(f"{_ending(code)}{': ' if last else ''}{last[:500]}")
