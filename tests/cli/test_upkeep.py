@@ -68,7 +68,7 @@ def test_chores_are_listed_paused_and_resumed(folder: Path, store: SqlStore) -> 
     listed = windlass(folder, "chores", "list").stdout.splitlines()
     assert [line.split()[:2] for line in listed] == [["chore", "state"], ["age", "paused"]]
     assert windlass(folder, "chores", "resume", "age").stdout == "windlass: age goes on\n"
-    assert [entry.action for entry in run(store.audit.list())] == ["resume chore", "pause chore"]
+    assert {entry.action for entry in run(store.audit.list())} == {"resume chore", "pause chore"}
 
 
 def test_convert_cron_shows_then_converts_then_undoes(folder: Path, store: SqlStore) -> None:

@@ -71,10 +71,11 @@ class Promoter:
 
     async def round(self) -> float:
         """Do what is due; says how many seconds the next round can wait."""
-        if self._is_paused("promote"):
-            # Templates are not asked for then, so every look is one for them.
-            return self._poll_s if self._is_paused("spawn") else await self._guarded(self.spawns, self._spawn)
-        return await self._guarded(self.promotions, self._promote)
+        if not self._is_paused("promote"):
+            return await self._guarded(self.promotions, self._promote)
+        if not self._is_paused("spawn"):
+            await self._guarded(self.spawns, self._spawn)
+        return self._poll_s
 
     async def _guarded(self, tally: Tally, work: Callable[[], Awaitable[float]]) -> float:
         try:
@@ -104,7 +105,7 @@ class Promoter:
         self.spawns.note(spawned, self._clock.monotonic() - began)
         self._tell(spawned)
         # Their next times, and those of other jobs, are found by the round that follows.
-        return 0 if spawned else _SHORTEST_S
+        return _SHORTEST_S
 
     def _tell(self, served: int) -> None:
         self._served += served
