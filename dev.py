@@ -222,11 +222,11 @@ def run_tool(name: str, command: Sequence[str]) -> int:
     return run(PYTHON.parent / command[0], *command[1:])
 
 
-BENCHES = ("store", "client", "wakeups", "worker", "fleet")
+BENCHES = ("store", "client", "wakeups", "worker", "fleet", "recurrence")
 
 
 def bench(args: Sequence[str]) -> int:
-    """Measure everything, or the one that is named; further arguments go to it."""
+    """Measure everything, or the one that is named (see BENCHES); further arguments go to it."""
     prepare()
     chosen = args[:1] if args and args[0] in BENCHES else BENCHES
     rest = args[1:] if len(chosen) == 1 else args

@@ -287,9 +287,9 @@ class Windlass(Operator):
             program = Program(
                 registry=self._served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
             )
-            name = f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
+            name = self._process_name()
             worker = Worker(store, await self.blocking_store(), program, clock=clock, rng=self._rng, name=name, options=chosen)
-            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake)
+            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
             wakeups.subscribe(worker.wake)
             wakeups.subscribe(upkeep.wake)
@@ -317,6 +317,21 @@ class Windlass(Operator):
         """Describe every schedule the code declares, also of tasks that this process does not run."""
         described = (task.schedule(self.name) for task in self.tasks.values())
         return [job for job in described if job is not None]
+
+    async def keep_up(self) -> None:
+        """Do the upkeep of the database, and nothing else, until cancelled."""
+        from windlass.clock import DatabaseClock  # noqa: PLC0415 - as in `working`
+        from windlass.upkeep.loop import Upkeep  # noqa: PLC0415 - as in `working`
+
+        store = await self.store()
+        clock = DatabaseClock(await store.clock())
+        async with store.wakeups as wakeups:
+            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), name=self._process_name())
+            wakeups.subscribe(upkeep.wake)
+            await upkeep.run()
+
+    def _process_name(self) -> str:
+        return f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
 
     def _served(self) -> Registry:
         """Give the tasks this process runs: all it has code for, or those the settings name."""
@@ -351,7 +366,12 @@ class Windlass(Operator):
 
         settings = self.settings
         return UpkeepOptions(
-            lease=settings.lease, poll_interval=settings.poll_interval, reclaim_interval=settings.reclaim_interval
+            lease=settings.lease,
+            poll_interval=settings.poll_interval,
+            reclaim_interval=settings.reclaim_interval,
+            aging_interval=settings.aging_interval,
+            retention_interval=settings.retention_interval,
+            retention=settings.retention,
         )
 
     def _manager(self, lifespan: Lifespan) -> AbstractAsyncContextManager[Any]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, PoolSpec, parse_pools
+from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy
 from windlass.core.settings import SETTINGS, read_setting
 from windlass.errors import ConfigError, InvalidInput, shown
@@ -157,7 +158,7 @@ class Settings:
     aging_interval: _Interval = timedelta(minutes=5)
     retention_interval: _Interval = timedelta(minutes=10)
     reclaim_interval: _Moment = timedelta(seconds=2)
-    keep_executions: Annotated[int, Read(_whole(0, 2**31 - 1))] = 100
+    keep_executions: Annotated[int, Read(_whole(1, 1_000_000))] = 100
     keep_days: _Days = 30
     keep_dead_days: _Days = 90
     prefetch: Annotated[int, Read(_whole(0, 500))] = 20
@@ -191,6 +192,15 @@ class Settings:
             "task": Profile(policy=task, max_attempts=PROFILES["task"].max_attempts),
             "pull": Profile(policy=pull, max_attempts=self.pull_max_attempts),
         }
+
+    @property
+    def retention(self) -> Retention:
+        """How much history stays."""
+        return Retention(
+            keep_executions=self.keep_executions,
+            keep=timedelta(days=self.keep_days),
+            keep_dead=timedelta(days=self.keep_dead_days),
+        )
 
     def breaker(self, name: str) -> BreakerSpec:
         """Describe a breaker that is known by name only."""

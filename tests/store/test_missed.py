@@ -11,7 +11,7 @@ import pytest
 from tests.store.builders import a_job, claim, claim_one, due, end, enqueue_one, failure
 from tests.support.raw import execute
 from windlass.core.cadence import ByHandler, Cron, Every, Misfire, Overlap, Recurrence
-from windlass.core.job import Job, JobState, NewJob, WaitReason
+from windlass.core.job import Job, JobState, NewJob, Promoted, WaitReason
 from windlass.core.outcome import Run
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
@@ -239,7 +239,7 @@ async def test_promote_says_that_a_template_has_slots_left(store: SqlStore, cloc
     await enqueue_one(store, clock, a_template(hourly(Misfire.ALL), run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=3)
     await store.spawn(now=clock.now())
-    assert await store.promote(now=clock.now()) == (0, clock.now() - 90 * MINUTE)
+    assert await store.promote(now=clock.now()) == Promoted(0, None, has_templates=True)
 
 
 async def test_run_now_of_a_late_template_that_skips_spawns(store: SqlStore, clock: FakeClock) -> None:

@@ -104,6 +104,7 @@ SAMPLES: dict[str, Any] = {
     "keep_for": timedelta(seconds=1),
     "kept_dead": timedelta(seconds=1),
     "every": timedelta(seconds=1),
+    "again": timedelta(seconds=1),
     "chore": "c",
     "writers": "[]",
     "after_at": EPOCH,

@@ -129,8 +129,7 @@ from generate_series(0, 3) as n
 INDEXES = {
     "claim": {"windlass_jobs_pending"},
     "slices": {"windlass_jobs_pending"},
-    "promote": {"windlass_jobs_scheduled"},
-    "count_missed": {"windlass_jobs_watched"},
+    "promote": {"windlass_jobs_scheduled", "windlass_jobs_watched"},
     "lock_missed": {"windlass_jobs_watched"},
     "unfinished_children": {"windlass_jobs_unfinished"},
     "finish": {"windlass_jobs_pkey", "windlass_jobs_leased"},

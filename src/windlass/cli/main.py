@@ -8,8 +8,11 @@ from typing import Any
 import click
 
 from windlass import __version__
+from windlass.cli.convert_cron import convert_cron
+from windlass.cli.imports import import_
 from windlass.cli.migrate import migrate
 from windlass.cli.supervisor import BAD_USAGE
+from windlass.cli.upkeep import chores, upkeep
 from windlass.cli.worker import worker
 from windlass.errors import ConfigError, SchemaError, WindlassError
 
@@ -34,3 +37,7 @@ def main() -> None:
 
 main.add_command(migrate)
 main.add_command(worker)
+main.add_command(upkeep)
+main.add_command(chores)
+main.add_command(convert_cron)
+main.add_command(import_)

@@ -47,6 +47,10 @@ class Breakers(Protocol):
         """Read the changes of one, newest first."""
         ...
 
+    async def prune_events(self, keep: timedelta = ..., *, limit: int = ..., now: datetime | None = None) -> int:
+        """Forget changes older than `keep`, but for the last of each; returns how many."""
+        ...
+
     async def list(self, *, after: str = "", limit: int = ..., now: datetime | None = None) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
         ...

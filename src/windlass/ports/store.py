@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from windlass.core.bulk import Bulk
+from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import (
@@ -33,6 +34,7 @@ from windlass.core.transitions import Moved
 from windlass.ports.audit import Audit
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
+from windlass.ports.cron_migration import CronMigration
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
@@ -77,6 +79,11 @@ class Store(Protocol):
     @property
     def schedules(self) -> Schedules:
         """Recurring jobs by their name."""
+        ...
+
+    @property
+    def cron_migration(self) -> CronMigration:
+        """Cron expressions that become intervals."""
         ...
 
     @property
@@ -205,6 +212,10 @@ class Store(Protocol):
 
     async def age(self, limit: int = 500, now: datetime | None = None) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
+        ...
+
+    async def age_some(self, cursor: str | None = None, *, at_most: int = 10_000, now: datetime | None = None) -> Swept:
+        """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
         ...
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:

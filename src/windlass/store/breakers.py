@@ -71,6 +71,10 @@ class SqlBreakers:
         """Read the changes of one, newest first."""
         return await self._db.run(calls.history(name, limit))
 
+    async def prune_events(self, keep: timedelta = calls.KEEP_EVENTS, *, limit: int = 1000, now: datetime | None = None) -> int:
+        """Forget changes older than `keep`, but for the last of each; returns how many."""
+        return await self._db.run(calls.prune_events(keep, limit, now))
+
     async def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
         return await self._db.run(calls.list_breakers(after, limit, now))

@@ -48,7 +48,7 @@ SHAPES: dict[str, Shape] = {
     "lapsed": Shape((*CLAIMED_INSTANTS, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
     "slices": Shape((4,)),
     "renew": Shape((4,), (2, 3)),
-    "promote": Shape((1,)),
+    "promote": Shape((1,), (2, 3)),
     "get_jobs": JOB,
     "due_templates": JOB,
     "list_executions": Shape((4, 6, 7, 21)),

@@ -194,9 +194,9 @@ update windlass_jobs set state = 'pending', updated_at = {now} where id in (
     where j.state = 'scheduled' and not j.spawn and j.run_at <= {now}
       and not ({missed} and j.run_at < {now} - :missed_after) order by j.run_at, j.id limit :limit
 );
--- A template may be due still: of several missed slots it serves one at a time.
 select changes(), min(
     coalesce(ordinary, template), coalesce(template, ordinary)
-) from (select
+), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, 0),
+    coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after, 0) from (select
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}) as ordinary,
-    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) as template)
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now}) as template)
