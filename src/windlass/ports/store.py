@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
+from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
@@ -38,15 +39,21 @@ from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
 from windlass.ports.runs import Runs
+from windlass.ports.sessions import Sessions
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.tasks import Tasks
+from windlass.ports.tokens import Tokens
 from windlass.ports.wakeups import Wakeups
 from windlass.ports.workers import Workers
 
 
 class Store(Protocol):
     """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    def acting(self, actor: Actor) -> Self:
+        """Give the same store with its operator verbs audited, each in the transaction of what it does."""
+        ...
 
     @property
     def breakers(self) -> Breakers:
@@ -96,6 +103,16 @@ class Store(Protocol):
     @property
     def audit(self) -> Audit:
         """Who did what."""
+        ...
+
+    @property
+    def tokens(self) -> Tokens:
+        """The credentials of programs."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """Browsers that logged in."""
         ...
 
     @property

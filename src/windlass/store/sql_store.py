@@ -54,9 +54,11 @@ from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
 from windlass.store.retention import SqlRetention
 from windlass.store.runs import SqlRuns
+from windlass.store.sessions import SqlSessions
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
 from windlass.store.tasks import SqlTasks
+from windlass.store.tokens import SqlTokens
 from windlass.store.wakeups import SqlWakeups
 from windlass.store.workers import SqlWorkers
 
@@ -158,6 +160,16 @@ class SqlStore:
     def audit(self) -> SqlAudit:
         """Who did what."""
         return SqlAudit(self._db, self._actor)
+
+    @property
+    def tokens(self) -> SqlTokens:
+        """The credentials of programs."""
+        return SqlTokens(self._db, self._actor)
+
+    @property
+    def sessions(self) -> SqlSessions:
+        """Browsers that logged in."""
+        return SqlSessions(self._db, self._actor)
 
     @cached_property
     def wakeups(self) -> SqlWakeups:
