@@ -133,6 +133,10 @@ class Store(Protocol):
         """Ask the database what time it is."""
         ...
 
+    async def check_schema(self) -> None:
+        """Raise SchemaError when the tables are missing or are not those of this version."""
+        ...
+
     async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
         ...

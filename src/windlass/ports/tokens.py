@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from windlass.core.access import Minted, NewToken, Token
+from windlass.core.tally import Tally
 
 
 class Tokens(Protocol):
@@ -32,6 +33,10 @@ class Tokens(Protocol):
         """Read tokens in the order they were made, page by page."""
         ...
 
-    async def count(self, now: datetime | None = None) -> int:
+    async def count_live(self, now: datetime | None = None) -> int:
         """Count tokens that are live."""
+        ...
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
         ...

@@ -42,7 +42,7 @@ from windlass.store import documents
 from windlass.store.aging import age
 from windlass.store.audit import SqlAudit
 from windlass.store.breakers import SqlBreakers
-from windlass.store.calls import aging, audit, breakers, bulk, control, endings, lists, override, reads, recurrence, related, work
+from windlass.store.calls import aging, audit, breakers, bulk, control, endings, lists, override, reads, recurrence, related, schema, work
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
@@ -183,6 +183,10 @@ class SqlStore:
     async def clock(self, now: datetime | None = None) -> datetime:
         """Ask the database what time it is."""
         return await self._db.run(work.clock(now))
+
+    async def check_schema(self) -> None:
+        """Raise SchemaError when the tables are missing or are not those of this version."""
+        await self._db.run(schema.check(self._db.dialect))
 
     async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from windlass.core.access import TOKEN_PREFIX, Minted, NewToken, Token
 from windlass.core.audit import Actor
-from windlass.store.calls import tokens
+from windlass.core.tally import Tally
+from windlass.store.calls import tally, tokens
 from windlass.store.calls.audit import audited
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class SqlTokens:
         """Read tokens in the order they were made, page by page."""
         return await self._db.run(tokens.list_tokens(after, limit, now))
 
-    async def count(self, now: datetime | None = None) -> int:
+    async def count_live(self, now: datetime | None = None) -> int:
         """Count tokens that are live."""
-        return await self._db.run(tokens.count(now))
+        return await self._db.run(tokens.count_live(now))
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
+        return await self._db.run(tally.count("count_tokens"))

@@ -76,9 +76,9 @@ def list_tokens(after: int, limit: int, now: datetime | None = None) -> Call[lis
     return single("list_tokens", params, lambda found: [_token(row) for row in found], is_read=True)
 
 
-def count(now: datetime | None = None) -> Call[int]:
+def count_live(now: datetime | None = None) -> Call[int]:
     """Count live tokens."""
-    return single("count_tokens", {"now": now}, lambda found: found[0][0], is_read=True)
+    return single("count_live_tokens", {"now": now}, lambda found: found[0][0], is_read=True)
 
 
 def _token(row: Row) -> Token:

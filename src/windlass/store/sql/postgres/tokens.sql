@@ -28,4 +28,7 @@ select id, name, role, lanes::text, created_by, created_at, expires_at, revoked_
 from windlass_tokens where id > :after order by id limit :limit
 
 -- name: count_tokens
+select count(*) from (select id from windlass_tokens limit :most) as counted
+
+-- name: count_live_tokens
 select count(*) from windlass_tokens where revoked_at is null and (expires_at is null or expires_at > {now})
