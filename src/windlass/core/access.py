@@ -41,8 +41,8 @@ _INCLUDED = {role: frozenset(_LADDER[: place + 1]) for place, role in enumerate(
 
 def strongest(words: Iterable[object]) -> Role | None:
     """Pick the role that includes most of those named; words that are no roles say nothing."""
-    named = [role for role in (*reversed(_LADDER), Role.WORKER) if role.value in {word for word in words if isinstance(word, str)}]
-    return named[0] if named else None
+    named = {word for word in words if isinstance(word, str)}
+    return next((role for role in (*reversed(_LADDER), Role.WORKER) if role.value in named), None)
 
 
 class Principal(NamedTuple):

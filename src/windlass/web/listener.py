@@ -43,6 +43,7 @@ class Listener(uvicorn.Server):
             ws="none",
             lifespan="on",
             log_config=None,
+            log_level="warning",
             access_log=False,
             server_header=False,
             proxy_headers=settings.trusted_proxies is not None,
