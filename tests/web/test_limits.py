@@ -16,7 +16,6 @@ import pytest
 from tests.support.stores import migrate_sqlite
 from tests.web.serving import listening
 from windlass import Windlass
-from windlass.core.access import Role
 from windlass.web.limits import Limits
 
 BEARER = "authorization: Bearer static-admin-token\r\n"
@@ -278,7 +277,3 @@ def test_a_server_stops_while_clients_are_connected(tmp_path: Path) -> None:
             started.set()
             before = time.monotonic()
         assert time.monotonic() - before < 8
-
-
-def test_roles_are_words_that_people_type() -> None:
-    assert [role.value for role in Role] == ["viewer", "producer", "operator", "admin", "worker"]
