@@ -40,7 +40,7 @@ class Served:
 @asynccontextmanager
 async def served(app: Windlass, limits: Limits | None = None) -> AsyncIterator[Served]:
     server = build_server(app, limits=limits)
-    transport = httpx2.ASGITransport(app=server)  # type: ignore[arg-type]  # their scope is a plain dict
+    transport = httpx2.ASGITransport(app=server)
     async with app, server.running(), httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
         tokens = (await app.store()).tokens
         yield Served(

@@ -16,13 +16,22 @@ SECRETS = ("static-admin-token", "shared-worker-secret", "j" * 32)
 
 
 async def lanes(web: Served, **headers: str) -> int:
-    return (await web.client.get("/api/v1/lanes", headers={key.replace("_", "-"): value for key, value in headers.items()})).status_code
+    return (
+        await web.client.get("/api/v1/lanes", headers={key.replace("_", "-"): value for key, value in headers.items()})
+    ).status_code
 
 
 async def test_the_static_admin_token_is_an_admin(web: Served) -> None:
     assert await lanes(web, authorization="Bearer static-admin-token") == 200
     assert await lanes(web, authorization="bearer static-admin-token") == 200
-    for wrong in ("Bearer static-admin-toke", "Bearer static-admin-token2", "Basic static-admin-token", "static-admin-token", "Bearer", "Bearer "):
+    for wrong in (
+        "Bearer static-admin-toke",
+        "Bearer static-admin-token2",
+        "Basic static-admin-token",
+        "static-admin-token",
+        "Bearer",
+        "Bearer ",
+    ):
         assert await lanes(web, authorization=wrong) == 401
 
 
@@ -84,7 +93,10 @@ async def test_refusals_are_in_the_audit_log_with_their_request(web: Served) -> 
     await web.ask("GET", "/api/v1/tokens", Role.VIEWER, headers={"x-request-id": "abc-2"})
     await web.ask("GET", "/api/v1/lanes")
     found = await refusals(web)
-    assert [(target, request) for _, target, request in found] == [("GET /api/v1/tokens", "abc-2"), ("GET /api/v1/lanes", "abc-1")]
+    assert [(target, request) for _, target, request in found] == [
+        ("GET /api/v1/tokens", "abc-2"),
+        ("GET /api/v1/lanes", "abc-1"),
+    ]
     assert (found[0][0].endswith(":viewer"), found[1][0]) == (True, "anonymous")
 
 
@@ -103,11 +115,11 @@ async def test_what_an_operator_does_is_audited_as_theirs(web: Served) -> None:
 async def test_secrets_are_in_no_answer_and_in_no_log_line(web: Served, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     code = web.server.credentials.new_code()
-    texts = []
+    paths = ("/api/v1/tokens", "/api/v1/audit", "/api/v1/settings", "/openapi.json", "/nothing", "/api/v1/workers")
     bearers = [*web.tokens.values(), "static-admin-token", "almost-static-admin-token", signed(role="admin"), "wdl_wrong"]
-    for bearer in bearers:
-        for path in ("/api/v1/tokens", "/api/v1/audit", "/api/v1/settings", "/openapi.json", "/nothing", "/api/v1/workers"):
-            texts.append((await web.client.get(path, headers={"authorization": f"Bearer {bearer}"})).text)
+    texts = [
+        (await web.client.get(path, headers={"authorization": f"Bearer {bearer}"})).text for bearer in bearers for path in paths
+    ]
     texts.append((await web.client.get(f"/login?code={code}")).text)
     texts.append((await web.client.get("/reference")).text)
     ours = [record for record in caplog.records if record.name.startswith(("windlass", "uvicorn"))]

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from fastapi import Request
 
 from tests.web.serving import BASE, Served
 from windlass import Windlass
@@ -63,11 +62,11 @@ def test_a_face_may_have_another_status() -> None:
 
 
 async def test_what_breaks_inside_is_logged_with_the_request_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(request: Request) -> None:
+    async def broken() -> None:
         raise ZeroDivisionError("the secret recipe")
 
     server = Server(Windlass("sqlite://"), [Route("GET", "/broken", PUBLIC, broken)])
-    transport = httpx2.ASGITransport(app=server)  # type: ignore[arg-type]  # their scope is a plain dict
+    transport = httpx2.ASGITransport(app=server)
     async with httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
         answer = await client.get("/broken", headers={"x-request-id": "find-me"})
     assert (answer.status_code, answer.headers["x-request-id"]) == (500, "find-me")
@@ -116,11 +115,15 @@ async def put(web: Served, content: bytes, kind: str | None = "application/json"
 async def test_a_body_that_is_not_what_was_asked_for_is_refused(web: Served, content: bytes) -> None:
     answer = await put(web, content)
     assert (answer.status_code, list(answer.json())) == (400, ["error"]), answer.text
-    [setting] = [one for one in (await web.ask("GET", "/api/v1/settings")).json()["settings"] if one["name"] == "LEASE_SEC_DEFAULT"]
+    [setting] = [
+        one for one in (await web.ask("GET", "/api/v1/settings")).json()["settings"] if one["name"] == "LEASE_SEC_DEFAULT"
+    ]
     assert setting["origin"] == "default"
 
 
-@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/xml", "multipart/form-data"])
+@pytest.mark.parametrize(
+    "kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/xml", "multipart/form-data"]
+)
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_another_content_type_is_refused(web: Served, kind: str | None) -> None:
     assert (await put(web, b'{"value": 60}', kind)).status_code == 415
@@ -144,7 +147,8 @@ async def test_the_field_and_the_value_are_named(web: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [("abc-1.2_3:x/y+=", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False), ("<b>", False)]
+    ("given", "kept"),
+    [("abc-1.2_3:x/y+=", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False), ("<b>", False)],
 )
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_a_sane_request_id_is_kept(web: Served, given: str, kept: bool) -> None:  # noqa: FBT001 - a case

@@ -11,14 +11,29 @@ from windlass.core.access import Role
 from windlass.core.known_task import DeclaredTask
 from windlass.core.worker import NewWorker
 
-EVIL = ["'; drop table windlass_jobs; --", "<script>alert(1)</script>", '"}{"', "%27 or 1=1", "ünï/çødé", "a b", "{name}", "../..", "\u202e"]
+EVIL = [
+    "'; drop table windlass_jobs; --",
+    "<script>alert(1)</script>",
+    '"}{"',
+    "%27 or 1=1",
+    "ünï/çødé",
+    "a b",
+    "{name}",
+    "../..",
+    "\u202e",
+]
 
 
 async def test_tokens_are_minted_listed_and_revoked(web: Served) -> None:
     made = await web.ask("POST", "/api/v1/tokens", json={"name": "ci", "role": "worker", "lanes": ["pull"], "expires_in": "90d"})
     assert made.status_code == 201
     token = made.json()
-    assert (token["role"], token["lanes"], token["is_live"], token["created_by"].endswith(":admin")) == ("worker", ["pull"], True, True)
+    assert (token["role"], token["lanes"], token["is_live"], token["created_by"].endswith(":admin")) == (
+        "worker",
+        ["pull"],
+        True,
+        True,
+    )
     listed = (await web.ask("GET", "/api/v1/tokens")).json()
     assert (listed["total"], listed["is_total_exact"], listed["tokens"][-1]["name"]) == (6, True, "ci")
     assert token["secret"] not in str(listed)

@@ -32,7 +32,9 @@ QUICK = Limits(
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     path: Path = tmp_path_factory.mktemp("limits") / "windlass.db"
     migrate_sqlite(path)
-    with listening(Windlass(f"sqlite:///{path}", admin_token="static-admin-token", allowed_hosts="*.example.org"), QUICK) as found:
+    with listening(
+        Windlass(f"sqlite:///{path}", admin_token="static-admin-token", allowed_hosts="*.example.org"), QUICK
+    ) as found:
         yield found
 
 
@@ -186,7 +188,9 @@ def test_headers_that_are_too_large_are_refused(port: int, headers: list[str]) -
     assert status_of(answer) in {400, 431}
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:8060", "127.0.0.1", "[::1]:80", "LOCALHOST", "a.example.org", "localhost."])
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:8060", "127.0.0.1", "[::1]:80", "LOCALHOST", "a.example.org", "localhost."]
+)
 def test_names_of_ours_are_answered(port: int, host: str) -> None:
     assert status_of(answer_to(port, request("GET", "/api/v1/lanes", BEARER, CLOSE, host=host))) == 200
 

@@ -70,7 +70,17 @@ def test_only_probes_login_and_assets_are_public() -> None:
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_what_is_not_in_the_table_does_not_exist(web: Served) -> None:
-    for path in ("/nothing", "/api/v1", "/api/v1/", "/docs", "/redoc", "/api/v1/lanes/", "/api/v1/lanes/a/b/pause", "/x//", "/api//v1/lanes"):
+    for path in (
+        "/nothing",
+        "/api/v1",
+        "/api/v1/",
+        "/docs",
+        "/redoc",
+        "/api/v1/lanes/",
+        "/api/v1/lanes/a/b/pause",
+        "/x//",
+        "/api//v1/lanes",
+    ):
         assert (await web.ask("GET", path, None)).status_code == 401, path
         assert (await web.ask("GET", path)).status_code == 404, path
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.web.serving import Served
@@ -24,7 +26,7 @@ async def test_the_first_start_makes_an_admin_token_and_later_ones_do_not(url: s
 
 
 @pytest.mark.parametrize("settings", [{"admin_token": "x"}, {"jwt_secret": "j" * 32}, {"worker_secret": "x"}])
-async def test_what_is_configured_needs_no_first_token(url: str, settings: dict[str, str]) -> None:
+async def test_what_is_configured_needs_no_first_token(url: str, settings: dict[str, Any]) -> None:
     async with Windlass(url, host="0.0.0.0", **settings) as app:
         assert await prepare(build_server(app)) is None
         assert await (await app.store()).tokens.list() == []
@@ -40,7 +42,8 @@ async def test_nobody_listens_to_others_without_credentials(url: str, host: str)
 
 
 @pytest.mark.parametrize(
-    ("host", "is_it"), [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.8.9.1", True), ("0.0.0.0", False), ("h", False)]
+    ("host", "is_it"),
+    [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.8.9.1", True), ("0.0.0.0", False), ("h", False)],
 )
 def test_loopback_is_what_only_this_machine_reaches(host: str, is_it: bool) -> None:  # noqa: FBT001 - a case
     assert is_loopback(host) == is_it

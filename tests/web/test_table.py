@@ -41,7 +41,9 @@ def test_a_path_leads_to_its_row(path: bytes, row: str, params: dict[str, str]) 
     assert (found.methods["GET"], found.params) == (row, params)
 
 
-@pytest.mark.parametrize("path", [b"", b"/", b"/jobs/", b"//jobs", b"/jobs/7/runs", b"/jobs/%ff", b"/jobs/7/runs/", b"jobs", b"/{}"])
+@pytest.mark.parametrize(
+    "path", [b"", b"/", b"/jobs/", b"//jobs", b"/jobs/7/runs", b"/jobs/%ff", b"/jobs/7/runs/", b"jobs", b"/{}"]
+)
 def test_a_path_that_is_not_there_leads_nowhere(path: bytes) -> None:
     assert TABLE.find(path) is None
 

@@ -90,7 +90,7 @@ HOSTILE: dict[str, str] = {
     "exp negative": by_hand(HS, claims(exp=-1)),
     "exp true": by_hand(HS, claims(exp=True)),
     "exp list": by_hand(HS, claims(exp=[NOW + 3600])),
-    "exp infinity": by_hand(HS, f'{{"sub":"ann","exp":Infinity}}'),
+    "exp infinity": by_hand(HS, '{"sub":"ann","exp":Infinity}'),
     "exp NaN": by_hand(HS, '{"sub":"ann","exp":NaN}'),
     "nbf in future": signed(nbf=NOW + 600),
     "nbf as text": by_hand(HS, claims(nbf="0")),
@@ -202,7 +202,8 @@ async def test_the_role_is_what_the_claims_say(web: Served, extra: dict[str, Any
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_a_token_without_a_role_has_the_default_one(url: str) -> None:
     async with served(Windlass(url, jwt_secret=SECRET, jwt_default_role="viewer")) as web:
-        for extra, status in (({}, 200), ({"role": "root"}, 200), ({"role": "worker"}, 403)):
+        cases: list[tuple[dict[str, Any], int]] = [({}, 200), ({"role": "root"}, 200), ({"role": "worker"}, 403)]
+        for extra, status in cases:
             answer = await web.client.get("/api/v1/lanes", headers={"authorization": f"Bearer {signed(**extra)}"})
             assert answer.status_code == status
 
@@ -217,7 +218,7 @@ def web_tokens(tmp_path: Path, **settings: Any) -> WebTokens:
 
 
 def jwks(tmp_path: Path, *keys: tuple[str, Any, str]) -> str:
-    kinds = {"RS256": jwt.algorithms.RSAAlgorithm, "EdDSA": jwt.algorithms.OKPAlgorithm}
+    kinds: dict[str, Any] = {"RS256": jwt.algorithms.RSAAlgorithm, "EdDSA": jwt.algorithms.OKPAlgorithm}
     entries = [{**kinds[alg].to_jwk(key.public_key(), as_dict=True), "kid": kid, "alg": alg} for kid, key, alg in keys]
     path = tmp_path / "keys.json"
     path.write_text(json.dumps({"keys": entries}))
@@ -251,7 +252,12 @@ def test_an_ed25519_key_takes_only_eddsa(tmp_path: Path) -> None:
     tokens = web_tokens(tmp_path, jwt_public_key=str(path))
     assert tokens.principal_of(signed(ED, "EdDSA", role="viewer"))[0].role is Role.VIEWER
     raw = ED.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    for token in (signed(RSA, "RS256"), by_hand(HS, claims(), pem(ED)), by_hand(HS, claims(), raw), by_hand({"alg": "EdDSA"}, claims(), raw)):
+    for token in (
+        signed(RSA, "RS256"),
+        by_hand(HS, claims(), pem(ED)),
+        by_hand(HS, claims(), raw),
+        by_hand({"alg": "EdDSA"}, claims(), raw),
+    ):
         with pytest.raises(BadToken):
             tokens.principal_of(token)
 
@@ -276,9 +282,16 @@ def test_a_key_set_is_asked_by_name(tmp_path: Path) -> None:
 
 def test_audience_and_issuer_are_asked_for_where_they_are_set(tmp_path: Path) -> None:
     tokens = web_tokens(tmp_path, jwt_secret=SECRET, jwt_audience="windlass", jwt_issuer="https://id.example")
-    good = {"aud": ["x", "windlass"], "iss": "https://id.example"}
+    good: dict[str, Any] = {"aud": ["x", "windlass"], "iss": "https://id.example"}
     assert tokens.principal_of(signed(**good))[0].name == "jwt:ann"
-    for bad in ({}, {"aud": "windlass"}, {"iss": "https://id.example"}, {**good, "aud": "other"}, {**good, "aud": []}, {**good, "iss": "x"}):
+    for bad in (
+        {},
+        {"aud": "windlass"},
+        {"iss": "https://id.example"},
+        {**good, "aud": "other"},
+        {**good, "aud": []},
+        {**good, "iss": "x"},
+    ):
         with pytest.raises(BadToken):
             tokens.principal_of(signed(**bad))
 
@@ -292,7 +305,13 @@ def test_a_worker_may_be_limited_to_lanes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("jwt_public_key", b"nothing"), ("jwt_public_key", pem(EC)), ("jwt_jwks", b"{}"), ("jwt_jwks", b'{"keys": []}'), ("jwt_jwks", b"x")],
+    [
+        ("jwt_public_key", b"nothing"),
+        ("jwt_public_key", pem(EC)),
+        ("jwt_jwks", b"{}"),
+        ("jwt_jwks", b'{"keys": []}'),
+        ("jwt_jwks", b"x"),
+    ],
 )
 def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / "key"

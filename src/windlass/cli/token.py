@@ -46,7 +46,9 @@ def new(name: str, *, role: str, lanes: tuple[str, ...], expires: str | None, as
         click.echo(json.dumps({**_shown(minted.token), "secret": minted.secret}))
         return
     click.echo(minted.secret)
-    click.echo(f"windlass: token {minted.token.id} ({name}, {role}); the secret is not kept, so it cannot be shown again", err=True)
+    click.echo(
+        f"windlass: token {minted.token.id} ({name}, {role}); the secret is not kept, so it cannot be shown again", err=True
+    )
 
 
 @token.command(name="list")

@@ -80,7 +80,9 @@ def check(dialect: str, applied: Mapping[int, str]) -> None:
     _check(known, applied)
     missing = [f"{one.version:04}_{one.name}" for one in known if one.version not in applied]
     if missing:
-        raise SchemaError(f"the schema is older than this version of Windlass ({', '.join(missing)} missing); run `windlass migrate`")
+        raise SchemaError(
+            f"the schema is older than this version of Windlass ({', '.join(missing)} missing); run `windlass migrate`"
+        )
 
 
 def up(database: Scriptable, *, dry_run: bool = False) -> list[Migration]:

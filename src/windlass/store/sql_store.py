@@ -42,7 +42,21 @@ from windlass.store import documents
 from windlass.store.aging import age
 from windlass.store.audit import SqlAudit
 from windlass.store.breakers import SqlBreakers
-from windlass.store.calls import aging, audit, breakers, bulk, control, endings, lists, override, reads, recurrence, related, schema, work
+from windlass.store.calls import (
+    aging,
+    audit,
+    breakers,
+    bulk,
+    control,
+    endings,
+    lists,
+    override,
+    reads,
+    recurrence,
+    related,
+    schema,
+    work,
+)
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone

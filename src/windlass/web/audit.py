@@ -59,7 +59,7 @@ def _out(entry: AuditEntry) -> AuditOut:
     )
 
 
-async def list_audit(  # noqa: PLR0913, PLR0917 - the parameters of the query, by name
+async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
     request: Request,
     principal: Word = None,
     action: Word = None,

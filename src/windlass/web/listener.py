@@ -72,6 +72,6 @@ class Listener(uvicorn.Server):
         await super().shutdown(sockets)
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]  # a generator is an iterator
+    def capture_signals(self) -> Iterator[None]:
         """Leave signals alone: uvicorn would raise them again and end the process before the upkeep has stopped."""
         yield

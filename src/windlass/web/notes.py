@@ -70,7 +70,9 @@ class Notes:
         """Note a refusal, unless this address or all together have been refused too often in this minute."""
         if not self._of_one.record(address) or not self._of_all.record(_EVERYBODY):
             return
-        details = encode_object({"status": status, "address": sanitise_text(address, MAX_NAME), "why": sanitise_text(why, MAX_KEY)})
+        details = encode_object(
+            {"status": status, "address": sanitise_text(address, MAX_NAME), "why": sanitise_text(why, MAX_KEY)}
+        )
         deed = Deed("refuse", sanitise_text(what, MAX_KEY) or "?", "refused", details)
 
         async def write() -> None:

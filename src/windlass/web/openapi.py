@@ -52,7 +52,9 @@ class StrictRoute(APIRoute):
 def operation(route: Route) -> APIRoute:
     """Make FastAPI's side of a row."""
     statuses = {*_OF_EVERY_ROUTE, *route.errors, *(() if route.least is None else _OF_GUARDED_ROUTES)}
-    answers: dict[int | str, dict[str, Any]] = {status: {"model": Problem, "description": _phrase(status)} for status in sorted(statuses)}
+    answers: dict[int | str, dict[str, Any]] = {
+        status: {"model": Problem, "description": _phrase(status)} for status in sorted(statuses)
+    }
     answers |= {status: {"model": model, "description": _phrase(status)} for status, model in route.others.items()}
     return StrictRoute(
         route.path,

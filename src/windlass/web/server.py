@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -22,6 +22,7 @@ from windlass.app import Windlass
 from windlass.core.access import Principal
 from windlass.core.current import current_request
 from windlass.core.job import MAX_NAME
+from windlass.errors import shown
 from windlass.web import forms
 from windlass.web.attempts import Attempts
 from windlass.web.credentials import Credentials
@@ -70,6 +71,8 @@ class Entry(NamedTuple):
 
     route: Route
     answer: Asgi
+    query: frozenset[str]
+    """The names of its query parameters."""
 
 
 class Server:
@@ -92,7 +95,7 @@ class Server:
         operations = [operation(route) for route in self.routes]
         self.openapi = document(operations)
         rows = zip(self.routes, operations, strict=True)
-        self._table = Table((route.method, route.path, Entry(route, _answer(route, made))) for route, made in rows)
+        self._table = Table((route.method, route.path, _entry(route, made)) for route, made in rows)
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
         # FastAPI asks for a place to close uploads in; there are none.
@@ -197,6 +200,8 @@ class Exchange:
             role = self._principal.role or "no role"
             raise Refusal(403, f"{self._principal.name} ({role}) may not do this; it takes {entry.route.least}")
         self._check_csrf()
+        if scope["query_string"]:
+            self._check_query(entry)
         scope["path_params"] = dict(found.params)
         scope[KEY] = Visit(self._server, self._principal, self._request_id, self._address)
         return entry
@@ -226,6 +231,15 @@ class Exchange:
         for name in (b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id"):
             if names.count(name) > 1:
                 raise Refusal(400, f"{name.decode()}: must be sent once")
+
+    def _check_query(self, entry: Entry) -> None:
+        """Refuse a parameter the route does not have: a filter with a typing error would show everything."""
+        for part in self._scope["query_string"].split(b"&"):
+            name = unquote_plus(part.partition(b"=")[0].decode("latin-1"))
+            if part and name not in entry.query:
+                raise Refusal(
+                    400, f"{shown(name)}: is not a parameter of this route; it has {', '.join(sorted(entry.query)) or 'none'}"
+                )
 
     def _check_csrf(self) -> None:
         """Ask browsers for the token of their session; a form brings it in its body."""
@@ -359,12 +373,14 @@ def _allowed(found: Found[Entry]) -> str:
     return ", ".join(sorted(methods))
 
 
-def _answer(route: Route, made: APIRoute) -> Asgi:
-    return made.app if route.hot is None else plain(route.hot)
+def _entry(route: Route, made: APIRoute) -> Entry:
+    names = frozenset(field.alias for field in made.dependant.query_params)
+    return Entry(route, made.app if route.hot is None else plain(route.hot), names)
 
 
 def plain(hot: Callable[[Request], Awaitable[Response]]) -> Asgi:
     """Answer with a function from request to response, and nothing in between."""
+
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         response = await hot(Request(scope, receive, send))
         await response(scope, receive, send)

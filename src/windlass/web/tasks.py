@@ -56,9 +56,7 @@ def _out(task: KnownTask) -> TaskOut:
     )
 
 
-async def list_tasks(
-    request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100
-) -> TasksOut:
+async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100) -> TasksOut:
     """List the tasks that processes declared; entries outlive their processes."""
     tasks = (await visit_of(request).app.store()).tasks
     found = await tasks.list(after=after, limit=capped(limit))

@@ -67,9 +67,7 @@ def token_out(token: Token) -> TokenOut:
     return TokenOut.model_validate(token)
 
 
-async def list_tokens(
-    request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100
-) -> TokensOut:
+async def list_tokens(request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100) -> TokensOut:
     """List the tokens."""
     tokens = (await operator_of(request).store()).tokens
     found = await tokens.list(after=after, limit=capped(limit))
