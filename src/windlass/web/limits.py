@@ -16,7 +16,7 @@ class Limits:
     """From the first byte (or from connecting) to the end of the headers."""
     body_within: timedelta = timedelta(seconds=30)
     answer_within: timedelta = timedelta(seconds=60)
-    """For everything after the body, sending included; streams have no end."""
+    """For everything after the body; then, as long again, for a client that does not read. Streams have no end."""
     idle: timedelta = timedelta(seconds=15)
     """How long a connection may stay open between two requests."""
     connections: int = 512
