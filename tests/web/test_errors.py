@@ -168,6 +168,14 @@ async def test_log_lines_carry_the_request(web: Served, caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_a_path_brings_no_line_of_its_own_into_a_log(web: Served, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "windlass.web")
+    await web.client.get("/x%0a2026-01-01%20ERROR%20forged%1b%5b31m")
+    [record] = [record for record in caplog.records if record.name == "windlass.web"]
+    assert record.getMessage().isprintable()
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_a_database_that_does_not_answer_is_503(web: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     await web.ask("GET", "/api/v1/lanes", Role.ADMIN)
     store = await web.app.store()

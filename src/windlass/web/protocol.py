@@ -48,6 +48,7 @@ class GuardedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_waiting()
+        self.resume_writing()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:

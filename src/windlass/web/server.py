@@ -153,6 +153,7 @@ class Exchange:
         self._server = server
         self._scope = scope
         self._send = send
+        self._raw_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
         pairs = scope["headers"]
         self._headers: dict[bytes, bytes] = dict(pairs)
         self._has_doubles = len(self._headers) != len(pairs)
@@ -180,20 +181,19 @@ class Exchange:
     async def _admit(self) -> Entry:
         """Find the row, the principal, and whether the one may the other. The order is part of the contract."""
         scope, headers = self._scope, self._headers
-        raw_path = scope.get("raw_path") or scope["path"].encode()
         if self._has_doubles:
             self._check_doubles()
         if sum(len(name) + len(value) for name, value in scope["headers"]) > self._server.limits.header_bytes:
             raise Refusal(431, f"headers: must not be larger than {self._server.limits.header_bytes} bytes")
         local = scope["server"][0] if scope.get("server") else None
-        if raw_path not in PROBES and not self._server.hears(headers.get(b"host"), local):
+        if self._raw_path not in PROBES and not self._server.hears(headers.get(b"host"), local):
             raise Refusal(421, "host: this server does not go by that name; see WINDLASS_ALLOWED_HOSTS")
-        found = self._server.find(raw_path)
+        found = self._server.find(self._raw_path)
         entry = self._pick(found)
         if entry is None or entry.route.least is not None:
             await self._identify(entry)
         if found is None:
-            raise Refusal(404, f"there is nothing at {scope['path']}")
+            raise Refusal(404, f"there is nothing at {self._path}")
         if entry is None:
             raise Refusal(405, f"{scope['method']} is not a method of this path", {"allow": _allowed(found)})
         if entry.route.least is not None and not self._principal.may(entry.route.least):
@@ -255,6 +255,11 @@ class Exchange:
             return
         if not hmac.compare_digest(csrf, forms.form_of(body).get("csrf", "").encode("ascii", "replace").decode()):
             raise Refusal(403, "csrf: the session's token is needed in the form")
+
+    @property
+    def _path(self) -> str:
+        """The path as it was sent: decoded, it could bring a line break into a log."""
+        return self._raw_path.decode("ascii", "backslashreplace")
 
     @property
     def _is_form(self) -> bool:
@@ -333,9 +338,9 @@ class Exchange:
         refusal = refusal_of(error, entry.route.statuses if entry else MappingProxyType({}))
         self._status = refusal.status
         if refusal.status == INTERNAL:
-            log.error("%s %s failed", self._scope["method"], self._scope["path"], exc_info=error)
+            log.error("%s %s failed", self._scope["method"], self._path, exc_info=error)
         elif refusal.status == 503:  # noqa: PLR2004 - the client is not told why
-            log.warning("%s %s: %s", self._scope["method"], self._scope["path"], error)
+            log.warning("%s %s: %s", self._scope["method"], self._path, error)
         if refusal.status in _AUDITED:
             self._note(refusal)
         if self._is_started:
@@ -344,7 +349,7 @@ class Exchange:
         await self._say(refusal)
 
     def _note(self, refusal: Refusal) -> None:
-        what = f"{self._scope['method']} {self._scope['path']}"
+        what = f"{self._scope['method']} {self._path}"
         self._server.notes.refused(
             self._principal.name[:MAX_NAME],
             what,
@@ -365,7 +370,7 @@ class Exchange:
         level = logging.INFO if self._status >= 400 else logging.DEBUG  # noqa: PLR2004 - where refusals begin
         # The path only: what comes after it may hold a login code.
         fields = {"status": self._status, "address": self._address, "principal": self._principal.name}
-        log.log(level, "%s %s", self._scope["method"], self._scope["path"], extra=fields)
+        log.log(level, "%s %s", self._scope["method"], self._path, extra=fields)
 
 
 def _allowed(found: Found[Entry]) -> str:
