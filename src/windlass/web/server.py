@@ -95,11 +95,20 @@ class Server:
         operations = [operation(route) for route in self.routes]
         self.openapi = document(operations)
         rows = zip(self.routes, operations, strict=True)
-        self._table = Table((route.method, route.path, _entry(route, made)) for route, made in rows)
+        self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
         # FastAPI asks for a place to close uploads in; there are none.
         self._uploads = AsyncExitStack()
+
+    def _entry(self, route: Route, made: APIRoute) -> Entry:
+        if route.is_page:
+            names = {field.alias for field in made.dependant.query_params}
+        else:
+            # From the document, which also knows parameters that come in a model.
+            described = self.openapi["paths"][route.path][route.method.lower()]
+            names = {one["name"] for one in described.get("parameters", ()) if one["in"] == "query"}
+        return Entry(route, made.app if route.hot is None else plain(route.hot), frozenset(names))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -376,11 +385,6 @@ class Exchange:
 def _allowed(found: Found[Entry]) -> str:
     methods = set(found.methods) | ({"HEAD"} if "GET" in found.methods else set())
     return ", ".join(sorted(methods))
-
-
-def _entry(route: Route, made: APIRoute) -> Entry:
-    names = frozenset(field.alias for field in made.dependant.query_params)
-    return Entry(route, made.app if route.hot is None else plain(route.hot), names)
 
 
 def plain(hot: Callable[[Request], Awaitable[Response]]) -> Asgi:
