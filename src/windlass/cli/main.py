@@ -11,7 +11,9 @@ from windlass import __version__
 from windlass.cli.convert_cron import convert_cron
 from windlass.cli.imports import import_
 from windlass.cli.migrate import migrate
+from windlass.cli.serve import serve
 from windlass.cli.supervisor import BAD_USAGE
+from windlass.cli.token import token
 from windlass.cli.upkeep import chores, upkeep
 from windlass.cli.worker import worker
 from windlass.errors import ConfigError, SchemaError, WindlassError
@@ -36,6 +38,8 @@ def main() -> None:
 
 
 main.add_command(migrate)
+main.add_command(serve)
+main.add_command(token)
 main.add_command(worker)
 main.add_command(upkeep)
 main.add_command(chores)

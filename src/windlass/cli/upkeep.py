@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Sequence
-from contextlib import suppress
 
 import click
 
@@ -49,12 +48,11 @@ def open_app(target: str | None, database: str | None) -> Windlass:
 
 async def _keep_up(app: Windlass) -> None:
     loop = asyncio.get_running_loop()
-    async with app:
-        work = asyncio.ensure_future(app.keep_up())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, work.cancel)
-        with suppress(asyncio.CancelledError):
-            await work
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    async with app, app.keeping():
+        await stopping.wait()
 
 
 @click.group()
