@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,34 @@ import httpx2
 import pytest
 
 from tests.support.postgres_server import PostgresServer
+from windlass import Windlass
 
 APP = """
 from windlass import Windlass
 
 app = Windlass()
+"""
+
+
+JOBS = """
+import asyncio
+from pathlib import Path
+
+from windlass import Windlass
+
+app = Windlass()
+
+
+@app.task
+async def work(seconds: float = 0.0) -> str:
+    Path("started").touch()
+    await asyncio.sleep(seconds)
+    return "done"
+
+
+@app.task(isolation="process")
+def alone() -> str:
+    return "done alone"
 """
 
 
@@ -32,18 +56,20 @@ def windlass(folder: Path, *arguments: str, **environment: str) -> subprocess.Co
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(
+    folder: Path, *arguments: str, command: str = "serve", **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start a server on a free port, and give it with what it said."""
-    command = [sys.executable, "-m", "windlass", "serve", "--port", "0", *arguments]
+    typed = [sys.executable, "-m", "windlass", command, "--port", "0", *arguments]
     process = subprocess.Popen(
-        command, cwd=folder, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        typed, cwd=folder, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     said = ""
     try:
-        for line in process.stdout:
-            said += line
-            if "try:" in line:
+        for told in process.stdout:
+            said += told
+            if "try:" in told:
                 break
         yield process, said
     finally:
@@ -118,3 +144,39 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert windlass(tmp_path, "token", "new", "x", "--role", "root").returncode == 2
     bad = windlass(tmp_path, "token", "new", "x", "--role", "viewer", "--expires", "soon")
     assert (bad.returncode, "expires" in bad.stderr, "Traceback" in bad.stderr) == (1, True, False)
+
+
+def test_up_serves_works_and_finishes_what_runs_when_it_is_told_to_stop(tmp_path: Path) -> None:
+    (tmp_path / "jobs.py").write_text(JOBS, encoding="utf-8")
+    url = f"sqlite:///{tmp_path / 'some.db'}"
+    with serving(tmp_path, "jobs:app", "--database", url, command="up") as (process, said):
+        assert "tasks: alone, enqueue-stale, work" in said
+        [address] = re.findall(r"listening on (\S+)", said)
+        with Windlass(url) as app:
+            quick = app.enqueue_sync("work")
+            alone = app.enqueue_sync("alone")
+            assert app.wait_sync(quick, timeout=30) == "done"
+            assert app.wait_sync(alone, timeout=30) == "done alone"
+            assert httpx2.get(f"{address}/readyz").status_code == 200
+            (tmp_path / "started").unlink()
+            long = app.enqueue_sync("work", {"seconds": 1.5})
+            await_file(tmp_path / "started")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+            assert (process.returncode, out) == (0, ""), err
+            assert app.wait_sync(long, timeout=1) == "done"
+
+
+def test_up_needs_no_application(tmp_path: Path) -> None:
+    with serving(tmp_path, command="up") as (process, said):
+        assert "database windlass.db" in said
+        assert "tasks: enqueue-stale" in said
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+
+
+def await_file(path: Path) -> None:
+    late = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < late, f"{path} never came"
+        time.sleep(0.02)

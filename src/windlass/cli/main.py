@@ -14,6 +14,7 @@ from windlass.cli.migrate import migrate
 from windlass.cli.serve import serve
 from windlass.cli.supervisor import BAD_USAGE
 from windlass.cli.token import token
+from windlass.cli.up import up
 from windlass.cli.upkeep import chores, upkeep
 from windlass.cli.worker import worker
 from windlass.errors import ConfigError, SchemaError, WindlassError
@@ -37,6 +38,7 @@ def main() -> None:
     """Run and watch the jobs that live in your database."""
 
 
+main.add_command(up)
 main.add_command(migrate)
 main.add_command(serve)
 main.add_command(token)

@@ -23,6 +23,8 @@ def bind(host: str, port: int) -> socket.socket:
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
+            # From here on clients wait to be answered and are not turned away, however long the start takes.
+            bound.listen(_BACKLOG)
         except OSError:
             bound.close()
             raise
