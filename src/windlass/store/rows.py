@@ -34,6 +34,8 @@ class Shape(NamedTuple):
 
     instants: tuple[int, ...] = ()
     booleans: tuple[int, ...] = ()
+    packed: int = 0
+    """How many columns cross in one piece on SQLite; none: row by row."""
 
 
 CLAIMED_INSTANTS = (5, 6, 18, 19)
@@ -44,7 +46,9 @@ JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27,
 SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
     "contact": Shape((0,)),
-    "claim": Shape(CLAIMED_INSTANTS),
+    "claim": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
+    "finish": Shape(packed=2),
+    "reclaim": Shape(packed=2),
     "lapsed": Shape((*CLAIMED_INSTANTS, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
     "slices": Shape((4,)),
     "renew": Shape((4,), (2, 3)),

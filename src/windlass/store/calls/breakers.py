@@ -42,7 +42,7 @@ SHAPES: dict[str, Shape] = {
     "change_breaker": _BREAKER,
     "list_breaker_events": Shape((5,)),
     "holds_lease": Shape((), (0,)),
-    "claim_probe": rows.SHAPES["claim"],
+    "claim_probe": rows.Shape(rows.CLAIMED_INSTANTS),
     "doctor_breakers": Shape((), (5, 6, 7, 8, 9)),
 }
 

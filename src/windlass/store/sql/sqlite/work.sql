@@ -106,19 +106,17 @@ where state = 'pending' and lane = :lane_{i} and task = :task_{i}
 -- name: claim
 -- SQLite merges the arms lazily by itself. A job that was running when its worker died is taken alone and counts as started,
 -- so that it cannot harm its neighbours.
-update windlass_jobs set {taken}
-where id in (
-    select id from (
-        select id, crashes, row_number() over (order by priority desc, run_at, id) as place,
-            first_value(crashes) over (order by priority desc, run_at, id) as head
-        from (
-            select priority, run_at, id, crashes from ({arms})
-            where (select version from windlass_gates) = :version
-            order by priority desc, run_at, id limit :limit
-        )
-    ) where case when head > 0 then place = 1 else crashes = 0 end
-)
-returning {claimed_columns}
+select json_group_array(id) as ids_found from (
+    select id, crashes, row_number() over (order by priority desc, run_at, id) as place,
+        first_value(crashes) over (order by priority desc, run_at, id) as head
+    from (
+        select priority, run_at, id, crashes from ({arms})
+        where (select version from windlass_gates) = :version
+        order by priority desc, run_at, id limit :limit
+    )
+) where case when head > 0 then place = 1 else crashes = 0 end;
+update windlass_jobs set {taken} where id in (select value from json_each(:ids_found));
+select {claimed_columns} from windlass_jobs where id in (select value from json_each(:ids_found))
 
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
