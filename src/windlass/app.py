@@ -301,6 +301,7 @@ class Windlass(Operator):
             worker = Worker(store, await self.blocking_store(), program, clock=clock, rng=self._rng, name=name, options=chosen)
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
+            await presence.enter()
             wakeups.subscribe(worker.wake)
             wakeups.subscribe(upkeep.wake)
             beside = [
