@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from windlass.errors import JobFailed as JobFailed
     from windlass.errors import JobNotFound as JobNotFound
     from windlass.errors import LeaseLost as LeaseLost
+    from windlass.errors import ScheduleTaken as ScheduleTaken
     from windlass.errors import SchemaError as SchemaError
     from windlass.errors import SlotTaken as SlotTaken
     from windlass.errors import StoreError as StoreError
@@ -57,6 +58,7 @@ _HOMES = {
         "JobFailed",
         "JobNotFound",
         "LeaseLost",
+        "ScheduleTaken",
         "SchemaError",
         "SlotTaken",
         "StoreError",

@@ -212,6 +212,8 @@ class Windlass(Operator):
             options = {**options, "breaker": self.settings.breaker(breaker)}
         kind: type[Task[..., Any]] = ContextTask if takes(function, JobContext) else FunctionTask
         made = kind(function, options, (self, self._twin))
+        # Found out now, and not when a worker starts.
+        made.schedule(self.name)
         self.registry.add(made.spec)
         self.tasks[made.name] = made
         return made
@@ -271,6 +273,7 @@ class Windlass(Operator):
         # Loaded where it is used: whoever only enqueues pays nothing for the worker.
         from windlass.clock import DatabaseClock  # noqa: PLC0415
         from windlass.upkeep.loop import Upkeep  # noqa: PLC0415
+        from windlass.worker.declarations import Declarations  # noqa: PLC0415
         from windlass.worker.presence import Presence  # noqa: PLC0415
         from windlass.worker.program import Program  # noqa: PLC0415
         from windlass.worker.worker import Worker  # noqa: PLC0415
@@ -278,6 +281,8 @@ class Windlass(Operator):
         store = await self.store()
         chosen = options or self._worker_options()
         clock = DatabaseClock(await store.clock())
+        declarations = Declarations(store, self.name, self._schedules())
+        await declarations.enter()
         async with self.open_state() as state, store.wakeups as wakeups, asyncio.TaskGroup() as group:
             program = Program(
                 registry=self._served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
@@ -288,7 +293,11 @@ class Windlass(Operator):
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
             wakeups.subscribe(worker.wake)
             wakeups.subscribe(upkeep.wake)
-            beside = [group.create_task(upkeep.run()), group.create_task(presence.keep(lambda: worker.running))]
+            beside = [
+                group.create_task(upkeep.run()),
+                group.create_task(presence.keep(lambda: worker.running)),
+                group.create_task(declarations.keep()),
+            ]
             work = group.create_task(worker.run())
             try:
                 yield worker
@@ -298,6 +307,11 @@ class Windlass(Operator):
                 await presence.leave()
                 for task in beside:
                     task.cancel()
+
+    def _schedules(self) -> list[NewJob]:
+        """Describe every schedule the code declares, also of tasks that this process does not run."""
+        described = (task.schedule(self.name) for task in self.tasks.values())
+        return [job for job in described if job is not None]
 
     def _served(self) -> Registry:
         """Give the tasks this process runs: all it has code for, or those the settings name."""

@@ -16,9 +16,10 @@ WindlassError
 ├── SourceNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
-├── LeaseHeld                 a job cannot be deleted while somebody holds its lease
+├── LeaseHeld                 a job cannot be deleted or begin anew while somebody holds its lease
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
 ├── SlotTaken                 an operator's retry, requeue, override or clone into a unique slot that another job holds
+├── ScheduleTaken             a schedule's name belongs to another application
 ├── LetterNotFound
 ├── LetterSettled             a dead letter was acknowledged or closed before; names by whom or how
 ├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
@@ -163,10 +164,10 @@ class TokenNeeded(LeaseLost):
 
 
 class LeaseHeld(WindlassError):
-    """Somebody holds the job, so it cannot be removed; cancel it or take its lease first."""
+    """Somebody holds the job, so it cannot be removed or begin anew; cancel it or take its lease first."""
 
-    def __init__(self, job_id: int, worker: str | None) -> None:
-        super().__init__(f"cannot delete job {job_id}: {worker} holds its lease; cancel it or take the lease first")
+    def __init__(self, job_id: int, worker: str | None, move: str = "delete") -> None:
+        super().__init__(f"cannot {move} job {job_id}: {worker} holds its lease; cancel it or take the lease first")
         self.job_id = job_id
         self.worker = worker
 
@@ -197,6 +198,15 @@ class BreakerOpen(WindlassError):
         super().__init__(f"breaker {name!r} is open; ask again at {probe_at.isoformat()}")
         self.name = name
         self.probe_at = probe_at
+
+
+class ScheduleTaken(WindlassError):
+    """Another application declares a schedule of this name."""
+
+    def __init__(self, name: str, app: str) -> None:
+        super().__init__(f"schedule {shown(name)} is declared by application {shown(app)}; choose another name")
+        self.name = name
+        self.app = app
 
 
 class LetterNotFound(WindlassError):

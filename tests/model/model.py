@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from tests.model.gates import SPEC, Gates, Holder
-from tests.model.verdict import PastRun, Verdict, first_slot, judge, next_slot
-from windlass.core.cadence import Recurrence
+from tests.model.verdict import MISSED_AFTER, PastRun, Verdict, caught_up, first_slot, judge, next_slot
+from windlass.core.cadence import Misfire, Recurrence
 from windlass.core.job import (
     CLOSED,
     WAITING,
@@ -489,25 +489,51 @@ class Model:
         self.stop(cancelled, now)
 
     def promote(self, limit: int, now: datetime) -> tuple[int, datetime | None]:
-        """Make due jobs pending, and say when the next is due."""
+        """Make due jobs pending, after what was missed went where its rule says; say when the next is due."""
+        missed = sorted((row.run_at, row.id) for row in self.jobs.values() if _is_missed(row, now))
+        promoted = sum(self._catch_up(self.jobs[number], now) for _, number in missed[:limit])
         waiting = [row for row in self.jobs.values() if row.state is S.SCHEDULED]
-        due = sorted((row.run_at, row.id) for row in waiting if row.run_at <= now and not row.spawn)[:limit]
-        for _, number in due:
+        due = [row for row in waiting if row.run_at <= now and not row.spawn and not _is_missed(row, now)]
+        for _, number in sorted((row.run_at, row.id) for row in due)[:limit]:
             self.jobs[number].state = S.PENDING
-        return len(due), min((row.run_at for row in waiting if row.run_at > now), default=None)
+        next_at = min((row.run_at for row in waiting if row.spawn or row.run_at > now), default=None)
+        return promoted + min(len(due), limit), next_at
+
+    def _catch_up(self, row: Row, now: datetime) -> bool:
+        rule = row.recurrence
+        assert rule is not None
+        assert row.slot_at is not None
+        slot_at = caught_up(rule, row.slot_at, now)
+        if slot_at != row.slot_at and rule.has_ended(slot_at, row.completed_runs):
+            _close(row, S.CANCELLED, now, "ended")
+            return False
+        row.run_at = row.slot_at = slot_at
+        row.priority = row.base_priority
+        row.state = S.SCHEDULED if slot_at > now else S.PENDING
+        return row.state is S.PENDING
 
     def spawn(self, limit: int, now: datetime, numbers: Iterable[int]) -> list[Enqueued]:
         """Let due templates enqueue their jobs and move on, counted from their slot."""
         due = [row for row in self.jobs.values() if row.state is S.SCHEDULED and row.spawn and row.run_at <= now]
         due = sorted(due, key=lambda row: (row.run_at, row.id))[:limit]
-        return [self._spawn(row, now, number) for row, number in zip(due, numbers, strict=True)]
+        left = iter(numbers)
+        spawned = [self._spawn(row, now, left) for row in due]
+        return [child for child in spawned if child is not None]
 
-    def _spawn(self, row: Row, now: datetime, number: int) -> Enqueued:
-        child = _child(row)
+    def _spawn(self, row: Row, now: datetime, numbers: Iterator[int]) -> Enqueued | None:
         rule = row.recurrence
         assert rule is not None
-        row.completed_runs += 1
-        next_at = next_slot(rule, row.slot_at, now, is_fixed=True)
+        assert row.slot_at is not None
+        is_late = row.wait_reason is WaitReason.RECURRENCE and now - row.run_at > MISSED_AFTER
+        if is_late and rule.misfire is Misfire.ALL:
+            row.slot_at = caught_up(rule, row.slot_at, now, is_fixed=True)
+        child = _child(row)
+        is_served = not (is_late and rule.misfire is Misfire.SKIP)
+        row.completed_runs += is_served
+        if is_served:
+            next_at = next_slot(rule, row.slot_at, now, claimed_at=now, is_fixed=True)
+        else:
+            next_at = caught_up(rule, row.slot_at, now, is_fixed=True)
         if rule.has_ended(next_at, row.completed_runs):
             _close(row, S.CANCELLED, now, "ended")
         else:
@@ -515,7 +541,7 @@ class Model:
             row.wait_reason = WaitReason.RECURRENCE
             if row.held:
                 row.state, row.paused_at, row.held = S.PAUSED, now, False
-        return self._enqueue(child, now, number)
+        return self._enqueue(child, now, next(numbers)) if is_served else None
 
     def _move(self, ids: Sequence[int], changed: Iterable[Row]) -> Moves:
         moved = sorted(row.id for row in changed)
@@ -946,6 +972,14 @@ def _attempt_after(row: Row, status: JobState) -> int:
     if status is S.RUNNING:
         return 1 if row.state in CLOSED else row.attempt + (row.state is not S.RUNNING)
     return row.attempt - (row.state is S.RUNNING and row.run_started_at is None)
+
+
+def _is_missed(row: Row, now: datetime) -> bool:
+    """Whether a rule has a say in what becomes of a job that is late."""
+    if row.spawn or row.wait_reason is not WaitReason.RECURRENCE or now - row.run_at <= MISSED_AFTER:
+        return False
+    misfire = Misfire.ONCE if row.recurrence is None else row.recurrence.misfire
+    return misfire is Misfire.SKIP or (misfire is Misfire.ALL and row.state is S.SCHEDULED)
 
 
 def _copy(row: Row, now: datetime) -> NewJob:

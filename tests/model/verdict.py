@@ -119,7 +119,7 @@ def _goes_on(job: Claimed, verdict: Verdict, decided_at: datetime, *, runs: int,
     if job.cadence is None:
         return verdict
     rule = Recurrence.decode(job.cadence)
-    next_at = chosen or next_slot(rule, job.slot_at, decided_at)
+    next_at = chosen or next_slot(rule, job.slot_at, decided_at, claimed_at=job.claimed_at)
     if rule.has_ended(next_at, runs):
         verdict.state, verdict.done_reason = JobState.COMPLETED, verdict.done_reason or "ended"
         return verdict
@@ -166,7 +166,7 @@ def _back_off(job: Claimed, rule: Recurrence, verdict: Verdict, *, decided_at: d
 
 def _survive(job: Claimed, rule: Recurrence, verdict: Verdict, decided_at: datetime) -> None:
     """Let a schedule go on after a death, unless it was told not to or has no slot left."""
-    next_at = next_slot(rule, job.slot_at, decided_at)
+    next_at = next_slot(rule, job.slot_at, decided_at, claimed_at=job.claimed_at)
     if rule.on_exhausted is OnExhausted.FAIL or rule.has_ended(next_at, job.completed_runs):
         return
     verdict.state, verdict.wait_reason, verdict.is_fresh = JobState.SCHEDULED, WaitReason.RECURRENCE, True
@@ -199,11 +199,13 @@ def first_slot(rule: Recurrence, now: datetime) -> datetime:
             return now
 
 
-def next_slot(rule: Recurrence, slot_at: datetime | None, now: datetime, *, is_fixed: bool = False) -> datetime:
-    """When a job runs after a run that was planned for `slot_at` and ended now."""
+def next_slot(
+    rule: Recurrence, slot_at: datetime | None, now: datetime, *, claimed_at: datetime, is_fixed: bool = False
+) -> datetime:
+    """When a job runs after a run that was planned for `slot_at`, was claimed at `claimed_at` and ended now."""
     match rule.cadence:
         case Every(period) if (is_fixed or rule.fixed_rate) and slot_at is not None:
-            return _next_fixed(rule, slot_at, period, now)
+            return _next_fixed(rule, slot_at, period, now, claimed_at=claimed_at)
         case Every(period):
             return now + period
         case Cron():
@@ -212,23 +214,40 @@ def next_slot(rule: Recurrence, slot_at: datetime | None, now: datetime, *, is_f
             return now + fallback
 
 
+def caught_up(rule: Recurrence, slot_at: datetime, now: datetime, *, is_fixed: bool = False) -> datetime:
+    """Which slot a job waits for that was not claimed in time."""
+    if rule.misfire is Misfire.ONCE:
+        return slot_at
+    assert isinstance(rule.cadence, Every)
+    assert is_fixed or rule.fixed_rate
+    slots = _slots(slot_at, rule.cadence.period, now)
+    if rule.misfire is Misfire.SKIP:
+        return next(slot for slot in slots if now - slot <= MISSED_AFTER)
+    return [slot for slot in slots if slot <= now][-rule.misfire_max :][0]
+
+
+def _slots(first: datetime, period: timedelta, now: datetime) -> list[datetime]:
+    """Walk to the first slot after now."""
+    slots = [first]
+    while slots[-1] <= now:
+        slots.append(slots[-1] + period)
+    return slots
+
+
 def _next_hour(now: datetime) -> datetime:
     """Find the next @hourly slot, the only cron rule here; the others are the cadence's own tests'."""
     return now.replace(minute=0, second=0, microsecond=0) + HOUR
 
 
-def _next_fixed(rule: Recurrence, slot_at: datetime, period: timedelta, now: datetime) -> datetime:
+def _next_fixed(rule: Recurrence, slot_at: datetime, period: timedelta, now: datetime, *, claimed_at: datetime) -> datetime:
     if slot_at > now:
         return slot_at
+    if rule.misfire is Misfire.ONCE and claimed_at - slot_at - period > MISSED_AFTER:
+        # One late run stands for every slot that had come when it began.
+        slot_at = [slot for slot in _slots(slot_at, period, claimed_at) if slot <= claimed_at][-1]
     following = slot_at + period
     if now - following <= MISSED_AFTER:
         return following
-    passed = (now - slot_at) // period
-    match rule.misfire:
-        case Misfire.ONCE:
-            return slot_at + passed * period
-        case Misfire.SKIP:
-            latest = slot_at + passed * period
-            return latest if now - latest <= MISSED_AFTER else latest + period
-        case Misfire.ALL:
-            return slot_at + max(1, passed - rule.misfire_max + 1) * period
+    if rule.misfire is Misfire.ONCE:
+        return [slot for slot in _slots(following, period, now) if slot <= now][-1]
+    return caught_up(rule, following, now, is_fixed=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from windlass.core.cadence import ByHandler, Cron, Every, Recurrence
 from windlass.core.job import JobState, NewJob, WaitReason
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
-from windlass.store.calls import recurrence
+from windlass.store.calls import recurrence, templates
 from windlass.testing import FakeClock
 
 
@@ -77,12 +78,12 @@ async def test_a_template_with_a_child_key_has_one_active_job(store: SqlStore, c
     assert second == (first.id, True)
 
 
-async def test_two_processes_that_saw_the_same_slot_spawn_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_two_processes_that_saw_the_same_slot_spawn_once(store: SqlStore, clock: FakeClock, rng: Random) -> None:
     await enqueue_one(store, clock, a_template(clock))
     clock.advance(hours=1)
     [seen] = await store.database.run(recurrence.due_templates(10, clock.now()))
-    assert await store.database.run(recurrence.spawn(seen.id, seen.run_at, clock.now())) is not None
-    assert await store.database.run(recurrence.spawn(seen.id, seen.run_at, clock.now())) is None
+    assert await store.database.run(templates.spawn(seen.id, seen.run_at, rng, clock.now())) is not None
+    assert await store.database.run(templates.spawn(seen.id, seen.run_at, rng, clock.now())) is None
 
 
 async def test_run_now_of_a_template_spawns_at_once(store: SqlStore, clock: FakeClock) -> None:

@@ -106,6 +106,7 @@ PARAMS: dict[str, Any] = {
     "edge_id": 0,
     "edge_priority": 2**31,
     "own": 1,
+    "missed_after": timedelta(seconds=60),
 }
 # The others leave the state and the task open.
 OWN_PARAMS: dict[str, dict[str, Any]] = {
@@ -115,6 +116,7 @@ OWN_PARAMS: dict[str, dict[str, Any]] = {
     "aging_jobs": {"lane": "lane-0", "task": "task-3"},
     # Without one the planner knows that nothing can match.
     "list_correlation": {"correlation_id": "c"},
+    "unfinished_children": {"parent_id": 1},
 }
 # Tasks behind breakers of every kind: the job that tries one is looked up by its number.
 GATES = """
@@ -128,6 +130,9 @@ INDEXES = {
     "claim": {"windlass_jobs_pending"},
     "slices": {"windlass_jobs_pending"},
     "promote": {"windlass_jobs_scheduled"},
+    "count_missed": {"windlass_jobs_watched"},
+    "lock_missed": {"windlass_jobs_watched"},
+    "unfinished_children": {"windlass_jobs_unfinished"},
     "finish": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "renew": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "lapsed": {"windlass_jobs_leased"},

@@ -63,13 +63,16 @@ class Client:
     async def enqueue(self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[UsingOptions]) -> Enqueued:
         """Enqueue a job of a task by its name; raises UnknownTask where nobody could run it."""
         connection = options.pop("connection", None)
-        job, is_known = self._tasks.describe(task, payload or {}, options)
+        return await self.enqueue_job(await self._accepted(task, payload or {}, options), connection)
+
+    enqueue_sync = twin_of(enqueue)
+
+    async def _accepted(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> NewJob:
+        job, is_known = self._tasks.describe(task, payload, options)
         is_accepted = is_known or job.lane == PULL_LANE or self._tasks.accepts_unknown
         if not is_accepted and not await (await self.store()).tasks.knows(task):
             raise UnknownTask(task)
-        return await self.enqueue_job(job, connection)
-
-    enqueue_sync = twin_of(enqueue)
+        return job
 
     def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
         """Make a job of a task known by name, and say whether this process has its code."""

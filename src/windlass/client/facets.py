@@ -119,6 +119,16 @@ class KnownTasks(Facet):
     running_in, running_in_sync = verbs(ports.Tasks.running_in)
 
 
+class Schedules(Facet):
+    """Recurring jobs by their name."""
+
+    noun = "schedules"
+    get, get_sync = verbs(ports.Schedules.get)
+    enable, enable_sync = verbs(ports.Schedules.enable)
+    disable, disable_sync = verbs(ports.Schedules.disable)
+    prune_declared, prune_declared_sync = verbs(ports.Schedules.prune_declared)
+
+
 class Workers(Facet):
     """Processes that run jobs."""
 

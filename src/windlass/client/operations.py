@@ -7,16 +7,16 @@ from typing import Any
 
 from windlass.client import facets
 from windlass.client.blocking import twin_of
-from windlass.client.client import Client
 from windlass.client.options import Duration
 from windlass.client.refs import JobRef, number_of
+from windlass.client.scheduler import Scheduler
 from windlass.core.bulk import Bulk
 from windlass.core.durations import parse_duration
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job, JobState
 
 
-class Operator(Client):
+class Operator(Scheduler):
     """A client with an operator's verbs."""
 
     @property
@@ -43,6 +43,11 @@ class Operator(Client):
     def known_tasks(self) -> facets.KnownTasks:
         """The tasks of the fleet: pause, resume, drain. Those of this process are in `tasks`."""
         return facets.KnownTasks(self)
+
+    @property
+    def schedules(self) -> facets.Schedules:
+        """Recurring jobs by their name; `recurring`, `ensure` and `sync_enabled` make and switch them."""
+        return facets.Schedules(self)
 
     @property
     def workers(self) -> facets.Workers:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal, TypedDict, TypeVar
 
 from windlass.core.breaker import BreakerSpec
+from windlass.core.cadence import Cadence, Misfire, OnExhausted, Overlap
 from windlass.core.durations import parse_duration
 from windlass.core.job import Edit, OnConflict, UniqueScope
 from windlass.core.payload import encode, encode_object
@@ -17,6 +18,7 @@ from windlass.core.task import Isolation
 from windlass.errors import InvalidInput
 
 Duration = str | float | timedelta
+Cadenced = str | timedelta | Cadence
 Scope = UniqueScope | Literal["pending", "active", "forever"]
 Conflict = OnConflict | Literal["ignore", "replace", "rerun", "reject"]
 Unique = Callable[..., Any] | Sequence[str] | bool
@@ -75,8 +77,36 @@ class EditOptions(TypedDict, total=False):
     timeout: Duration
 
 
-class TaskOptions(TypedDict, total=False):
-    """How a task is declared. Cadences will join here."""
+class ScheduleOptions(TypedDict, total=False):
+    """How a schedule comes back, beside its cadence."""
+
+    timezone: str
+    fixed_rate: bool
+    start_at: datetime
+    end_at: datetime
+    max_runs: int
+    misfire: Misfire | Literal["once", "skip", "all"]
+    misfire_max: int
+    on_exhausted: OnExhausted | Literal["fail", "next"]
+    jitter: Duration
+    spawn: bool
+    """Enqueue a new job at each time, in place of running one job again and again."""
+    overlap: Overlap | Literal["allow", "skip", "cancel_previous"]
+    child_key: str
+    """What a template's jobs have as their unique key."""
+
+
+class RecurringOptions(UsingOptions, ScheduleOptions, total=False):
+    """What a schedule is made with."""
+
+
+class TaskOptions(ScheduleOptions, total=False):
+    """How a task is declared; with `every`, `cron` or `cadence` it has a schedule of its name."""
+
+    every: Duration
+    cron: str
+    cadence: Cadenced
+    schedule_payload: Mapping[str, Any]
 
     name: str
     lane: str
@@ -121,7 +151,9 @@ def edit_of(changes: Mapping[str, Any]) -> Edit:
     return Edit(**job_fields(changes))
 
 
-def _choice(kind: type[Choice], field: str) -> Callable[[Any], Choice]:
+def choice(kind: type[Choice], field: str) -> Callable[[Any], Choice]:
+    """Make a reader of an option that is one of a few words."""
+
     def read(value: Any) -> Choice:
         try:
             return kind(value)
@@ -154,7 +186,7 @@ def isolation_of(function: Callable[..., Any], asked: str | None) -> Isolation:
     is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
     if asked is None:
         return Isolation.ASYNC if is_async else Isolation.THREAD
-    isolation = _choice(Isolation, "isolation")(asked)
+    isolation = choice(Isolation, "isolation")(asked)
     if isolation is not Isolation.PROCESS and is_async is not (isolation is Isolation.ASYNC):
         kind = "a coroutine runs in async or process" if is_async else "a function runs in thread or process"
         raise InvalidInput("isolation", asked, kind)
@@ -179,8 +211,8 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "delay": lambda value: parse_duration(value, field="delay"),
     "timeout": lambda value: parse_duration(value, field="timeout"),
     "retry": retry_spec,
-    "unique_scope": _choice(UniqueScope, "unique_scope"),
-    "on_conflict": _choice(OnConflict, "on_conflict"),
+    "unique_scope": choice(UniqueScope, "unique_scope"),
+    "on_conflict": choice(OnConflict, "on_conflict"),
     "payload": lambda value: encode_object(dict(value)),
     "metadata": lambda value: encode_object(dict(value), field="metadata"),
     "item_key": lambda value: encode(list(value), field="item_key"),

@@ -20,6 +20,8 @@ from windlass.client.options import (
     job_fields,
     retries_by_error,
 )
+from windlass.client.rules import declared_rule
+from windlass.client.scheduler import scheduled
 from windlass.client.unique import key_rule
 from windlass.core.blocking import run
 from windlass.core.current import current_job
@@ -51,6 +53,8 @@ class Task(Generic[P, R]):
         self._connection: Any = None
         self.spec = _spec(function, options, self._fields, self._arguments, takes_context=self.takes_context)
         self._fields["task"] = self.spec.name
+        self._rule = declared_rule(options)
+        self._schedule = {name: options.get(name) for name in ("schedule_payload", "spawn", "child_key")}
         wrapper: Any = self
         update_wrapper(wrapper, function)
 
@@ -92,6 +96,13 @@ class Task(Generic[P, R]):
         """Describe a job from JSON values, as they come from outside."""
         text = encode_object(dict(payload))
         return self._described(self._arguments.decode(text), text)
+
+    def schedule(self, app: str) -> NewJob | None:
+        """Describe the schedule this task was declared with; raises InvalidPayload when its arguments do not fit."""
+        if self._rule is None:
+            return None
+        job = self.job_of_payload(self._schedule["schedule_payload"] or {})
+        return scheduled(job, self.name, self._rule, self._schedule, declared_by=app)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """Enqueue a job with these arguments; returns after the commit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -61,6 +62,30 @@ def next_fire(fields: str, moment: datetime, zone: ZoneInfo) -> datetime | None:
         if best is not None and not spread:
             break
     return best
+
+
+def latest_fires(fields: str, first: datetime, last: datetime, zone: ZoneInfo, *, most: int) -> list[datetime]:
+    """Find the last `most` fires up to `last`, none before `first`, which is a fire itself; oldest first.
+
+    Looks back further and further: a job that fires every minute may have waited for years.
+    """
+    # No cron fires more often than once a minute.
+    reach = most * _MINUTE
+    while True:
+        start = last - min(reach, last - first)
+        found = deque([first] if start == first else [], maxlen=most)
+        fire = next_fire(fields, start, zone)
+        while fire is not None and fire <= last:
+            found.append(fire)
+            fire = next_fire(fields, fire, zone)
+        if start == first or len(found) == most:
+            return list(found)
+        reach *= 2
+
+
+def matches(fields: str, wall: datetime) -> bool:
+    """Whether a wall clock that shows this time is one of the five fields' times."""
+    return next(CronSim(fields, wall - _MINUTE), None) == wall
 
 
 def _instants(wall: datetime, zone: ZoneInfo, *, is_wild: bool) -> list[datetime]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from windlass.core.cadence import Recurrence
+from windlass.core.cadence import Overlap, Recurrence
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
 from windlass.core.item import parse_fields
 from windlass.core.payload import JsonText, check_stored
@@ -106,6 +106,8 @@ class NewJob:
     priority: int = 0
     run_at: datetime | None = None
     delay: timedelta | None = None
+    slot_at: datetime | None = None
+    """The planned time of a recurring job whose first run is at another one."""
     max_attempts: int | None = None
     retry: RetrySpec = DEFAULT_RETRY
     recurrence: Recurrence | None = None
@@ -144,6 +146,7 @@ class NewJob:
         return (
             self.run_at is None
             and self.delay is None
+            and self.slot_at is None
             and self.max_attempts is None
             and self.recurrence is None
             and not self.spawn
@@ -164,8 +167,9 @@ class NewJob:
         )
 
     def _check_details(self) -> None:
-        if self.run_at is not None:
-            check_instant("run_at", self.run_at)
+        for field in ("run_at", "slot_at"):
+            if getattr(self, field) is not None:
+                check_instant(field, getattr(self, field))
         for field, limit in _OPTIONAL_TEXT.items():
             value = getattr(self, field)
             if value is not None:
@@ -194,6 +198,12 @@ class NewJob:
             )
         if self.recurrence is None and (self.name is not None or self.spawn):
             raise InvalidInput("name" if self.name else "spawn", self.name or self.spawn, "only a recurring job has it")
+        if self.recurrence is None and self.slot_at is not None:
+            raise InvalidInput("slot_at", self.slot_at, "only a recurring job has it")
+        if self.recurrence is not None and not self.spawn and self.recurrence.overlap is not Overlap.ALLOW:
+            raise InvalidInput(
+                "overlap", self.recurrence.overlap, "is for templates (spawn): a job that comes back is never beside itself"
+            )
 
 
 SHORTEST_TIMEOUT = timedelta(milliseconds=1)
@@ -322,7 +332,7 @@ class Enqueued(NamedTuple):
 
 
 class Promoted(NamedTuple):
-    """How many jobs became due, and when the next one does."""
+    """How many jobs became due, and when the next one does; a template that is due still counts as next."""
 
     jobs: int
     next_at: datetime | None

@@ -185,10 +185,9 @@ def decide(
 
 
 def _decide(job: Claimed, outcome: Outcome, run: Run, case: _Case) -> Finish:  # noqa: C901, PLR0911 - a case for each outcome
-    now = case.now
     match outcome:
         case Returned():
-            return _returned(job, outcome, run, now)
+            return _returned(job, outcome, run, case)
         case Raised(failure, after, is_final):
             return _failed(job, failure, run, case._replace(after=after, is_final=is_final))
         case Snoozed(delay):
@@ -200,9 +199,9 @@ def _decide(job: Claimed, outcome: Outcome, run: Run, case: _Case) -> Finish:  #
         case Cancelled(reason):
             return _cancelled(job, reason, run)
         case Stopped(has_started):
-            return _stopped(job, run, now, has_started=has_started)
+            return _stopped(job, run, case, has_started=has_started)
         case LeaseExpired(has_started, is_stopping=True):
-            return _stopped(job, run, now, has_started=has_started)._replace(crashes=job.crashes + 1)
+            return _stopped(job, run, case, has_started=has_started)._replace(crashes=job.crashes + 1)
         case LeaseExpired(has_started=True):
             failure = Failure(f"worker {job.worker} stopped renewing its lease", "LeaseExpired", reason=RunReason.LEASE_EXPIRED)
             return _failed(job, failure, run, case)
@@ -242,7 +241,7 @@ def _ended(job: Claimed, state: JobState, run: Run, *, status: RunStatus, reason
     )
 
 
-def _returned(job: Claimed, outcome: Returned, run: Run, now: datetime) -> Finish:
+def _returned(job: Claimed, outcome: Returned, run: Run, case: _Case) -> Finish:
     # Built in one go: this is every successful job.
     done = Finish(
         job.id,
@@ -258,18 +257,20 @@ def _returned(job: Claimed, outcome: Returned, run: Run, now: datetime) -> Finis
         done_reason=outcome.done_reason and sanitise_text(outcome.done_reason, ERROR_LIMIT),
         run=run,
     )
-    return done if job.cadence is None else _recurring(job, done, now, outcome.run_again_at)
+    return done if job.cadence is None else _recurring(job, done, case, outcome.run_again_at)
 
 
-def _recurring(job: Claimed, finish: Finish, now: datetime, chosen: datetime | None = None) -> Finish:
+def _recurring(job: Claimed, finish: Finish, case: _Case, chosen: datetime | None = None) -> Finish:
     """Send a recurring job to its next slot, or end it when its rule has none."""
     recurrence = Recurrence.decode(job.cadence or "")
-    next_at = recurrence.next(job.slot_at, now) if chosen is None else _chosen(chosen, now)
-    if recurrence.has_ended(next_at, finish.completed_runs):
+    if chosen is None:
+        slot_at = recurrence.next(recurrence.served(job.slot_at, job.claimed_at), case.now)
+        run_at = recurrence.run_time(slot_at, case.rng)
+    else:
+        slot_at = run_at = _chosen(chosen, case.now)
+    if recurrence.has_ended(slot_at, finish.completed_runs):
         return finish._replace(state=JobState.COMPLETED, done_reason=finish.done_reason or "ended")
-    return finish._replace(
-        state=JobState.SCHEDULED, wait_reason=WaitReason.RECURRENCE, attempt=0, run_at=next_at, slot_at=next_at
-    )
+    return finish._replace(state=JobState.SCHEDULED, wait_reason=WaitReason.RECURRENCE, attempt=0, run_at=run_at, slot_at=slot_at)
 
 
 def _chosen(moment: datetime, now: datetime) -> datetime:
@@ -299,7 +300,7 @@ def _failed(job: Claimed, failure: Failure, run: Run, case: _Case) -> Finish:
         return _retried(failed, policy, case, is_lost=is_lost)
     if recurrence is None or recurrence.on_exhausted is OnExhausted.FAIL:
         return dead
-    goes_on = _recurring(job, dead, case.now)
+    goes_on = _recurring(job, dead, case)
     if goes_on.run_at is None:
         return dead
     earliest = case.now + policy.delay(failed.consecutive_failures, case.rng)
@@ -346,7 +347,7 @@ def _cancelled(job: Claimed, reason: str, run: Run) -> Finish:
     return ended._replace(done_reason=sanitise_text(reason, ERROR_LIMIT) or "cancelled")
 
 
-def _stopped(job: Claimed, run: Run, now: datetime, *, has_started: bool) -> Finish:
+def _stopped(job: Claimed, run: Run, case: _Case, *, has_started: bool) -> Finish:
     if has_started:
         ended = _ended(job, JobState.CANCELLED, run, status=RunStatus.CANCELLED, reason=RunReason.STOPPED)
     else:
@@ -354,7 +355,7 @@ def _stopped(job: Claimed, run: Run, now: datetime, *, has_started: bool) -> Fin
     ended = ended._replace(done_reason="stopped")
     if job.cadence is None:
         return ended
-    return _recurring(job, ended._replace(done_reason=None), now)
+    return _recurring(job, ended._replace(done_reason=None), case)
 
 
 def _bounded(failure: Failure) -> Failure:

@@ -13,6 +13,7 @@ from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
 from windlass.ports.runs import Runs
+from windlass.ports.schedules import Schedules
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.store import Store
@@ -32,6 +33,7 @@ __all__ = [
     "Letters",
     "Pruning",
     "Runs",
+    "Schedules",
     "Settings",
     "Sources",
     "Store",

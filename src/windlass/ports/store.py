@@ -38,6 +38,7 @@ from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
 from windlass.ports.runs import Runs
+from windlass.ports.schedules import Schedules
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.tasks import Tasks
@@ -71,6 +72,11 @@ class Store(Protocol):
     @property
     def workers(self) -> Workers:
         """The processes that run jobs."""
+        ...
+
+    @property
+    def schedules(self) -> Schedules:
+        """Recurring jobs by their name."""
         ...
 
     @property

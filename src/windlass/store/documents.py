@@ -124,6 +124,8 @@ def new_job(job: NewJob) -> Entry:
 
 def _details(job: NewJob) -> str:
     parts = [when(job.run_at, job.delay)]
+    if job.slot_at is not None:
+        parts.append(f',"slot_us":{microseconds(job.slot_at)}')
     for field in _JOB_TEXTS:
         text = getattr(job, field)
         if text is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import re
 import time
@@ -19,6 +20,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooMa
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store.announcer import Announcer
 from windlass.store.calls import work
+from windlass.store.calls.call import asked
 from windlass.store.listener import Listener
 from windlass.store.owner import Owner
 from windlass.store.queries import PARAMETER, Queries, queries
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from windlass.store.calls.call import Call, Step
     from windlass.store.listener import Hear
+    from windlass.store.rows import Row
     from windlass.store.wakeups import SqlWakeups
 
 T = TypeVar("T")
@@ -336,6 +339,9 @@ async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) 
     try:
         step = next(steps)
         while True:
+            if step.ask is not None:
+                step = steps.send(await _ask(connection, step.ask))
+                continue
             cursor = connection.cursor(binary=True, row_factory=tuple_row)
             await cursor.execute(_texts.of(step), step.params)
             step = steps.send(await cursor.fetchall())
@@ -344,11 +350,19 @@ async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) 
         return value
 
 
+async def _ask(connection: psycopg.AsyncConnection[Any], ask: Callable[[Any], Any]) -> list[Row]:
+    answer = ask(connection)
+    return [(await answer if inspect.isawaitable(answer) else answer,)]
+
+
 def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
     steps = call.steps()
     try:
         step = next(steps)
         while True:
+            if step.ask is not None:
+                step = steps.send(asked(step, connection))
+                continue
             step = steps.send(
                 connection.cursor(binary=True, row_factory=tuple_row).execute(_texts.of(step), step.params).fetchall()
             )

@@ -37,12 +37,26 @@ from windlass.core.related import Related, Tree
 from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import ExecutionNotFound, InvalidInput, JobNotFound, LeaseLost, StoreRefused
+from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
 from windlass.store.aging import age
 from windlass.store.audit import SqlAudit
 from windlass.store.breakers import SqlBreakers
-from windlass.store.calls import aging, audit, breakers, bulk, control, endings, lists, override, reads, recurrence, related, work
+from windlass.store.calls import (
+    aging,
+    audit,
+    breakers,
+    bulk,
+    control,
+    endings,
+    lists,
+    override,
+    reads,
+    recurrence,
+    related,
+    templates,
+    work,
+)
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
@@ -54,6 +68,7 @@ from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
 from windlass.store.retention import SqlRetention
 from windlass.store.runs import SqlRuns
+from windlass.store.schedules import SqlSchedules
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
 from windlass.store.tasks import SqlTasks
@@ -61,6 +76,7 @@ from windlass.store.wakeups import SqlWakeups
 from windlass.store.workers import SqlWorkers
 
 log = logging.getLogger("windlass.store")
+_NOTHING = Promoted(0, None)
 
 
 class SqlStore:
@@ -135,6 +151,11 @@ class SqlStore:
         return SqlWorkers(self._db)
 
     @property
+    def schedules(self) -> SqlSchedules:
+        """Recurring jobs by their name."""
+        return SqlSchedules(self._db, self._rng, self._actor)
+
+    @property
     def lanes(self) -> SqlLanes:
         """Lanes: pause, resume, drain."""
         return SqlLanes(self._db, self._actor)
@@ -176,11 +197,11 @@ class SqlStore:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
         if not jobs:
             return []
-        return await self._db.run(work.enqueue(jobs, now))
+        return await self._db.run(work.enqueue(jobs, now, self._rng))
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
-        return await self._db.run_within(connection, work.enqueue(jobs, now)) if jobs else []
+        return await self._db.run_within(connection, work.enqueue(jobs, now, self._rng)) if jobs else []
 
     async def slices(self, now: datetime | None = None) -> Slices:
         """Find which lanes and tasks have pending work that no gate holds back."""
@@ -297,18 +318,21 @@ class SqlStore:
             return []
 
     async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
-        """Make due jobs claimable and say when the next one is due."""
-        return await self._db.run(recurrence.promote(limit, now))
+        """Make due jobs claimable, after what was missed went where its rule says; tells when the next one is due."""
+        late = await self._db.run(recurrence.count_missed(limit, now))
+        moved = await self._db.run(recurrence.catch_up(limit, self._rng, now)) if late else _NOTHING
+        promoted = await self._db.run(recurrence.promote(limit, now))
+        return Promoted(promoted.jobs + moved.jobs, promoted.next_at)
 
     async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
         """Let due templates enqueue their jobs; one whose rules cannot be read becomes a dead letter."""
         spawned: list[Enqueued] = []
         for template in await self._db.run(recurrence.due_templates(limit, now)):
-            child = await self._db.run(recurrence.spawn(template.id, template.run_at, now))
-            if isinstance(child, InvalidInput):
-                log.error("template %d cannot spawn and was buried: %s", template.id, child)
-            elif child is not None:
-                spawned.append(child)
+            answer = await self._db.run(templates.spawn(template.id, template.run_at, self._rng, now))
+            if answer is not None and answer.error is not None:
+                log.error("template %d cannot spawn and was buried: %s", template.id, answer.error)
+            elif answer is not None and answer.child is not None:
+                spawned.append(answer.child)
         return spawned
 
     async def age(self, limit: int = aging.MAX_BATCH, now: datetime | None = None) -> int:
@@ -329,7 +353,7 @@ class SqlStore:
 
     async def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Let paused jobs go on; recurring ones count anew from now."""
-        return await self._operate(control.resume(ids, now), now)
+        return await self._operate(control.resume(ids, now, self._rng), now)
 
     async def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
         """Stop jobs from running by themselves; a running one finishes its run first."""
@@ -402,7 +426,7 @@ class SqlStore:
         left alone.
         """
         check_range("batch", batch, 1, documents.MAX_ROWS)
-        known = {"judge": self._judge, "token": self._new_token(), "now": now}
+        known = {"judge": self._judge, "token": self._new_token(), "rng": self._rng, "now": now}
         make = bulk.maker(verb, options or {}, known)
         size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
         until = await self._db.run(bulk.highest())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.core.topic import EVERYTHING
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.store.calls.call import asked
 from windlass.store.documents import instant, microseconds
 from windlass.store.owner import Owner
 from windlass.store.queries import Queries, queries
@@ -403,6 +404,8 @@ def _drive(connection: Any, texts: Queries, call: Call[T]) -> T:
 
 
 def _run_step(connection: Any, texts: Queries, step: Step) -> Sequence[Row]:
+    if step.ask is not None:
+        return asked(step, connection)
     statements = texts.statements(step.query, step.arms)
     params = {name: _plain(value) for name, value in step.params.items()}
     if params.get("now") is None:

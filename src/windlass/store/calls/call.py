@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from windlass.core.topic import Topic
+from windlass.errors import InvalidInput
 from windlass.store.rows import Row
 
 T = TypeVar("T")
@@ -14,11 +16,24 @@ Steps = Generator["Step", Sequence[Row], T]
 
 
 class Step(NamedTuple):
-    """One query of a call; `arms` is how many slices a claim or a list merges."""
+    """One query of a call; `arms` is how many slices a claim or a list merges.
+
+    With `ask` it is no query but a question to the caller's code, which is given the connection; the answer is the one row.
+    """
 
     query: str
     params: Mapping[str, Any]
     arms: int = 0
+    ask: Callable[[Any], Any] | None = None
+
+
+def asked(step: Step, connection: Any) -> Sequence[Row]:
+    """Ask the caller's code where nothing can be awaited."""
+    answer = None if step.ask is None else step.ask(connection)
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise InvalidInput("predicate", step.ask, "must be a plain function here: nothing can be awaited inside this transaction")
+    return [(answer,)]
 
 
 def nobody(_answer: object) -> Collection[Topic]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from random import Random
 from typing import Any
 
+from windlass.core.cadence import Recurrence
 from windlass.core.checks import check_range
 from windlass.core.job import INT32, MAX_TEXT, Edit, Job, JobState
 from windlass.core.payload import sanitise_text
@@ -46,28 +48,34 @@ def pause(ids: Sequence[int], now: datetime | None = None) -> Move:
     return _move("pause", "pause", ids, {"now": now})
 
 
-def resume(ids: Sequence[int], now: datetime | None = None) -> Move:
-    """Let paused jobs go on; recurring ones count anew from now."""
+def resume(ids: Sequence[int], now: datetime | None = None, rng: Random | None = None) -> Move:
+    """Let paused jobs go on; recurring ones count anew from now. Without `rng`, their first run has no jitter."""
 
     def changes() -> Steps[set[int]]:
         # Locked first: the next time is computed from a cadence that nobody may change meanwhile.
         yield Step("lock_jobs", {"ids": numbers(ids)})
         [[moment]] = yield Step("clock", {"now": now})
         found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
-        batch = documents.array(_resumed(job, moment) for job in found if job.state is JobState.PAUSED)
+        batch = documents.array(_resumed(job, moment, rng) for job in found if job.state is JobState.PAUSED)
         return set(rows.ids((yield Step("resume", {"jobs": batch, "now": now}))))
 
     return move("resume", ids, changes)
 
 
-def _resumed(job: Job, now: datetime) -> str:
+def _resumed(job: Job, now: datetime, rng: Random | None) -> str:
     try:
-        next_at = None if job.recurrence is None else job.recurrence.first(now)
+        return f'{{"id":{job.id}{_next_slot(job.recurrence, now, rng)}}}'
     except InvalidInput:
         # A cadence nobody can read keeps its time; the run that follows says what is wrong.
-        next_at = None
-    moved = "" if next_at is None else f',"next_us":{documents.microseconds(next_at)}'
-    return f'{{"id":{job.id}{moved}}}'
+        return f'{{"id":{job.id}}}'
+
+
+def _next_slot(rule: Recurrence | None, now: datetime, rng: Random | None) -> str:
+    if rule is None:
+        return ""
+    slot_at = rule.first(now)
+    run_at = slot_at if rng is None else rule.run_time(slot_at, rng)
+    return f',"next_us":{documents.microseconds(run_at)},"slot_us":{documents.microseconds(slot_at)}'
 
 
 def disable(ids: Sequence[int], now: datetime | None = None) -> Move:

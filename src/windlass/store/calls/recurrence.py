@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from random import Random
+from typing import NamedTuple
 
-from windlass.core.cadence import Recurrence
+from windlass.core.cadence import MISSED_AFTER, Recurrence
 from windlass.core.checks import check_range
-from windlass.core.job import Enqueued, Job, JobState, NewJob, Promoted
-from windlass.core.retry import RetrySpec
+from windlass.core.job import Job, Promoted
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
-from windlass.store.calls.endings import bury_jobs
-from windlass.store.calls.work import enqueue
+from windlass.store.rows import Shape
+
+SHAPES = {"lock_missed": Shape((2,)), "catch_up": Shape((1,))}
 
 
 def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
-    """Make due jobs claimable."""
+    """Make due jobs claimable, but for those that `catch_up` decides about."""
     check_range("limit", limit, 1, 10_000)
-    return single("promote", {"limit": limit, "now": now}, rows.promoted, wakes=wakes.by_promotion)
+    params = {"limit": limit, "missed_after": MISSED_AFTER, "now": now}
+    return single("promote", params, rows.promoted, wakes=wakes.by_promotion)
 
 
 def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
@@ -29,61 +31,45 @@ def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
     return single("due_templates", {"limit": limit, "now": now}, rows.jobs, is_read=True)
 
 
-def spawn(template_id: int, seen_at: datetime, now: datetime | None = None) -> Call[Enqueued | InvalidInput | None]:
-    """Enqueue a template's job and move it to its next time; None when another process did.
+def count_missed(limit: int, now: datetime | None = None) -> Call[int]:
+    """Count jobs past their time whose rule wants a say in what is missed, up to `limit`."""
+    check_range("limit", limit, 1, 10_000)
+    params = {"limit": limit, "missed_after": MISSED_AFTER, "now": now}
+    return single("count_missed", params, lambda found: int(found[0][0]), is_read=True)
 
-    A template whose stored rules cannot be read is buried, and the answer says what is wrong with it.
+
+def catch_up(limit: int, rng: Random, now: datetime | None = None) -> Call[Promoted]:
+    """Send jobs that missed their time where their rule says: to a later slot, or, if that has come too, to be claimed.
+
+    The answer counts the claimable ones.
     """
 
-    def steps() -> Steps[Enqueued | InvalidInput | None]:
-        ids = documents.numbers([template_id])
-        yield Step("lock_jobs", {"ids": ids})
+    def steps() -> Steps[Promoted]:
         [[moment]] = yield Step("clock", {"now": now})
-        for template in rows.jobs((yield Step("get_jobs", {"ids": ids}))):
-            if template.run_at == seen_at and template.state is JobState.SCHEDULED:
-                return (yield from _spawn(template, moment, now))
-        return None
+        found = yield Step("lock_missed", {"limit": limit, "missed_after": MISSED_AFTER, "now": moment})
+        moves = [_caught_up(_Missed._make(row), moment, rng) for row in found]
+        if not moves:
+            return Promoted(0, None)
+        return rows.promoted((yield Step("catch_up", {"jobs": documents.array(moves), "now": now})))
 
-    return Call(steps, wakes=wakes.work)
+    return Call(steps, wakes=wakes.by_promotion)
 
 
-def _spawn(template: Job, moment: datetime, now: datetime | None) -> Steps[Enqueued | InvalidInput | None]:
+class _Missed(NamedTuple):
+    id: int
+    cadence: str
+    slot_at: datetime
+    completed_runs: int
+
+
+def _caught_up(job: _Missed, now: datetime, rng: Random) -> str:
     try:
-        next_at, job = _next_of(template, moment), _child(template)
-    except InvalidInput as error:
-        yield from bury_jobs([(template.id, template.task)], f"the template's stored rules cannot be read: {error}", now)
-        return error
-    params = {"id": template.id, "seen_at": template.run_at, "next_at": next_at, "now": now}
-    if not (yield Step("advance_template", params)):
-        return None
-    [child] = yield from enqueue([job], now).steps()
-    return child
-
-
-def _next_of(template: Job, now: datetime) -> datetime | None:
-    recurrence = Recurrence.decode(template.cadence or "")
-    # Counted from the slot, not from the moment it is served: a late tick must not push every later one.
-    next_at = replace(recurrence, fixed_rate=True).next(template.slot_at, now)
-    return None if recurrence.has_ended(next_at, template.completed_runs + 1) else next_at
-
-
-def _child(template: Job) -> NewJob:
-    return NewJob(
-        task=template.task,
-        lane=template.lane,
-        payload=template.payload,
-        priority=template.base_priority,
-        max_attempts=template.max_attempts,
-        retry=RetrySpec.decode(template.retry),
-        timeout=None if template.timeout_us is None else timedelta(microseconds=template.timeout_us),
-        # By the time it fires: a run by hand must not take the key of the slot that is still to come.
-        unique_key=template.child_key or f"{template.id}@{documents.microseconds(template.run_at)}",
-        subject=template.subject,
-        correlation_id=template.correlation_id,
-        parent_id=template.id,
-        metadata=template.metadata,
-        collection=template.collection,
-        item_key=template.item_key,
-        target_count=template.target_count,
-        created_by=f"scheduler:{template.name or template.id}"[:200],
-    )
+        rule = Recurrence.decode(job.cadence)
+        slot_at = rule.caught_up(job.slot_at, now)
+    except InvalidInput:
+        # Nobody can read its rule; the run that follows says what is wrong.
+        return f'{{"id":{job.id}}}'
+    if slot_at != job.slot_at and rule.has_ended(slot_at, job.completed_runs):
+        return f'{{"id":{job.id},"has_ended":true}}'
+    run_at = rule.run_time(slot_at, rng)
+    return f'{{"id":{job.id},"slot_us":{documents.microseconds(slot_at)},"run_us":{documents.microseconds(run_at)}}}'

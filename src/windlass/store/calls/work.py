@@ -55,27 +55,34 @@ def identity() -> Call[str]:
     return single("identity", {}, lambda found: found[0][0], is_read=True)
 
 
-def enqueue(jobs: Sequence[NewJob], now: datetime | None = None) -> Call[list[Enqueued]]:
-    """Insert jobs; the answer has one entry for each, in order."""
+def enqueue(jobs: Sequence[NewJob], now: datetime | None = None, rng: Random | None = None) -> Call[list[Enqueued]]:
+    """Insert jobs; the answer has one entry for each, in order. Without `rng`, the first run of a rule has no jitter."""
     told = partial(wakes.by_enqueue, jobs)
-    if any(job.recurrence is not None and job.run_at is None and job.delay is None for job in jobs):
-        return Call(lambda: _enqueue_recurring(jobs, now), wakes=told)
+    if any(_waits_for_slot(job) for job in jobs):
+        return Call(lambda: _enqueue_recurring(jobs, now, rng), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
     is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
     return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single, wakes=told)
 
 
-def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None) -> Steps[list[Enqueued]]:
+def _waits_for_slot(job: NewJob) -> bool:
+    return job.recurrence is not None and job.run_at is None and job.delay is None
+
+
+def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None, rng: Random | None) -> Steps[list[Enqueued]]:
     """Give recurring jobs without a time their first slot, counted from the database's clock."""
     [[moment]] = yield Step("clock", {"now": now})
-    timed = [
-        replace(job, run_at=job.recurrence.first(moment))
-        if job.recurrence is not None and job.run_at is None and job.delay is None
-        else job
-        for job in jobs
-    ]
+    timed = [_timed(job, moment, rng) if _waits_for_slot(job) else job for job in jobs]
     return (yield from _enqueue(timed, [documents.new_job(job) for job in timed], now))
+
+
+def _timed(job: NewJob, moment: datetime, rng: Random | None) -> NewJob:
+    rule = job.recurrence
+    if rule is None:
+        return job
+    slot_at = rule.first(moment)
+    return replace(job, run_at=slot_at if rng is None else rule.run_time(slot_at, rng), slot_at=slot_at)
 
 
 def _enqueue(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Enqueued]]:

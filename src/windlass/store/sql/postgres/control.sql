@@ -50,10 +50,10 @@ returning j.id
 -- A recurring job counts anew from now: the caller has computed its next time.
 update windlass_jobs j set
     state = 'scheduled', paused_at = null,
-    run_at = coalesce({epoch} + s.next_us * {us}, j.run_at), slot_at = coalesce({epoch} + s.next_us * {us}, j.slot_at),
+    run_at = coalesce({epoch} + s.next_us * {us}, j.run_at), slot_at = coalesce({epoch} + s.slot_us * {us}, j.slot_at),
     wait_reason = case when s.next_us is null then j.wait_reason else 'recurrence' end,
     attempt = case when s.next_us is null then j.attempt else 0 end, updated_at = {now}
-from json_to_recordset(:jobs::json) as s (id bigint, next_us bigint)
+from json_to_recordset(:jobs::json) as s (id bigint, next_us bigint, slot_us bigint)
 where j.id = s.id and j.state = 'paused'
 returning j.id
 

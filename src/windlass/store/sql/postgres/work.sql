@@ -16,9 +16,11 @@ with doc as materialized (
     select nextval('windlass_job_ids') as id, g.ord + p.place - 1 as ord, p.payload, g.task, g.lane, g.priority, g.max_attempts,
         g.retry, g.cadence, g.spawn, g.timeout_us, g.name, g.unique_key, g.unique_scope, g.child_key, g.subject,
         g.correlation_id, g.parent_id, g.target_count, g.item_key, g.collection, g.metadata, g.description, g.created_by,
-        g.declared_by, coalesce({epoch} + g.run_us * {us}, {now} + g.delay_us * {us}, {now}) as run_at
+        g.declared_by, coalesce({epoch} + g.run_us * {us}, {now} + g.delay_us * {us}, {now}) as run_at,
+        {epoch} + g.slot_us * {us} as slot_at
     from json_to_recordset(:jobs::json) as g (
-        ord bigint, rows json, task text, lane text, priority integer, run_us bigint, delay_us bigint, max_attempts integer,
+        ord bigint, rows json, task text, lane text, priority integer, run_us bigint, delay_us bigint, slot_us bigint,
+        max_attempts integer,
         retry text, cadence text, spawn boolean, timeout_us bigint, name text, unique_key text, unique_scope text,
         child_key text, subject text, correlation_id text, parent_id bigint, target_count bigint, item_key json,
         collection text, metadata json, description text, created_by text, declared_by text
@@ -32,7 +34,8 @@ with doc as materialized (
     select id, task, lane,
         case when coalesce(spawn, false) or run_at > {now} then 'scheduled' else 'pending' end,
         case when cadence is not null then 'recurrence' when run_at > {now} then 'delay' else 'new' end,
-        coalesce(priority, 0), coalesce(priority, 0), run_at, case when cadence is not null then run_at end, max_attempts,
+        coalesce(priority, 0), coalesce(priority, 0), run_at, case when cadence is not null then coalesce(slot_at, run_at) end,
+        max_attempts,
         coalesce(retry, 'task'), cadence, coalesce(spawn, false), timeout_us, name, unique_key, unique_scope, unique_key,
         child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
     from doc order by name, case when name is null then task end, case when name is null then unique_key end, id
@@ -246,12 +249,14 @@ select id from stopped
 with promoted as (
     update windlass_jobs j set state = 'pending', updated_at = {now}
     where j.ctid = any(array(
-        select k.ctid from windlass_jobs k where k.state = 'scheduled' and not k.spawn and k.run_at <= {now}
-        order by k.run_at, k.id limit :limit for update skip locked
+        select j.ctid from windlass_jobs j where j.state = 'scheduled' and not j.spawn and j.run_at <= {now}
+          and not ({missed} and j.run_at < {now} - :missed_after::interval)
+        order by j.run_at, j.id limit :limit for update skip locked
     ))
     returning j.id
 )
 select (select count(*) from promoted), least(
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}),
-    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now})
+    -- A template that is due still: of several missed slots it serves one at a time.
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn)
 )

@@ -37,7 +37,7 @@ returning id
 -- A recurring job counts anew from now: the caller has computed its next time.
 update windlass_jobs as j set
     state = 'scheduled', paused_at = null,
-    run_at = coalesce(s.value ->> 'next_us', j.run_at), slot_at = coalesce(s.value ->> 'next_us', j.slot_at),
+    run_at = coalesce(s.value ->> 'next_us', j.run_at), slot_at = coalesce(s.value ->> 'slot_us', j.slot_at),
     wait_reason = case when s.value ->> 'next_us' is null then j.wait_reason else 'recurrence' end,
     attempt = case when s.value ->> 'next_us' is null then j.attempt else 0 end, updated_at = {now}
 from json_each(:jobs) as s where j.id = s.value ->> 'id' and j.state = 'paused'

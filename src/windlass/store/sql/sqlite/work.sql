@@ -12,7 +12,7 @@ select {now}
 with g as materialized (
     select value ->> 'ord' as ord, value -> 'rows' as rows, value ->> 'task' as task, value ->> 'lane' as lane,
         coalesce(value ->> 'priority', 0) as priority,
-        coalesce(value ->> 'run_us', {now} + (value ->> 'delay_us'), {now}) as run_at,
+        coalesce(value ->> 'run_us', {now} + (value ->> 'delay_us'), {now}) as run_at, value ->> 'slot_us' as slot_at,
         value ->> 'max_attempts' as max_attempts, coalesce(value ->> 'retry', 'task') as retry, value ->> 'cadence' as cadence,
         coalesce(value ->> 'spawn', 0) as spawn, value ->> 'timeout_us' as timeout_us, value ->> 'name' as name,
         value ->> 'unique_key' as unique_key, value ->> 'unique_scope' as unique_scope, value ->> 'child_key' as child_key,
@@ -28,8 +28,8 @@ insert into windlass_jobs (
 select :last_id + 1 + g.ord + p.key, task, lane,
     case when spawn or run_at > {now} then 'scheduled' else 'pending' end,
     case when cadence is not null then 'recurrence' when run_at > {now} then 'delay' else 'new' end,
-    priority, priority, run_at, case when cadence is not null then run_at end, max_attempts, retry, cadence, spawn, timeout_us,
-    name, unique_key, unique_scope, unique_key, child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
+    priority, priority, run_at, case when cadence is not null then coalesce(slot_at, run_at) end, max_attempts, retry, cadence,
+    spawn, timeout_us, name, unique_key, unique_scope, unique_key, child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
 from g cross join json_each(g.rows) as p
 where true
 on conflict do nothing;
@@ -190,11 +190,13 @@ returning id
 
 -- name: promote
 update windlass_jobs set state = 'pending', updated_at = {now} where id in (
-    select id from windlass_jobs indexed by windlass_jobs_scheduled
-    where state = 'scheduled' and not spawn and run_at <= {now} order by run_at, id limit :limit
+    select j.id from windlass_jobs as j indexed by windlass_jobs_scheduled
+    where j.state = 'scheduled' and not j.spawn and j.run_at <= {now}
+      and not ({missed} and j.run_at < {now} - :missed_after) order by j.run_at, j.id limit :limit
 );
+-- A template may be due still: of several missed slots it serves one at a time.
 select changes(), min(
     coalesce(ordinary, template), coalesce(template, ordinary)
 ) from (select
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}) as ordinary,
-    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now}) as template)
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) as template)

@@ -1,0 +1,59 @@
+"""Seed 001's way to say when a job runs: so many minutes, hours or days, or five cron fields, or now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from windlass.core.cadence import Every, OnExhausted, Recurrence, parse_cadence
+from windlass.core.checks import check_range
+from windlass.errors import InvalidInput
+
+UNITS = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": timedelta(days=1)}
+# A hundred years of minutes: no unit may exceed what a cadence can be.
+_MOST = 52_596_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalForm:
+    """The fields of seed 001's body that say when; absent ones are None."""
+
+    interval_minutes: int | None = None
+    interval_type: str | None = None
+    schedule_time: str | None = None
+    schedule_enabled: bool | None = None
+    start_at: datetime | None = None
+    fixed_rate: bool = False
+    timezone: str = "UTC"
+
+    def recurrence(self) -> Recurrence | None:
+        """Give the rule, or None for a job that runs once, now.
+
+        The interval wins over schedule_time. Either makes a recurring job unless schedule_enabled is false; with neither,
+        schedule_enabled must not be true.
+        """
+        every = None if self.interval_minutes is None else interval(self.interval_minutes, self.interval_type)
+        cron = parse_cadence(self.schedule_time) if self.schedule_time else None
+        cadence = every or cron
+        if cadence is None and self.interval_type is not None:
+            raise InvalidInput("interval_type", self.interval_type, "goes with interval_minutes")
+        if cadence is None and self.schedule_enabled:
+            raise InvalidInput("schedule_enabled", True, "needs interval_minutes or schedule_time")
+        if cadence is None or self.schedule_enabled is False:
+            return None
+        return Recurrence(
+            cadence=cadence,
+            timezone=self.timezone,
+            fixed_rate=self.fixed_rate,
+            start_at=self.start_at,
+            on_exhausted=OnExhausted.FAIL,
+        )
+
+
+def interval(number: int, unit: str | None = None) -> Every:
+    """Read seed 001's interval: a number of minutes, hours or days; minutes if nothing is said."""
+    if unit is not None and unit not in UNITS:
+        raise InvalidInput("interval_type", unit, f"use one of {', '.join(UNITS)}")
+    length = UNITS[unit or "minutes"]
+    check_range("interval_minutes", number, 1, _MOST * UNITS["minutes"] // length)
+    return Every(number * length)

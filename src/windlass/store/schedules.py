@@ -1,0 +1,75 @@
+"""Schedules, for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from windlass.core.audit import Actor
+from windlass.core.job import Job, NewJob
+from windlass.core.transitions import Moved
+from windlass.store.calls import audit, schedules
+from windlass.store.calls.call import Call
+
+if TYPE_CHECKING:
+    from windlass.store.database import Database
+
+T = TypeVar("T")
+
+
+class SqlSchedules:
+    """Recurring jobs by their name. With a `connection`, a verb belongs to the caller's transaction on it."""
+
+    def __init__(self, database: Database, rng: Random, actor: Actor | None = None) -> None:
+        """Speak to `database`; `rng` gives jitter, `actor` is whom the audit log names."""
+        self._db = database
+        self._rng = rng
+        self._actor = actor
+
+    async def _run(self, call: Call[T], connection: Any = None) -> T:
+        return await (self._db.run(call) if connection is None else self._db.run_within(connection, call))
+
+    async def get(self, name: str) -> Job:
+        """Read a schedule; raises JobNotFound."""
+        return await self._run(schedules.get(name))
+
+    async def define(self, job: NewJob, connection: Any = None, now: datetime | None = None) -> Job:
+        """Make a schedule, or change the one of this name; raises ScheduleTaken for one that an application declares."""
+        return await self._run(schedules.define(job, self._rng, now), connection)
+
+    async def declare(self, jobs: Sequence[NewJob], now: datetime | None = None) -> Sequence[Job]:
+        """Define what an application's code declares; an operator's pause survives, another application's names are refused."""
+        return [await self._run(schedules.define(job, self._rng, now)) for job in jobs]
+
+    async def ensure(self, job: NewJob, connection: Any = None, now: datetime | None = None) -> Job:
+        """Define a schedule and see that it goes on: enabled at its next time, begun anew if it had failed or was cancelled."""
+        return await self._run(schedules.ensure(job, self._rng, now), connection)
+
+    async def enable(self, name: str, connection: Any = None, now: datetime | None = None) -> Job:
+        """Let a schedule go on at its next time, at once if that has passed."""
+        return await self._run(schedules.sync_enabled(name, lambda _: True, now), connection)
+
+    async def disable(self, name: str, connection: Any = None, now: datetime | None = None) -> Job:
+        """Stop a schedule, keeping its next time; a running one finishes its run first."""
+        return await self._run(schedules.sync_enabled(name, lambda _: False, now), connection)
+
+    async def sync_enabled(
+        self, name: str, predicate: Callable[[Any], Any], connection: Any = None, now: datetime | None = None
+    ) -> Job:
+        """Lock a schedule, ask `predicate`, and enable or disable it by the answer, all in one transaction.
+
+        The predicate is given the transaction's connection and should look at the database through nothing else.
+        """
+        return await self._run(schedules.sync_enabled(name, predicate, now), connection)
+
+    async def touch_declared(self, app: str, names: Sequence[str], now: datetime | None = None) -> Sequence[str]:
+        """Say that an application still declares these; returns them, without any that were let go of meanwhile."""
+        if not names:
+            return []
+        return await self._db.run(schedules.touch_declared(app, names, now))
+
+    async def prune_declared(self, app: str, older_than: timedelta, now: datetime | None = None) -> Moved:
+        """Disable what an application has not declared for so long, but for what its operators paused."""
+        return await self._run(audit.audited(schedules.prune_declared(app, older_than, now), self._actor, audit.moved, now))

@@ -1,0 +1,71 @@
+-- name: redefine
+-- A schedule becomes what its code says. Only a new cadence moves the next run; during a run it takes effect when the run ends.
+with changed as (
+    update windlass_jobs j set
+        lane = :lane, priority = case when j.base_priority = :priority then j.priority else :priority end,
+        base_priority = :priority,
+        max_attempts = case when :max_attempts::integer is null or j.closed_at is not null or {enough}
+            then :max_attempts::integer else j.max_attempts end,
+        retry = :retry, timeout_us = :timeout_us::bigint, cadence = :cadence, child_key = :child_key::text, subject = :subject::text,
+        run_at = case when j.wait_reason is not null then coalesce(:next_at::timestamptz, j.run_at) else j.run_at end,
+        slot_at = case when j.wait_reason is not null then coalesce(:next_slot_at::timestamptz, j.slot_at) else j.slot_at end,
+        state = case when :next_at::timestamptz is not null and j.state = 'pending' then 'scheduled' else j.state end,
+        wait_reason = case when :next_at::timestamptz is not null and j.wait_reason is not null then 'recurrence' else j.wait_reason end,
+        attempt = case when :next_at::timestamptz is not null and j.wait_reason is not null then 0 else j.attempt end,
+        rerun_at = case when j.state = 'running' then least(j.rerun_at, :next_at::timestamptz) end,
+        rerun_slot_at = case when j.state = 'running' then coalesce(:next_slot_at::timestamptz, j.rerun_slot_at) end,
+        updated_at = {now}
+    where j.id = :id
+    returning j.id
+), bodies as (
+    update windlass_bodies b set
+        payload = :payload::json, metadata = :metadata::json, description = :description::text,
+        declared_by = coalesce(:declared_by::text, b.declared_by),
+        declared_at = case when :declared_by::text is null then b.declared_at else {now} end
+    where b.job_id in (select id from changed)
+)
+select id from changed
+
+-- name: begin_anew
+with c as materialized (
+    select j.id from windlass_jobs j
+    where j.id = :id and j.state in ('failed', 'cancelled') and j.token is null and (j.unique_key is null or not exists (
+        select 1 from windlass_jobs o where o.task = j.task and o.unique_slot = j.unique_key and o.id <> j.id
+    ))
+), letters as (
+    update windlass_dead_letters d set closed_at = {now}, closed_reason = 'retried'
+    where d.closed_at is null and d.job_id in (select id from c)
+), changed as (
+    update windlass_jobs j set
+        state = case when j.spawn or :next_at::timestamptz > {now} then 'scheduled' else 'pending' end,
+        wait_reason = 'recurrence', run_at = :next_at::timestamptz, slot_at = :next_slot_at::timestamptz, attempt = 0, crashes = 0,
+        consecutive_failures = 0, closed_at = null, priority = j.base_priority, unique_slot = j.unique_key, done_reason = null,
+        updated_at = {now}
+    from c where j.id = c.id
+    returning j.id
+)
+select id from changed
+
+-- name: touch_declared
+with t as (
+    update windlass_bodies b set declared_at = {now}
+    from windlass_jobs j
+    where b.declared_by = :app and b.declared_at is not null and j.id = b.job_id
+      and j.name = any(array(select json_array_elements_text(:names::json)))
+    returning j.name
+)
+select name from t order by name
+
+-- name: stale_declared
+-- What an operator paused stays as it is: nobody may enable it later in the belief that only its code was gone.
+select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
+where b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
+  and j.state in ('scheduled', 'pending', 'running') and not j.held
+order by j.id limit 1000
+
+-- name: withdraw_declared
+-- Without declared_at, a later declaration knows that it may enable the schedule again.
+update windlass_bodies b set declared_at = null
+where b.job_id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+  and b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
+returning b.job_id

@@ -1,0 +1,51 @@
+"""Keeps the schedules that an application's code declares."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+
+from windlass.core.job import NewJob
+from windlass.errors import StoreError
+from windlass.ports import Store
+
+log = logging.getLogger("windlass.worker")
+
+KEPT_FOR = timedelta(hours=24)
+_BEAT = timedelta(hours=1)
+
+
+class Declarations:
+    """Enters an application's schedules, says from time to time that they still are, and lets go of what is declared no more."""
+
+    def __init__(self, store: Store, app: str, jobs: Sequence[NewJob]) -> None:
+        """Speak for the application called `app`."""
+        self._store = store
+        self._app = app
+        self._jobs = {job.name or "": job for job in jobs}
+
+    async def enter(self) -> None:
+        """Declare every schedule; raises ScheduleTaken where another application has the name."""
+        await self._store.schedules.declare(list(self._jobs.values()))
+
+    async def keep(self) -> None:
+        """Stay declared until cancelled."""
+        while True:
+            try:
+                await self.renew()
+            except StoreError as error:
+                log.warning("schedules of application %s could not be kept: %s", self._app, error)
+            await asyncio.sleep(_BEAT.total_seconds())
+
+    async def renew(self) -> None:
+        """Say that every schedule is still declared, and disable those that have not been for a day.
+
+        Their definition is left alone: a newer version of the code may have changed it.
+        """
+        schedules = self._store.schedules
+        known = await schedules.touch_declared(self._app, list(self._jobs))
+        await schedules.declare([job for name, job in self._jobs.items() if name not in known])
+        for job in (await schedules.prune_declared(self._app, KEPT_FOR)).changed:
+            log.warning("schedule %s is no longer declared by application %s and was disabled", job.name, self._app)
