@@ -17,12 +17,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from windlass import __version__
-from windlass.client.doors import Doors
+from windlass.client.doors import Door, Doors
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
 from windlass.config import Settings, load
+from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
@@ -108,7 +109,7 @@ class Windlass(Operator):
         run(self._check_schema())
 
     async def _check_schema(self) -> None:
-        await (await self.blocking_store()).slices()
+        await (await self.blocking_store()).check_schema()
 
     @cached_property
     def _doors(self) -> Doors:
@@ -124,6 +125,15 @@ class Windlass(Operator):
 
     async def _blocking(self) -> Any:
         return await self._doors.blocking()
+
+    def acting(self, actor: Actor) -> Operator:
+        """Give the same verbs with what they change written to the audit log under this name."""
+
+        async def door() -> Door:
+            here = await self._doors.here()
+            return here._replace(store=here.store.acting(actor))
+
+        return Operator(door, self, self.hooks)
 
     @property
     def blocking(self) -> Operator:
@@ -312,6 +322,23 @@ class Windlass(Operator):
         """Describe every schedule the code declares, also of tasks that this process does not run."""
         described = (task.schedule(self.name) for task in self.tasks.values())
         return [job for job in described if job is not None]
+
+    @asynccontextmanager
+    async def keeping(self) -> AsyncIterator[None]:
+        """Do the upkeep in this process, without a worker, for as long as the block lasts."""
+        from windlass.clock import DatabaseClock  # noqa: PLC0415 - as in `working`
+        from windlass.upkeep.loop import Upkeep  # noqa: PLC0415 - as in `working`
+
+        store = await self.store()
+        clock = DatabaseClock(await store.clock())
+        async with store.wakeups as wakeups, asyncio.TaskGroup() as group:
+            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options())
+            wakeups.subscribe(upkeep.wake)
+            chores = group.create_task(upkeep.run())
+            try:
+                yield
+            finally:
+                chores.cancel()
 
     def _served(self) -> Registry:
         """Give the tasks this process runs: all it has code for, or those the settings name."""

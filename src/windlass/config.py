@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
+from windlass.core.access import Role
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, PoolSpec, parse_pools
@@ -82,6 +83,13 @@ def _names(value: Any) -> tuple[str, ...]:
     return names
 
 
+def _role(value: Any) -> Role:
+    try:
+        return Role(value)
+    except ValueError:
+        raise ValueError(f"must be one of {', '.join(Role)}") from None
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -130,6 +138,7 @@ _SECOND = timedelta(seconds=1)
 _MOMENT = timedelta(milliseconds=1)
 _Text = Annotated[str, Read(_text)]
 _Secret = Annotated[str | None, Read(_text, is_secret=True)]
+_OptionalText = Annotated[str | None, Read(_text)]
 _Names = Annotated[tuple[str, ...] | None, Read(_names)]
 _Flag = Annotated[bool, Read(_flag)]
 _Days = Annotated[int, Read(_whole(0, 36_500))]
@@ -147,8 +156,20 @@ class Settings:
     port: Annotated[int, Read(_whole(0, 65_535))] = 8060
     admin_token: _Secret = field(default=None, repr=False)
     jwt_secret: _Secret = field(default=None, repr=False)
-    jwt_default_role: Annotated[str | None, Read(_text)] = None
+    jwt_public_key: _OptionalText = None
+    """A file with the PEM public key that signs web tokens: RSA or Ed25519."""
+    jwt_jwks: _OptionalText = None
+    """A file with a JSON Web Key Set."""
+    jwt_audience: _OptionalText = None
+    jwt_issuer: _OptionalText = None
+    jwt_default_role: Annotated[Role | None, Read(_role)] = None
+    """What a web token without a role of ours may do; None is nothing."""
     worker_secret: _Secret = field(default=None, repr=False)
+    allowed_hosts: _Names = None
+    """Names the server answers to beside its own; `*.example.org` is every name below, `*` every name."""
+    trusted_proxies: _Names = None
+    """Addresses whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    max_body_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 8 * 1024 * 1024
     pools: Annotated[tuple[PoolSpec, ...], Read(_pools)] = parse_pools(DEFAULT_POOLS)
     tasks: _Names = None
     """Which tasks a worker runs; None is all it has code for."""

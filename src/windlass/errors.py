@@ -14,6 +14,7 @@ WindlassError
 ├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── SourceNotFound
+├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
 ├── LeaseHeld                 a job cannot be deleted or begin anew while somebody holds its lease
@@ -98,6 +99,14 @@ class SourceNotFound(WindlassError):
     def __init__(self, source_id: object) -> None:
         super().__init__(f"source {shown(source_id)} not found")
         self.source_id = source_id
+
+
+class TokenNotFound(WindlassError):
+    """No token has this number."""
+
+    def __init__(self, token_id: object) -> None:
+        super().__init__(f"token {shown(token_id)} not found")
+        self.token_id = token_id
 
 
 class JobNotCompleted(WindlassError):

@@ -8,20 +8,23 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from windlass.core.current import current_job
+from windlass.core.current import current_job, current_request
 from windlass.errors import ConfigError
 
 _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Gather what a line says beside its message: the running job, and what the caller gave as `extra`."""
+    """Gather what a line says beside its message: the running job, the request being answered, and what the caller gave as `extra`."""
     fields: dict[str, Any] = {}
     job = current_job.get()
     if job is not None:
         fields = {"job_id": job.id, "task": job.task, "attempt": job.attempt}
         if job.correlation_id is not None:
             fields["correlation_id"] = job.correlation_id
+    request_id = current_request.get()
+    if request_id is not None:
+        fields["request_id"] = request_id
     given = {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}
     return fields | given
 

@@ -118,6 +118,12 @@ SAMPLES: dict[str, Any] = {
     "share": 1,
     "before_at": EPOCH,
     "status": "open",
+    "role": "viewer",
+    "token_lanes": "[]",
+    "digest": "d",
+    "expires_in": timedelta(seconds=1),
+    "csrf": "c",
+    "lasts": timedelta(seconds=1),
 }
 
 

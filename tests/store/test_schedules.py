@@ -291,9 +291,7 @@ async def test_what_has_ended_is_not_enabled(store: SqlStore, clock: FakeClock) 
         await store.schedules.enable("tock", now=clock.now())
 
 
-async def test_of_two_who_switch_the_later_one_sees_what_the_earlier_committed(
-    stores: list[SqlStore], clock: FakeClock
-) -> None:
+async def test_of_two_who_switch_the_later_one_sees_what_the_earlier_committed(stores: list[SqlStore], clock: FakeClock) -> None:
     await stores[0].schedules.ensure(a_schedule(), now=clock.now())
     subscribers = {"ada"}
 

@@ -9,7 +9,9 @@ import click
 
 from windlass import __version__
 from windlass.cli.migrate import migrate
+from windlass.cli.serve import serve
 from windlass.cli.supervisor import BAD_USAGE
+from windlass.cli.token import token
 from windlass.cli.worker import worker
 from windlass.errors import ConfigError, SchemaError, WindlassError
 
@@ -33,4 +35,6 @@ def main() -> None:
 
 
 main.add_command(migrate)
+main.add_command(serve)
+main.add_command(token)
 main.add_command(worker)

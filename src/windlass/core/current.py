@@ -1,4 +1,4 @@
-"""The job whose handler is running, for code that is called without being told."""
+"""The job or request being worked on, for code that is called without being told."""
 
 from __future__ import annotations
 
@@ -18,3 +18,5 @@ class CurrentJob(NamedTuple):
 
 
 current_job: ContextVar[CurrentJob | None] = ContextVar("windlass_current_job", default=None)
+current_request: ContextVar[str | None] = ContextVar("windlass_current_request", default=None)
+"""The id of the HTTP request that is being answered."""

@@ -14,10 +14,12 @@ from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
 from windlass.ports.runs import Runs
 from windlass.ports.schedules import Schedules
+from windlass.ports.sessions import Sessions
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.store import Store
 from windlass.ports.tasks import Tasks
+from windlass.ports.tokens import Tokens
 from windlass.ports.wakeups import Wakeups
 from windlass.ports.workers import Workers
 
@@ -34,10 +36,12 @@ __all__ = [
     "Pruning",
     "Runs",
     "Schedules",
+    "Sessions",
     "Settings",
     "Sources",
     "Store",
     "Tasks",
+    "Tokens",
     "Wakeups",
     "Workers",
 ]

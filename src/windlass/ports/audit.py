@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from windlass.core.audit import ALL, AuditEntry, AuditFilter, Break, Deed, Link
+from windlass.core.tally import Tally
 
 
 class Audit(Protocol):
@@ -26,4 +27,8 @@ class Audit(Protocol):
 
     async def list(self, wanted: AuditFilter = ALL, *, before: int = 2**63 - 1, limit: int = 500) -> Sequence[AuditEntry]:
         """Read lines, newest first, page by page."""
+        ...
+
+    async def count(self, wanted: AuditFilter = ALL) -> Tally:
+        """Count lines, up to a bound."""
         ...

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from windlass.core.source import NewSource, Source
+from windlass.core.tally import Tally
 
 
 class Sources(Protocol):
@@ -34,4 +35,8 @@ class Sources(Protocol):
 
     async def stale(self, before: datetime, *, limit: int = 500) -> Sequence[Source]:
         """Read sources that have not run since `before`: those that never ran first, then the longest ago."""
+        ...
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
         ...

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
+from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
@@ -39,15 +40,21 @@ from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
 from windlass.ports.runs import Runs
 from windlass.ports.schedules import Schedules
+from windlass.ports.sessions import Sessions
 from windlass.ports.settings import Settings
 from windlass.ports.sources import Sources
 from windlass.ports.tasks import Tasks
+from windlass.ports.tokens import Tokens
 from windlass.ports.wakeups import Wakeups
 from windlass.ports.workers import Workers
 
 
 class Store(Protocol):
     """Every verb of the engine. `now` is for tests; production leaves the clock to the database."""
+
+    def acting(self, actor: Actor) -> Self:
+        """Give the same store with its operator verbs audited, each in the transaction of what it does."""
+        ...
 
     @property
     def breakers(self) -> Breakers:
@@ -105,6 +112,16 @@ class Store(Protocol):
         ...
 
     @property
+    def tokens(self) -> Tokens:
+        """The credentials of programs."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """Browsers that logged in."""
+        ...
+
+    @property
     def wakeups(self) -> Wakeups:
         """Hints that it is worth looking before the next poll; silent until entered."""
         ...
@@ -120,6 +137,10 @@ class Store(Protocol):
 
     async def clock(self, now: datetime | None = None) -> datetime:
         """Ask the database what time it is."""
+        ...
+
+    async def check_schema(self) -> None:
+        """Raise SchemaError when the tables are missing or are not those of this version."""
         ...
 
     async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:

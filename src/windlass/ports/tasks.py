@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from windlass.core.known_task import DeclaredTask, KnownTask
+from windlass.core.tally import Tally
 from windlass.ports.gates import Gates
 
 
@@ -23,4 +24,8 @@ class Tasks(Gates, Protocol):
 
     async def list(self, *, after: str = "", limit: int = 500) -> Sequence[KnownTask]:
         """Read tasks by name, page by page."""
+        ...
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
         ...

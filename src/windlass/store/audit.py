@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, Break, Deed, Link, breaks, link_of
+from windlass.core.tally import Tally
 from windlass.errors import InvalidInput
-from windlass.store.calls import audit
+from windlass.store.calls import audit, tally
 from windlass.store.database import Database
 
 
@@ -49,3 +50,7 @@ class SqlAudit:
     ) -> Sequence[AuditEntry]:
         """Read lines, newest first, page by page."""
         return await self._db.run(audit.list_entries(wanted, before=before, limit=limit))
+
+    async def count(self, wanted: AuditFilter = ALL) -> Tally:
+        """Count lines, up to a bound."""
+        return await self._db.run(tally.count("count_audit", audit.conditions(wanted)))

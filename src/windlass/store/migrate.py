@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -73,6 +74,17 @@ def status(database: Scriptable) -> list[Applied]:
     return [Applied(one.version, one.name, one.version in applied) for one in known]
 
 
+def check(dialect: str, applied: Mapping[int, str]) -> None:
+    """Raise SchemaError unless exactly the migrations of this version were applied."""
+    known = migrations(dialect)
+    _check(known, applied)
+    missing = [f"{one.version:04}_{one.name}" for one in known if one.version not in applied]
+    if missing:
+        raise SchemaError(
+            f"the schema is older than this version of Windlass ({', '.join(missing)} missing); run `windlass migrate`"
+        )
+
+
 def up(database: Scriptable, *, dry_run: bool = False) -> list[Migration]:
     """Apply what is missing, all or nothing; returns what was (or, on a dry run, would be) applied."""
     known = migrations(database.dialect)
@@ -112,7 +124,7 @@ def _applied(connection: Any, dialect: str) -> dict[int, str]:
     return dict(connection.execute("select version, checksum from windlass_schema order by version").fetchall())
 
 
-def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
+def _check(known: Sequence[Migration], applied: Mapping[int, str]) -> None:
     texts = {one.version: one for one in known}
     for version, checksum in applied.items():
         if version not in texts:

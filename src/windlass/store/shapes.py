@@ -19,9 +19,11 @@ from windlass.store.calls import (
     report,
     retention,
     runs,
+    sessions,
     settings,
     sources,
     tasks,
+    tokens,
     workers,
 )
 
@@ -42,8 +44,10 @@ SHAPES: dict[str, rows.Shape] = {
     **report.SHAPES,
     **retention.SHAPES,
     **runs.SHAPES,
+    **sessions.SHAPES,
     **settings.SHAPES,
     **sources.SHAPES,
     **tasks.SHAPES,
+    **tokens.SHAPES,
     **workers.SHAPES,
 }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from windlass.core.audit import Actor
 from windlass.core.source import NewSource, Source
-from windlass.store.calls import sources
+from windlass.core.tally import Tally
+from windlass.store.calls import sources, tally
 from windlass.store.calls.audit import audited
 from windlass.store.calls.reads import MAX_LIST
 
@@ -47,3 +48,7 @@ class SqlSources:
     async def stale(self, before: datetime, *, limit: int = MAX_LIST) -> Sequence[Source]:
         """Read sources that have not run since `before`: those that never ran first, then the longest ago."""
         return await self._db.run(sources.stale(before, limit))
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
+        return await self._db.run(tally.count("count_sources"))

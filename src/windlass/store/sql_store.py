@@ -54,6 +54,7 @@ from windlass.store.calls import (
     reads,
     recurrence,
     related,
+    schema,
     templates,
     work,
 )
@@ -69,9 +70,11 @@ from windlass.store.letters import SqlLetters
 from windlass.store.retention import SqlRetention
 from windlass.store.runs import SqlRuns
 from windlass.store.schedules import SqlSchedules
+from windlass.store.sessions import SqlSessions
 from windlass.store.settings import SqlSettings
 from windlass.store.sources import SqlSources
 from windlass.store.tasks import SqlTasks
+from windlass.store.tokens import SqlTokens
 from windlass.store.wakeups import SqlWakeups
 from windlass.store.workers import SqlWorkers
 
@@ -180,6 +183,16 @@ class SqlStore:
         """Who did what."""
         return SqlAudit(self._db, self._actor)
 
+    @property
+    def tokens(self) -> SqlTokens:
+        """The credentials of programs."""
+        return SqlTokens(self._db, self._actor)
+
+    @property
+    def sessions(self) -> SqlSessions:
+        """Browsers that logged in."""
+        return SqlSessions(self._db, self._actor)
+
     @cached_property
     def wakeups(self) -> SqlWakeups:
         """Hints that it is worth looking before the next poll; silent until entered."""
@@ -192,6 +205,10 @@ class SqlStore:
     async def clock(self, now: datetime | None = None) -> datetime:
         """Ask the database what time it is."""
         return await self._db.run(work.clock(now))
+
+    async def check_schema(self) -> None:
+        """Raise SchemaError when the tables are missing or are not those of this version."""
+        await self._db.run(schema.check(self._db.dialect))
 
     async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""

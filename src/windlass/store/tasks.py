@@ -7,7 +7,8 @@ from datetime import datetime
 
 from windlass.core.gate import GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
-from windlass.store.calls import tasks
+from windlass.core.tally import Tally
+from windlass.store.calls import tally, tasks
 from windlass.store.gates import SqlGates
 
 
@@ -29,3 +30,7 @@ class SqlTasks(SqlGates):
     async def list(self, *, after: str = "", limit: int = tasks.MAX_LIST) -> Sequence[KnownTask]:
         """Read tasks by name, page by page."""
         return await self._db.run(tasks.list_tasks(after=after, limit=limit))
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
+        return await self._db.run(tally.count("count_tasks"))

@@ -55,15 +55,12 @@ def add(actor: Actor, deed: Deed, now: datetime | None = None) -> Call[int]:
 def list_entries(wanted: AuditFilter, *, before: int = 2**63 - 1, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
     """Read lines, newest first, page by page."""
     check_range("limit", limit, 1, MAX_LIST)
-    params = {
-        "principal": wanted.principal,
-        "action": wanted.action,
-        "target": wanted.target,
-        "since": wanted.since,
-        "before": before,
-        "limit": limit,
-    }
-    return single("list_audit", params, _entries, is_read=True)
+    return single("list_audit", {**conditions(wanted), "before": before, "limit": limit}, _entries, is_read=True)
+
+
+def conditions(wanted: AuditFilter) -> dict[str, object]:
+    """Give what the filter asks for as parameters."""
+    return {"principal": wanted.principal, "action": wanted.action, "target": wanted.target, "since": wanted.since}
 
 
 def chain(limit: int) -> Call[tuple[int, Link]]:

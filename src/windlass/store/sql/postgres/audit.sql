@@ -10,6 +10,15 @@ where id < :before and (:principal::text is null or principal = :principal::text
   and (:since::timestamptz is null or at >= :since::timestamptz)
 order by id desc limit :limit
 
+-- name: count_audit
+select count(*) from (
+    select id from windlass_audit
+    where (:principal::text is null or principal = :principal::text)
+      and (:action::text is null or action = :action::text) and (:target::text is null or target = :target::text)
+      and (:since::timestamptz is null or at >= :since::timestamptz)
+    limit :most
+) as counted
+
 -- name: lock_chain
 -- One chainer at a time, and none that writers wait for; it ends with the transaction, so poolers may be between.
 select pg_advisory_xact_lock(7301946200282)::text

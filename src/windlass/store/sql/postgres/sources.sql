@@ -28,3 +28,6 @@ returning id, name, url, last_run_at, metadata::text, created_at, updated_at
 -- name: delete_source
 delete from windlass_sources where id = :source_id
 returning id, name, url, last_run_at, metadata::text, created_at, updated_at
+
+-- name: count_sources
+select count(*) from (select id from windlass_sources limit :most) as counted

@@ -9,6 +9,14 @@ where id < :before and (:principal is null or principal = :principal)
   and (:action is null or action = :action) and (:target is null or target = :target) and (:since is null or at >= :since)
 order by id desc limit :limit
 
+-- name: count_audit
+select count(*) from (
+    select id from windlass_audit
+    where (:principal is null or principal = :principal)
+      and (:action is null or action = :action) and (:target is null or target = :target) and (:since is null or at >= :since)
+    limit :most
+) as counted
+
 -- name: lock_chain
 -- The transaction has the file to itself.
 select ''

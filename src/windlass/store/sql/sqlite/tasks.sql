@@ -20,3 +20,6 @@ from windlass_tasks where name > :after_name order by name limit :limit
 
 -- name: knows_task
 select count(*) from windlass_tasks where name = :task and is_declared
+
+-- name: count_tasks
+select count(*) from (select name from windlass_tasks limit :most) as counted

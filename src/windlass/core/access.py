@@ -1,0 +1,135 @@
+"""Who may do what: roles, principals, and the tokens and sessions that stand for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from windlass.core.checks import check_text, check_wait
+from windlass.core.job import MAX_NAME
+from windlass.core.source import check_line
+from windlass.errors import InvalidInput
+
+MAX_LANES = 100
+TOKEN_PREFIX = "wdl_"  # noqa: S105 - what tokens begin with, so that people and scanners know one when they see it
+_SECOND = timedelta(seconds=1)
+
+
+class Role(StrEnum):
+    """What somebody may do: each of the first four includes those before it, `worker` is apart."""
+
+    VIEWER = "viewer"
+    PRODUCER = "producer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    WORKER = "worker"
+
+    def includes(self, least: Role) -> bool:
+        """Whether this role may do what asks for `least`."""
+        return least in _INCLUDED[self]
+
+
+_LADDER = (Role.VIEWER, Role.PRODUCER, Role.OPERATOR, Role.ADMIN)
+_INCLUDED = {role: frozenset(_LADDER[: place + 1]) for place, role in enumerate(_LADDER)} | {
+    Role.WORKER: frozenset({Role.WORKER})
+}
+
+
+def strongest(words: Iterable[object]) -> Role | None:
+    """Pick the role that includes most of those named; words that are no roles say nothing."""
+    named = {word for word in words if isinstance(word, str)}
+    return next((role for role in (*reversed(_LADDER), Role.WORKER) if role.value in named), None)
+
+
+class Principal(NamedTuple):
+    """Somebody whose credential was good; without a role they may do nothing."""
+
+    name: str
+    role: Role | None
+    lanes: tuple[str, ...] | None = None
+    """Which lanes a worker may serve; None is every lane."""
+    worker: str | None = None
+    """The name that a pull worker's leases carry."""
+    csrf: str | None = None
+    """What a browser must send along with every change; only sessions have it."""
+
+    def may(self, least: Role) -> bool:
+        """Whether the role allows what asks for `least`."""
+        return self.role is not None and self.role.includes(least)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """A token to be made; without `expires_in` it lives until it is revoked."""
+
+    name: str
+    role: Role
+    lanes: tuple[str, ...] | None = None
+    expires_in: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no request could be checked against."""
+        check_line("name", self.name, MAX_NAME)
+        if not isinstance(self.role, Role):
+            raise InvalidInput("role", self.role, f"must be one of {', '.join(Role)}")
+        if self.lanes is not None:
+            self._check_lanes(self.lanes)
+        if self.expires_in is not None:
+            check_wait("expires_in", self.expires_in, least=_SECOND)
+
+    def _check_lanes(self, lanes: tuple[str, ...]) -> None:
+        if self.role is not Role.WORKER:
+            raise InvalidInput("lanes", lanes, "only a worker's token is limited to lanes")
+        if not 1 <= len(lanes) <= MAX_LANES:
+            raise InvalidInput("lanes", lanes, f"must name 1 to {MAX_LANES} lanes; leave it out to allow every lane")
+        for lane in lanes:
+            check_text("lanes", lane, MAX_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is kept: its secret is not, only a digest that nobody is shown."""
+
+    id: int
+    name: str
+    role: Role
+    lanes: tuple[str, ...] | None
+    created_by: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    seen_at: datetime | None
+    is_live: bool
+    """Neither revoked nor expired, in database time."""
+
+    @property
+    def principal(self) -> str:
+        """The name of whoever holds it; no other token has it."""
+        return f"token:{self.id}:{self.name}"[:MAX_NAME]
+
+
+class Minted(NamedTuple):
+    """A new token and its secret, which is shown this once."""
+
+    token: Token
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that logged in."""
+
+    principal: str
+    role: Role
+    csrf: str
+    created_at: datetime
+    expires_at: datetime
+
+
+def digest_of(secret: str) -> str:
+    """Name a secret without telling it; one round is enough for 256 random bits."""
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()

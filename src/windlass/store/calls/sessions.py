@@ -1,0 +1,57 @@
+"""Sessions: opened, found by digest, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from windlass.core.access import Role, Session
+from windlass.core.audit import Deed
+from windlass.core.checks import check_text, check_wait
+from windlass.core.job import MAX_NAME
+from windlass.core.payload import encode_object
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.rows import Row, Shape
+
+_PRUNED = 100
+_SECOND = timedelta(seconds=1)
+SHAPES = dict.fromkeys(("open_session", "find_session"), Shape((3, 4)))
+
+
+def open_session(
+    digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta, now: datetime | None = None
+) -> Call[Session]:
+    """Let a browser in, and forget some of those that are over: nobody else does."""
+    check_text("principal", principal, MAX_NAME)
+    check_wait("lasts", lasts, least=_SECOND)
+    params = {"digest": digest, "principal": principal, "role": role.value, "csrf": csrf, "lasts": lasts, "now": now}
+
+    def steps() -> Steps[Session]:
+        yield Step("prune_sessions", {"limit": _PRUNED, "now": now})
+        return _session((yield Step("open_session", params))[0])
+
+    return Call(steps)
+
+
+def find(digest: str, now: datetime | None = None) -> Call[Session | None]:
+    """Find a session that is not over."""
+    return single("find_session", {"digest": digest, "now": now}, _one, is_read=True)
+
+
+def close(digest: str) -> Call[bool]:
+    """End a session."""
+    return single("close_session", {"digest": digest}, bool)
+
+
+def _one(found: Sequence[Row]) -> Session | None:
+    return _session(found[0]) if found else None
+
+
+def _session(row: Row) -> Session:
+    principal, role, *rest = row
+    return Session(principal, Role(role), *rest)
+
+
+def was_opened(session: Session) -> Deed:
+    """Tell of a browser that logged in."""
+    return Deed("log in", None, "done", encode_object({"principal": session.principal, "role": session.role.value}))

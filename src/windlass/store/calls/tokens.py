@@ -1,0 +1,97 @@
+"""Tokens: minted, found by digest, revoked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from windlass.core.access import NewToken, Role, Token, digest_of
+from windlass.core.audit import Deed
+from windlass.core.checks import check_range, check_text
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import MAX_NAME
+from windlass.core.payload import encode, encode_object
+from windlass.errors import TokenNotFound
+from windlass.store import documents
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.rows import Row, Shape
+
+MAX_LIST = 500
+_TOKEN = Shape((5, 6, 7, 8), (9,))
+SHAPES = dict.fromkeys(("mint_token", "find_token", "revoke_token", "list_tokens"), _TOKEN)
+
+
+def mint(token: NewToken, secret: str, by: str | None = None, now: datetime | None = None) -> Call[Token]:
+    """Keep a new token under the digest of its secret."""
+    if by is not None:
+        check_text("by", by, MAX_NAME)
+    params = {
+        "name": token.name,
+        "role": token.role.value,
+        "token_lanes": None if token.lanes is None else encode(list(token.lanes), field="lanes"),
+        "digest": digest_of(secret),
+        "by": by,
+        "expires_in": token.expires_in,
+        "now": now,
+    }
+    return single("mint_token", params, lambda found: _token(found[0]))
+
+
+def find(secret: str, now: datetime | None = None) -> Call[Token | None]:
+    """Find the live token with this secret."""
+
+    def decode(found: Sequence[Row]) -> Token | None:
+        token = _token(found[0]) if found else None
+        return token if token is not None and token.is_live else None
+
+    return single("find_token", {"digest": digest_of(secret), "now": now}, decode, is_read=True)
+
+
+def revoke(token_id: int, now: datetime | None = None) -> Call[Token]:
+    """End a token and every session it opened."""
+
+    def steps() -> Steps[Token]:
+        # No token has a number beyond what the column holds.
+        found = (yield Step("revoke_token", {"token_id": token_id, "now": now})) if 1 <= token_id <= MAX_JOB else ()
+        if not found:
+            raise TokenNotFound(token_id)
+        token = _token(found[0])
+        yield Step("close_sessions", {"principal": token.principal})
+        return token
+
+    return Call(steps)
+
+
+def seen(ids: Iterable[int], now: datetime | None = None) -> Call[int]:
+    """Note that tokens were used."""
+    return single("see_tokens", {"ids": documents.numbers(ids), "now": now}, lambda found: len(found))
+
+
+def list_tokens(after: int, limit: int, now: datetime | None = None) -> Call[list[Token]]:
+    """Read tokens in the order they were made."""
+    check_range("after", after, 0, MAX_JOB)
+    check_range("limit", limit, 1, MAX_LIST)
+    params = {"after": after, "limit": limit, "now": now}
+    return single("list_tokens", params, lambda found: [_token(row) for row in found], is_read=True)
+
+
+def count_live(now: datetime | None = None) -> Call[int]:
+    """Count live tokens."""
+    return single("count_live_tokens", {"now": now}, lambda found: found[0][0], is_read=True)
+
+
+def _token(row: Row) -> Token:
+    number, name, role, lanes, *rest = row
+    return Token(number, name, Role(role), None if lanes is None else tuple(json.loads(lanes)), *rest)
+
+
+def was_minted(token: Token) -> Deed:
+    """Tell of a new token, but not its secret."""
+    details = {"name": token.name, "role": token.role.value, "lanes": None if token.lanes is None else list(token.lanes)}
+    return Deed("mint token", f"token:{token.id}", "done", encode_object(details))
+
+
+def was_revoked(token: Token) -> Deed:
+    """Tell of the end of a token."""
+    return Deed("revoke token", f"token:{token.id}", "done", encode_object({"name": token.name, "role": token.role.value}))

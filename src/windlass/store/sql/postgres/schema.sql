@@ -1,0 +1,2 @@
+-- name: list_schema
+select version, checksum from windlass_schema order by version

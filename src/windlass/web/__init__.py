@@ -1,0 +1,1 @@
+"""The HTTP server: one table of routes, one layer in front of it."""

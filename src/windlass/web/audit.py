@@ -1,0 +1,80 @@
+"""The audit log, read."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from pydantic import AwareDatetime, BaseModel
+
+from windlass.core.access import Role
+from windlass.core.audit import AuditEntry, AuditFilter
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import MAX_KEY
+from windlass.web.fields import LINE, Limit, Listed, capped
+from windlass.web.route import Route
+from windlass.web.visit import operator_of
+
+Word = Annotated[str | None, Query(min_length=1, max_length=MAX_KEY, pattern=LINE)]
+
+
+class AuditOut(BaseModel):
+    """A line of the log."""
+
+    id: int
+    at: datetime
+    principal: str
+    action: str
+    target: str | None
+    outcome: str
+    details: dict[str, Any] | None
+    request_id: str | None
+    place: int | None
+    chain: str | None
+
+
+class AuditsOut(Listed):
+    """Lines, newest first."""
+
+    audit: list[AuditOut]
+    next: int | None
+    """Send it as `before` for the next page."""
+
+
+def _out(entry: AuditEntry) -> AuditOut:
+    details = None if entry.details is None else json.loads(entry.details)
+    return AuditOut(
+        id=entry.id,
+        at=entry.at,
+        principal=entry.principal,
+        action=entry.action,
+        target=entry.target,
+        outcome=entry.outcome,
+        details=details,
+        request_id=entry.request_id,
+        place=entry.place,
+        chain=entry.chain,
+    )
+
+
+async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
+    request: Request,
+    principal: Word = None,
+    action: Word = None,
+    target: Word = None,
+    since: Annotated[AwareDatetime | None, Query()] = None,
+    before: Annotated[int, Query(ge=1, le=MAX_JOB)] = MAX_JOB,
+    limit: Limit = 100,
+) -> AuditsOut:
+    """List who did what, and who was refused."""
+    wanted = AuditFilter(principal=principal, action=action, target=target, since=since)
+    audit = (await operator_of(request).store()).audit
+    found = await audit.list(wanted, before=before, limit=capped(limit))
+    tally = await audit.count(wanted)
+    last = found[-1].id if len(found) == capped(limit) else None
+    return AuditsOut(audit=[_out(entry) for entry in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+ROUTES = (Route("GET", "/api/v1/audit", Role.ADMIN, list_audit),)

@@ -1,0 +1,223 @@
+"""Finds out who sends a request."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import secrets
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from windlass.app import Windlass
+from windlass.core.access import TOKEN_PREFIX, Principal, Role
+from windlass.core.job import MAX_NAME
+from windlass.web.attempts import Attempts
+from windlass.web.errors import Refusal
+from windlass.web.limits import Limits
+from windlass.web.notes import Notes
+from windlass.web.web_tokens import BadToken, WebTokens
+
+COOKIE = "windlass_session"
+SESSION_LASTS = timedelta(hours=12)
+LINK_LASTS = timedelta(minutes=10)
+_KNOWN_FOR_S = 1.0
+_MOST_KNOWN = 10_000
+_MOST_SECRET_BYTES = 8192 + len("Bearer ")
+_CHALLENGE = {"www-authenticate": 'Bearer realm="windlass"'}
+_BAD_CHALLENGE = {"www-authenticate": 'Bearer realm="windlass", error="invalid_token"'}
+ADMIN = Principal("admin", Role.ADMIN)
+
+Headers = Mapping[bytes, bytes]
+
+
+class Known(NamedTuple):
+    """A credential that was found good a moment ago."""
+
+    principal: Principal
+    until: float
+    """When it has to be looked at again, in monotonic seconds."""
+    expires_at: float = math.inf
+    """When it ends by itself, in seconds since 1970."""
+
+
+class Credentials:
+    """Checks what a request brings along: a bearer, a pull worker's secret or a session cookie."""
+
+    def __init__(self, app: Windlass, notes: Notes, limits: Limits) -> None:
+        """Take keys and secrets from the application's settings; raises ConfigError for one that cannot be used."""
+        settings = app.settings
+        self._app = app
+        self._notes = notes
+        self._admin = _digest(settings.admin_token)
+        self._worker = _digest(settings.worker_secret)
+        self._web_tokens = WebTokens.from_settings(settings)
+        self._failed = Attempts(limits.failed_credentials)
+        self._known: dict[bytes, Known] = {}
+        self._codes: dict[bytes, float] = {}
+        self._start: tuple[bytes, float] | None = None
+        # Whoever changes a static secret also ends the sessions it may have opened.
+        static = (settings.admin_token, settings.jwt_secret, settings.jwt_public_key, settings.jwt_jwks)
+        self._pepper = hashlib.sha256(repr(static).encode()).digest()
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether the settings bring any credential."""
+        return self._admin is not None or self._worker is not None or bool(self._web_tokens.keys)
+
+    async def identify(self, headers: Headers, address: str) -> Principal:
+        """Say who it is; raises a Refusal with 401, or 429 after too many failures."""
+        bearer = headers.get(b"authorization")
+        if bearer is not None:
+            return _named(await self._known_as(b"b" + bearer, address), headers)
+        if b"x-internal-secret" in headers:
+            pair = headers.get(b"x-worker-id", b"") + b"\0" + headers[b"x-internal-secret"]
+            return _named(await self._known_as(b"w" + pair, address), headers)
+        cookie = cookie_of(headers)
+        if cookie is not None:
+            return await self._known_as(b"c" + cookie, address)
+        raise Refusal(401, "credentials are needed: send Authorization: Bearer …", _CHALLENGE)
+
+    async def _known_as(self, presented: bytes, address: str) -> Principal:
+        key = hashlib.sha256(presented).digest()
+        known = self._known.get(key)
+        if known is not None and known.until > time.monotonic():
+            return known.principal
+        kind, secret = presented[:1], presented[1:]
+        if kind != b"c":
+            self.check_rate(self._failed, address)
+        found = await self._find(kind, secret)
+        if found is None:
+            self._known.pop(key, None)
+            # A cookie cannot be guessed, and one that is over comes again and again from an honest browser.
+            if kind != b"c":
+                self._failed.record(address)
+            raise Refusal(401, "the credentials are not valid", _BAD_CHALLENGE)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = found
+        return found.principal
+
+    @staticmethod
+    def check_rate(attempts: Attempts, address: str) -> None:
+        """Raise a Refusal with 429 for an address that has failed too often."""
+        wait = attempts.wait_for(address)
+        if wait:
+            raise Refusal(429, "too many failed attempts; try again later", {"retry-after": str(math.ceil(wait))})
+
+    async def _find(self, kind: bytes, secret: bytes) -> Known | None:
+        if len(secret) > _MOST_SECRET_BYTES:
+            return None
+        if kind == b"c":
+            return await self._find_session(secret)
+        if kind == b"w":
+            return self._find_worker(*secret.split(b"\0", 1))
+        scheme, _, token = secret.partition(b" ")
+        return await self.find_bearer(token.strip()) if scheme.lower() == b"bearer" else None
+
+    async def find_bearer(self, token: bytes) -> Known | None:
+        """Find whose bearer token it is; None when it is nobody's."""
+        if _is_same(self._admin, token) or self._is_start_token(token):
+            return _for_now(ADMIN)
+        try:
+            text = token.decode("ascii")
+        except UnicodeDecodeError:
+            return None
+        if text.startswith(TOKEN_PREFIX):
+            return await self._find_token(text)
+        if self._web_tokens.keys:
+            try:
+                principal, expires_at = self._web_tokens.principal_of(text)
+            except BadToken:
+                return None
+            return _for_now(principal, expires_at)
+        return None
+
+    async def _find_token(self, secret: str) -> Known | None:
+        token = await (await self._app.store()).tokens.find(secret)
+        if token is None:
+            return None
+        self._notes.seen(token.id)
+        ends = math.inf if token.expires_at is None else token.expires_at.timestamp()
+        return _for_now(Principal(token.principal, token.role, token.lanes, worker=token.name), ends)
+
+    def _find_worker(self, worker: bytes, secret: bytes) -> Known | None:
+        """Take a pull worker by the shared secret; its name is what it says."""
+        name = worker.decode("latin-1")
+        if not _is_same(self._worker, secret) or not name or len(name) > MAX_NAME or not name.isprintable():
+            return None
+        return _for_now(Principal(f"worker:{name}"[:MAX_NAME], Role.WORKER, worker=name))
+
+    async def _find_session(self, cookie: bytes) -> Known | None:
+        session = await (await self._app.store()).sessions.find(self.session_digest(cookie))
+        return None if session is None else _for_now(Principal(session.principal, session.role, csrf=session.csrf))
+
+    def session_digest(self, cookie: bytes) -> str:
+        """Name a session without telling its cookie."""
+        return hashlib.sha256(self._pepper + cookie).hexdigest()
+
+    def forget(self, cookie: bytes) -> None:
+        """Do not take a cookie for good any longer."""
+        self._known.pop(hashlib.sha256(b"c" + cookie).digest(), None)
+
+    def new_code(self) -> str:
+        """Make a code that logs one browser in, once, within minutes."""
+        code = secrets.token_urlsafe(32)
+        self._codes[hashlib.sha256(code.encode()).digest()] = time.monotonic() + LINK_LASTS.total_seconds()
+        return code
+
+    def use_code(self, code: str) -> bool:
+        """Take a code; the next time it is no longer good."""
+        until = self._codes.pop(hashlib.sha256(code.encode(errors="surrogateescape")).digest(), 0.0)
+        return until > time.monotonic()
+
+    def new_start_token(self) -> str:
+        """Make a bearer token that this process alone knows, for the first minutes after a start."""
+        token = secrets.token_urlsafe(32)
+        self._start = hashlib.sha256(token.encode()).digest(), time.monotonic() + LINK_LASTS.total_seconds()
+        return token
+
+    def _is_start_token(self, token: bytes) -> bool:
+        return self._start is not None and _is_same(self._start[0], token) and self._start[1] > time.monotonic()
+
+
+def _named(principal: Principal, headers: Headers) -> Principal:
+    """Let a worker say under which name it holds leases."""
+    worker = headers.get(b"x-worker-id", b"").decode("latin-1")
+    if principal.role is not Role.WORKER or not worker:
+        return principal
+    if len(worker) > MAX_NAME or not worker.isprintable():
+        raise Refusal(400, f"X-Worker-Id: must be 1 to {MAX_NAME} printable characters")
+    return principal._replace(worker=worker)
+
+
+def cookie_of(headers: Headers) -> bytes | None:
+    """Pick our cookie out of the Cookie header."""
+    for part in headers.get(b"cookie", b"").split(b";"):
+        name, _, value = part.strip().partition(b"=")
+        if name == COOKIE.encode() and value:
+            return value
+    return None
+
+
+def lasts_until(expires_at: float) -> timedelta:
+    """Say how long a session may last that was opened with a credential which ends then."""
+    if expires_at == math.inf:
+        return SESSION_LASTS
+    # The credential's own clock: whoever issued it said when it ends.
+    left = datetime.fromtimestamp(expires_at, UTC) - datetime.now(UTC)  # noqa: TID251
+    return max(timedelta(seconds=1), min(SESSION_LASTS, left))
+
+
+def _digest(secret: str | None) -> bytes | None:
+    return None if secret is None else hashlib.sha256(secret.encode()).digest()
+
+
+def _is_same(digest: bytes | None, presented: bytes) -> bool:
+    return digest is not None and hmac.compare_digest(digest, hashlib.sha256(presented).digest())
+
+
+def _for_now(principal: Principal, expires_at: float = math.inf) -> Known:
+    return Known(principal, time.monotonic() + _KNOWN_FOR_S, expires_at)

@@ -1,0 +1,68 @@
+"""Lanes: list, pause, resume, drain."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from windlass.core.access import Role
+from windlass.web.fields import Listed, PathName
+from windlass.web.gates import DrainOut, GateOut, drain_out, gate_out
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+
+class LaneOut(BaseModel):
+    """A lane with its jobs by state."""
+
+    name: str
+    is_paused: bool
+    paused_at: datetime | None
+    paused_by: str | None
+    counts: dict[str, int]
+
+
+class LanesOut(Listed):
+    """Every lane, by name."""
+
+    lanes: list[LaneOut]
+
+
+async def list_lanes(request: Request) -> LanesOut:
+    """List the lanes that were paused, declared or have jobs."""
+    lanes = [
+        LaneOut(
+            name=lane.name,
+            is_paused=lane.paused_at is not None,
+            paused_at=lane.paused_at,
+            paused_by=lane.paused_by,
+            counts={state.value: jobs for state, jobs in lane.counts.items()},
+        )
+        for lane in await visit_of(request).app.lanes.list()
+    ]
+    return LanesOut(lanes=lanes, total=len(lanes))
+
+
+async def pause_lane(request: Request, name: PathName) -> GateOut:
+    """Let no job of a lane be claimed from now on; what runs goes on."""
+    return gate_out(await operator_of(request).lanes.pause(name))
+
+
+async def resume_lane(request: Request, name: PathName) -> GateOut:
+    """Let the jobs of a lane be claimed again."""
+    return gate_out(await operator_of(request).lanes.resume(name))
+
+
+async def drain_lane(request: Request, name: PathName) -> DrainOut:
+    """Pause a lane and say what still runs in it."""
+    return drain_out(await operator_of(request).lanes.drain(name))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/lanes", Role.VIEWER, list_lanes),
+    Route("POST", "/api/v1/lanes/{name}/pause", Role.OPERATOR, pause_lane, errors=(404,)),
+    Route("POST", "/api/v1/lanes/{name}/resume", Role.OPERATOR, resume_lane, errors=(404,)),
+    Route("POST", "/api/v1/lanes/{name}/drain", Role.OPERATOR, drain_lane, errors=(404,)),
+)

@@ -1,0 +1,31 @@
+"""How much one client may ask of the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds that hold for every request, whoever sends it."""
+
+    body_bytes: int = 8 * 1024 * 1024
+    header_bytes: int = 32 * 1024
+    headers_within: timedelta = timedelta(seconds=10)
+    """From the first byte (or from connecting) to the end of the headers."""
+    body_within: timedelta = timedelta(seconds=30)
+    answer_within: timedelta = timedelta(seconds=60)
+    """For everything after the body, sending included; streams have no end."""
+    idle: timedelta = timedelta(seconds=15)
+    """How long a connection may stay open between two requests."""
+    connections: int = 512
+    """How many may be open; one more closes the one that has waited longest for a request."""
+    failed_logins: int = 10
+    """A minute and address, on the login page."""
+    failed_credentials: int = 60
+    """A minute and address, in headers."""
+    audited_refusals: int = 10
+    """A minute and address."""
+    audited_refusals_of_all: int = 120
+    """A minute."""

@@ -1,0 +1,77 @@
+"""Listens on a socket for a server; what to do about signals is left to the caller."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from windlass.errors import ConfigError
+from windlass.web.protocol import protocol_with
+from windlass.web.server import Server
+
+_BACKLOG = 1024
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take a port; 0 is any that is free. Raises ConfigError when it is not to be had."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+    return bound
+
+
+class Listener(uvicorn.Server):
+    """Runs a server on a socket until told to stop."""
+
+    def __init__(self, server: Server, bound: socket.socket) -> None:
+        """Listen nowhere yet."""
+        settings, limits = server.app.settings, server.limits
+        config = uvicorn.Config(
+            server,
+            http=protocol_with(limits),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=settings.trusted_proxies is not None,
+            forwarded_allow_ips=list(settings.trusted_proxies or ()),
+            backlog=_BACKLOG,
+            timeout_keep_alive=int(limits.idle.total_seconds()),
+            timeout_graceful_shutdown=max(1, int(settings.grace.total_seconds())),
+            h11_max_incomplete_event_size=limits.header_bytes,
+        )
+        super().__init__(config)
+        self._windlass = server
+        self._bound = bound
+
+    async def listen(self) -> None:
+        """Answer until `stop`; then finish what is under way within the grace."""
+        await self.serve(sockets=[self._bound])
+
+    def stop(self) -> None:
+        """Take no more requests and end; a second call ends at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell streams to end first: they would be waited for."""
+        self._windlass.stopping.set()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]  # a generator is an iterator
+        """Leave signals alone: uvicorn would raise them again and end the process before the upkeep has stopped."""
+        yield

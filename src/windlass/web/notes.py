@@ -1,0 +1,95 @@
+"""Small writes that no request waits for: refusals for the audit log, and when tokens were last used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from windlass.app import Windlass
+from windlass.core.audit import Actor, Deed
+from windlass.core.job import MAX_KEY, MAX_NAME
+from windlass.core.payload import encode_object, sanitise_text
+from windlass.errors import WindlassError
+from windlass.web.attempts import Attempts
+from windlass.web.limits import Limits
+
+log = logging.getLogger("windlass.web")
+
+_MOST_WAITING = 200
+_MOST_TOKENS = 10_000
+_SEEN_EVERY_S = 60.0
+_EVERYBODY = "everybody"
+
+Write = Callable[[], Awaitable[object]]
+
+
+class Notes:
+    """Writes one after the other while it is entered; what does not fit in the queue is left out."""
+
+    def __init__(self, app: Windlass, limits: Limits) -> None:
+        """Write to the application's store."""
+        self._app = app
+        self._queue: asyncio.Queue[Write] = asyncio.Queue(_MOST_WAITING)
+        self._of_one = Attempts(limits.audited_refusals)
+        self._of_all = Attempts(limits.audited_refusals_of_all)
+        self._seen: dict[int, float] = {}
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        """Write in the background for as long as the block lasts."""
+        async with asyncio.TaskGroup() as group:
+            writer = group.create_task(self._write())
+            try:
+                yield
+                # What was refused last is still written, unless the database does not answer.
+                async with asyncio.timeout(1):
+                    await self._queue.join()
+            except TimeoutError:
+                log.warning("%d notes were not written before the server stopped", self._queue.qsize())
+            finally:
+                writer.cancel()
+
+    async def _write(self) -> None:
+        while True:
+            write = await self._queue.get()
+            try:
+                await write()
+            except WindlassError as error:
+                log.warning("a note could not be written: %s", error)
+            finally:
+                self._queue.task_done()
+
+    def _put(self, write: Write) -> None:
+        if not self._queue.full():
+            self._queue.put_nowait(write)
+
+    def refused(self, who: str, what: str, address: str, *, request_id: str, status: int, why: str) -> None:
+        """Note a refusal, unless this address or all together have been refused too often in this minute."""
+        if not self._of_one.record(address) or not self._of_all.record(_EVERYBODY):
+            return
+        details = encode_object(
+            {"status": status, "address": sanitise_text(address, MAX_NAME), "why": sanitise_text(why, MAX_KEY)}
+        )
+        deed = Deed("refuse", sanitise_text(what, MAX_KEY) or "?", "refused", details)
+
+        async def write() -> None:
+            await (await self._app.store()).acting(Actor(who, request_id)).audit.add(deed)
+
+        self._put(write)
+
+    def seen(self, token_id: int) -> None:
+        """Note that a token was used, at most once a minute."""
+        now = time.monotonic()
+        if now - self._seen.get(token_id, -_SEEN_EVERY_S) < _SEEN_EVERY_S:
+            return
+        if len(self._seen) >= _MOST_TOKENS:
+            self._seen.clear()
+        self._seen[token_id] = now
+
+        async def write() -> None:
+            await (await self._app.store()).tokens.seen([token_id])
+
+        self._put(write)

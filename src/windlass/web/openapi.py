@@ -1,0 +1,94 @@
+"""The documentation of the table of routes, in OpenAPI's words."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from windlass import __version__
+from windlass.core.payload import decode_request
+from windlass.web.route import Route
+
+_OF_EVERY_ROUTE = (400, 405, 408, 413, 415, 421, 431, 500, 503)
+_OF_GUARDED_ROUTES = (401, 403, 429)
+_MOST_BYTES = 2**30
+_TEXT_OF = {413: "Body Too Large", 421: "Unknown Host"}
+
+
+class Problem(BaseModel):
+    """Why a request was refused."""
+
+    error: str
+
+
+class StrictRequest(Request):
+    """Reads bodies with our own codec, which refuses what two readers would take differently."""
+
+    async def json(self) -> Any:
+        """Read the body as JSON; the server has checked its size."""
+        return decode_request(await self.body(), field="body", limit=_MOST_BYTES)
+
+
+class StrictRoute(APIRoute):
+    """A FastAPI route with strict bodies."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]  # a coroutine is awaitable
+        """Hand every request on with the strict reader."""
+        handle = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+def operation(route: Route) -> APIRoute:
+    """Make FastAPI's side of a row."""
+    statuses = {*_OF_EVERY_ROUTE, *route.errors, *(() if route.least is None else _OF_GUARDED_ROUTES)}
+    answers: dict[int | str, dict[str, Any]] = {
+        status: {"model": Problem, "description": _phrase(status)} for status in sorted(statuses)
+    }
+    answers |= {status: {"model": model, "description": _phrase(status)} for status, model in route.others.items()}
+    return StrictRoute(
+        route.path,
+        route.handler,
+        methods=[route.method],
+        status_code=route.status,
+        responses=answers,
+        tags=[_tag(route.path)],
+        operation_id=route.handler.__name__,
+        summary=(route.handler.__doc__ or "").strip().partition("\n")[0],
+        description="Anybody may call it." if route.least is None else f"Takes the role `{route.least}`.",
+        include_in_schema=not route.is_page,
+        openapi_extra={} if route.least is None else {"security": [{"bearer": []}]},
+    )
+
+
+@lru_cache(maxsize=64)
+def _phrase(status: int) -> str:
+    return _TEXT_OF.get(status) or HTTPStatus(status).phrase
+
+
+def _tag(path: str) -> str:
+    segments = [segment for segment in path.split("/") if segment not in {"", "api", "v1"}]
+    return segments[0] if segments else "pages"
+
+
+def document(operations: Sequence[APIRoute]) -> dict[str, Any]:
+    """Write the document of all operations."""
+    made = get_openapi(title="Windlass", version=__version__, routes=operations)
+    for methods in made["paths"].values():
+        for described in methods.values():
+            # FastAPI documents its own kind of refusal; ours are 400.
+            described["responses"].pop("422", None)
+    for unused in ("HTTPValidationError", "ValidationError"):
+        made.get("components", {}).get("schemas", {}).pop(unused, None)
+    made.setdefault("components", {})["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    return made

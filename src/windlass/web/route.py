@@ -1,0 +1,38 @@
+"""A row of the table of routes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Request, Response
+
+from windlass.core.access import Role
+
+PUBLIC = None
+"""The least role of routes that need no credential."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path: who may call it, what answers, and with which statuses."""
+
+    method: str
+    path: str
+    least: Role | None
+    handler: Callable[..., Awaitable[Any]]
+    """A FastAPI path function: its signature is the documentation, its docstring the summary."""
+    status: int = 200
+    errors: tuple[int, ...] = ()
+    """Statuses it may answer with beside those of every route."""
+    others: Mapping[int, Any] = field(default_factory=dict)
+    """Further good answers: status and model."""
+    is_page: bool = False
+    """For browsers: who has not logged in is sent to the login page. Not in the API's documentation."""
+    is_stream: bool = False
+    """Answers for as long as the client listens."""
+    hot: Callable[[Request], Awaitable[Response]] | None = None
+    """Answers in place of the handler, which then only documents: for routes whose speed counts."""
+    statuses: Mapping[type[Exception], int] = field(default_factory=dict)
+    """Where this route's face has another status for an error."""

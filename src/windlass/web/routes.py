@@ -1,0 +1,19 @@
+"""The table of routes: what is not here does not exist. A face adds its rows by adding its module."""
+
+from __future__ import annotations
+
+from windlass.web import audit, lanes, login, pages, probes, settings, sources, tasks, tokens, workers
+from windlass.web.route import Route
+
+ROUTES: tuple[Route, ...] = (
+    *probes.ROUTES,
+    *login.ROUTES,
+    *pages.ROUTES,
+    *tokens.ROUTES,
+    *audit.ROUTES,
+    *workers.ROUTES,
+    *lanes.ROUTES,
+    *tasks.ROUTES,
+    *settings.ROUTES,
+    *sources.ROUTES,
+)

@@ -1,0 +1,378 @@
+"""The server: one layer that lets requests in by the table of routes, and answers for whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from windlass.app import Windlass
+from windlass.core.access import Principal
+from windlass.core.current import current_request
+from windlass.core.job import MAX_NAME
+from windlass.web import forms
+from windlass.web.attempts import Attempts
+from windlass.web.credentials import Credentials
+from windlass.web.errors import INTERNAL, Refusal, refusal_of
+from windlass.web.hosts import Hosts
+from windlass.web.limits import Limits
+from windlass.web.notes import Notes
+from windlass.web.openapi import document, operation
+from windlass.web.probes import PROBES, Readiness
+from windlass.web.route import Route
+from windlass.web.routes import ROUTES
+from windlass.web.table import Found, Table
+from windlass.web.visit import ANONYMOUS, KEY, Visit
+
+log = logging.getLogger("windlass.web")
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+JSON = b"application/json"
+_SAFE = frozenset({"GET", "HEAD"})
+_AUDITED = frozenset({401, 403})
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_ALWAYS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", _POLICY),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_NO_STORE = (b"cache-control", b"no-store")
+_HSTS = (b"strict-transport-security", b"max-age=31536000")
+_CLOSE = (b"connection", b"close")
+
+
+class Entry(NamedTuple):
+    """A row of the table with what answers for it."""
+
+    route: Route
+    answer: Asgi
+
+
+class Server:
+    """An ASGI application. Every request passes here: host, credentials, role, size, time, then its route."""
+
+    def __init__(self, app: Windlass, routes: Iterable[Route] = ROUTES, *, limits: Limits | None = None) -> None:
+        """Serve `app`; raises ConfigError for credentials that cannot be used."""
+        settings = app.settings
+        self.app = app
+        self.routes = tuple(routes)
+        self.limits = limits or Limits(body_bytes=settings.max_body_bytes)
+        self.notes = Notes(app, self.limits)
+        self.credentials = Credentials(app, self.notes, self.limits)
+        self.readiness = Readiness(app)
+        self.logins = Attempts(self.limits.failed_logins)
+        """Failures on the login page."""
+        self.stopping = asyncio.Event()
+        """Streams end when it is set: a server cannot stop while somebody listens."""
+        self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
+        operations = [operation(route) for route in self.routes]
+        self.openapi = document(operations)
+        rows = zip(self.routes, operations, strict=True)
+        self._table = Table((route.method, route.path, Entry(route, _answer(route, made))) for route, made in rows)
+        self._prefix = secrets.token_hex(4)
+        self._numbers = count(1)
+        # FastAPI asks for a place to close uploads in; there are none.
+        self._uploads = AsyncExitStack()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Do what the server does beside answering, for as long as the block lasts."""
+        await self.app.store()
+        async with self.notes.writing():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI asks."""
+        match scope["type"]:
+            case "http":
+                await Exchange(self, scope, send).answer(receive)
+            case "lifespan":
+                await self._live(receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def find(self, raw_path: bytes) -> Found[Entry] | None:
+        """Look a path up in the table."""
+        return self._table.find(raw_path)
+
+    def hears(self, header: bytes | None, local_address: str | None) -> bool:
+        """Whether a Host header is one of ours."""
+        return self._hosts.allow(header, local_address)
+
+    def name_request(self, given: bytes | None) -> str:
+        """Take over a sane request id, or make one."""
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given.decode("ascii")
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    @property
+    def uploads(self) -> AsyncExitStack:
+        """Where FastAPI would close uploads."""
+        return self._uploads
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(self, server: Server, scope: Scope, send: Send) -> None:
+        """Begin with nothing known but what was sent."""
+        self._server = server
+        self._scope = scope
+        self._send = send
+        pairs = scope["headers"]
+        self._headers: dict[bytes, bytes] = dict(pairs)
+        self._has_doubles = len(self._headers) != len(pairs)
+        self._request_id = server.name_request(self._headers.get(b"x-request-id"))
+        self._address = scope["client"][0] if scope.get("client") else "unknown"
+        self._principal: Principal = ANONYMOUS
+        self._is_started = False
+        self._is_read = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
+        self._status = 0
+
+    async def answer(self, receive: Receive) -> None:
+        """Let the request in and answer it, or say why not."""
+        current_request.set(self._request_id)
+        entry: Entry | None = None
+        try:
+            entry = await self._admit()
+            body = await self._read(receive)
+            self._check_form_csrf(body)
+            await self._run(entry, body, receive)
+        except Exception as error:  # noqa: BLE001 - the one place where errors become answers
+            await self._refuse(entry, error)
+        if log.isEnabledFor(logging.DEBUG) or self._status >= 400:  # noqa: PLR2004 - where refusals begin
+            self._tell()
+
+    async def _admit(self) -> Entry:
+        """Find the row, the principal, and whether the one may the other. The order is part of the contract."""
+        scope, headers = self._scope, self._headers
+        raw_path = scope.get("raw_path") or scope["path"].encode()
+        if self._has_doubles:
+            self._check_doubles()
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > self._server.limits.header_bytes:
+            raise Refusal(431, f"headers: must not be larger than {self._server.limits.header_bytes} bytes")
+        local = scope["server"][0] if scope.get("server") else None
+        if raw_path not in PROBES and not self._server.hears(headers.get(b"host"), local):
+            raise Refusal(421, "host: this server does not go by that name; see WINDLASS_ALLOWED_HOSTS")
+        found = self._server.find(raw_path)
+        entry = self._pick(found)
+        if entry is None or entry.route.least is not None:
+            await self._identify(entry)
+        if found is None:
+            raise Refusal(404, f"there is nothing at {scope['path']}")
+        if entry is None:
+            raise Refusal(405, f"{scope['method']} is not a method of this path", {"allow": _allowed(found)})
+        if entry.route.least is not None and not self._principal.may(entry.route.least):
+            role = self._principal.role or "no role"
+            raise Refusal(403, f"{self._principal.name} ({role}) may not do this; it takes {entry.route.least}")
+        self._check_csrf()
+        scope["path_params"] = dict(found.params)
+        scope[KEY] = Visit(self._server, self._principal, self._request_id, self._address)
+        return entry
+
+    def _pick(self, found: Found[Entry] | None) -> Entry | None:
+        if found is None:
+            return None
+        method = self._scope["method"]
+        entry = found.methods.get("GET" if method == "HEAD" else method)
+        if entry is None and all(other.route.least is None for other in found.methods.values()):
+            # A path that is public tells anybody which methods it has.
+            raise Refusal(405, f"{method} is not a method of this path", {"allow": _allowed(found)})
+        return entry
+
+    async def _identify(self, entry: Entry | None) -> None:
+        try:
+            self._principal = await self._server.credentials.identify(self._headers, self._address)
+        except Refusal as refusal:
+            if entry is None or not entry.route.is_page or refusal.status != 401:  # noqa: PLR2004 - not logged in
+                raise
+            where = quote(self._scope["path"], safe="/")
+            raise Refusal(303, "log in first", {"location": f"/login?next={where}"}) from None
+
+    def _check_doubles(self) -> None:
+        """Refuse what two readers on the way may take differently."""
+        names = [name for name, _ in self._scope["headers"]]
+        for name in (b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id"):
+            if names.count(name) > 1:
+                raise Refusal(400, f"{name.decode()}: must be sent once")
+
+    def _check_csrf(self) -> None:
+        """Ask browsers for the token of their session; a form brings it in its body."""
+        csrf = self._principal.csrf
+        if csrf is None or self._scope["method"] in _SAFE or self._is_form:
+            return
+        if not hmac.compare_digest(csrf.encode(), self._headers.get(b"x-csrf-token", b"")):
+            raise Refusal(403, "x-csrf-token: the session's token is needed; GET /api/v1/session has it")
+
+    def _check_form_csrf(self, body: bytes) -> None:
+        csrf = self._principal.csrf
+        if csrf is None or self._scope["method"] in _SAFE or not self._is_form:
+            return
+        if not hmac.compare_digest(csrf, forms.form_of(body).get("csrf", "").encode("ascii", "replace").decode()):
+            raise Refusal(403, "csrf: the session's token is needed in the form")
+
+    @property
+    def _is_form(self) -> bool:
+        return self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == forms.FORM
+
+    async def _read(self, receive: Receive) -> bytes:
+        """Read the body whole, within its bounds of size and time."""
+        if self._is_read:
+            return b""
+        limits = self._server.limits
+        too_large = Refusal(413, f"body: must not be larger than {limits.body_bytes} bytes")
+        # h11 has checked that it is a number.
+        if int(self._headers.get(b"content-length", b"0")) > limits.body_bytes:
+            raise too_large
+        parts: list[bytes] = []
+        size, has_more = 0, True
+        try:
+            async with asyncio.timeout(limits.body_within.total_seconds()):
+                while has_more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refusal(400, "body: the client went away")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > limits.body_bytes:
+                        raise too_large
+                    has_more = message.get("more_body", False)
+        except TimeoutError:
+            raise Refusal(408, "body: did not arrive in time") from None
+        self._is_read = True
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if body:
+            self._check_kind()
+        return body
+
+    def _check_kind(self) -> None:
+        kind = self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != JSON and not (kind == forms.FORM and self._scope["path"] in forms.PATHS):
+            raise Refusal(415, "content-type: must be application/json")
+
+    async def _run(self, entry: Entry, body: bytes, receive: Receive) -> None:
+        message: Message | None = {"type": "http.request", "body": body, "more_body": False}
+
+        async def replay() -> Message:
+            nonlocal message
+            given, message = message, None
+            return await receive() if given is None else given
+
+        self._scope["fastapi_middleware_astack"] = self._server.uploads
+        if entry.route.is_stream:
+            await entry.answer(self._scope, replay, self._pass)
+            return
+        try:
+            async with asyncio.timeout(self._server.limits.answer_within.total_seconds()):
+                await entry.answer(self._scope, replay, self._pass)
+        except TimeoutError:
+            raise Refusal(503, "the answer took too long", {"retry-after": "1"}) from None
+
+    async def _pass(self, message: Message) -> None:
+        """Send an answer on, with what every answer carries."""
+        if message["type"] == "http.response.start":
+            self._is_started = True
+            self._status = message["status"]
+            headers = [*message.get("headers", ()), *_ALWAYS, (b"x-request-id", self._request_id.encode())]
+            if not any(name == b"cache-control" for name, _ in headers):
+                headers.append(_NO_STORE)
+            if self._scope.get("scheme") == "https":
+                headers.append(_HSTS)
+            if not self._is_read:
+                # Nobody will read the rest, so no further request can come on this connection.
+                headers.append(_CLOSE)
+            message["headers"] = headers
+        await self._send(message)
+
+    async def _refuse(self, entry: Entry | None, error: Exception) -> None:
+        refusal = refusal_of(error, entry.route.statuses if entry else MappingProxyType({}))
+        self._status = refusal.status
+        if refusal.status == INTERNAL:
+            log.error("%s %s failed", self._scope["method"], self._scope["path"], exc_info=error)
+        elif refusal.status == 503:  # noqa: PLR2004 - the client is not told why
+            log.warning("%s %s: %s", self._scope["method"], self._scope["path"], error)
+        if refusal.status in _AUDITED:
+            self._note(refusal)
+        if self._is_started:
+            # Half an answer is out; closing the connection is the only way left to say that it is not whole.
+            raise error
+        await self._say(refusal)
+
+    def _note(self, refusal: Refusal) -> None:
+        what = f"{self._scope['method']} {self._scope['path']}"
+        self._server.notes.refused(
+            self._principal.name[:MAX_NAME],
+            what,
+            self._address,
+            request_id=self._request_id,
+            status=refusal.status,
+            why=refusal.text,
+        )
+
+    async def _say(self, refusal: Refusal) -> None:
+        body = json.dumps({"error": refusal.text}, ensure_ascii=False).encode(errors="replace")
+        headers = [(b"content-type", JSON), (b"content-length", str(len(body)).encode())]
+        headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in refusal.headers.items()]
+        await self._pass({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await self._pass({"type": "http.response.body", "body": body})
+
+    def _tell(self) -> None:
+        level = logging.INFO if self._status >= 400 else logging.DEBUG  # noqa: PLR2004 - where refusals begin
+        # The path only: what comes after it may hold a login code.
+        fields = {"status": self._status, "address": self._address, "principal": self._principal.name}
+        log.log(level, "%s %s", self._scope["method"], self._scope["path"], extra=fields)
+
+
+def _allowed(found: Found[Entry]) -> str:
+    methods = set(found.methods) | ({"HEAD"} if "GET" in found.methods else set())
+    return ", ".join(sorted(methods))
+
+
+def _answer(route: Route, made: APIRoute) -> Asgi:
+    return made.app if route.hot is None else plain(route.hot)
+
+
+def plain(hot: Callable[[Request], Awaitable[Response]]) -> Asgi:
+    """Answer with a function from request to response, and nothing in between."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        response = await hot(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    return answer
+
+
+def build_server(app: Windlass, *, limits: Limits | None = None) -> Server:
+    """Make the server of an application: every face, every rule of access."""
+    return Server(app, limits=limits)

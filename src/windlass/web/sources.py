@@ -1,0 +1,100 @@
+"""Sources: what `crawl` crawls."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import Path, Query, Request, Response
+from pydantic import BaseModel, StringConstraints
+
+from windlass.core.access import Role
+from windlass.core.payload import encode_object
+from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, Source, check_url
+from windlass.web.fields import LINE, Body, Limit, Listed, capped
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+SourceName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_NAME, pattern=LINE)]
+SourceId = Annotated[str, Path(min_length=1, max_length=MAX_SOURCE_NAME)]
+
+
+class SourceIn(Body):
+    """A source to keep; one with the same id is changed."""
+
+    url: Annotated[str, StringConstraints(min_length=8, max_length=MAX_URL, pattern=r"^https?://[^\x00-\x20\x7f-\x9f]+$")]
+    id: SourceName | None = None
+    """Absent: the name, else the host of the url."""
+    name: SourceName | None = None
+    """Absent: the id."""
+    metadata: dict[str, Any] | None = None
+
+
+class SourceOut(BaseModel):
+    """A source as it is kept."""
+
+    id: str
+    name: str
+    url: str
+    last_run_at: datetime | None
+    metadata: dict[str, Any] | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class SourcesOut(Listed):
+    """Sources by id."""
+
+    sources: list[SourceOut]
+    next: str | None
+    """Send it as `after` for the next page."""
+
+
+def source_out(source: Source) -> SourceOut:
+    """Show a source."""
+    return SourceOut(
+        id=source.id,
+        name=source.name,
+        url=source.url,
+        last_run_at=source.last_run_at,
+        metadata=None if source.metadata is None else json.loads(source.metadata),
+        created_at=source.created_at,
+        updated_at=source.updated_at,
+    )
+
+
+async def list_sources(
+    request: Request, after: Annotated[str, Query(max_length=MAX_SOURCE_NAME)] = "", limit: Limit = 100
+) -> SourcesOut:
+    """List the sources."""
+    sources = (await visit_of(request).app.store()).sources
+    found = await sources.list(after=after, limit=capped(limit))
+    tally = await sources.count()
+    last = found[-1].id if len(found) == capped(limit) else None
+    shown = [source_out(one) for one in found]
+    return SourcesOut(sources=shown, total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+async def create_source(request: Request, response: Response, body: SourceIn) -> SourceOut:
+    """Keep a source; 200 when one with this id was changed."""
+    check_url("url", body.url)
+    known_as = body.id or body.name or urlsplit(body.url).hostname or ""
+    metadata = None if body.metadata is None else encode_object(body.metadata, field="metadata")
+    kept = await operator_of(request).sources.upsert(NewSource(known_as, body.name or known_as, body.url, metadata))
+    if kept.created_at != kept.updated_at:
+        response.status_code = 200
+    return source_out(kept)
+
+
+async def get_source(request: Request, id: SourceId) -> SourceOut:  # noqa: A002 - the path's word
+    """Read one source."""
+    return source_out(await visit_of(request).app.sources.get(id))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/sources", Role.VIEWER, list_sources),
+    Route("POST", "/api/v1/sources", Role.PRODUCER, create_source, 201, others={200: SourceOut}),
+    Route("GET", "/api/v1/sources/{id}", Role.VIEWER, get_source, errors=(404,)),
+)

@@ -1,0 +1,58 @@
+"""What a server does and says before it listens."""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+
+from windlass.core.access import NewToken, Role
+from windlass.core.audit import Actor
+from windlass.errors import ConfigError
+from windlass.web.credentials import LINK_LASTS
+from windlass.web.server import Server
+
+_ACTOR = Actor("windlass")
+_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - named to be told from loopback
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def prepare(server: Server) -> str | None:
+    """Make the first token where nobody could log in; returns its secret. Refuses to be open to others without credentials."""
+    store = await server.app.store()
+    if server.credentials.is_configured or await store.tokens.count_live():
+        return None
+    host = server.app.settings.host
+    if not is_loopback(host):
+        raise ConfigError(
+            f"listening on {host} without credentials would let nobody in or everybody: set WINDLASS_ADMIN_TOKEN or "
+            "WINDLASS_JWT_SECRET, or make a token with `windlass token new --role admin`; or listen on 127.0.0.1"
+        )
+    return (await store.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
+
+
+def url_of(host: str, port: int) -> str:
+    """Write where to find the server from this machine."""
+    name = "127.0.0.1" if host in _EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
+def greeting(server: Server, port: int, first_token: str | None, *, is_private: bool) -> list[str]:
+    """Say where the server is and how to get in; secrets are told only where nobody else reads along."""
+    url = url_of(server.app.settings.host, port)
+    lines = [f"listening on {url}"]
+    if first_token is not None:
+        lines.append(f"admin token, shown this once: {first_token}")
+    if not is_private:
+        return [*lines, f"log in at {url}/login"]
+    minutes = int(LINK_LASTS.total_seconds() // 60)
+    bearer = "$WINDLASS_ADMIN_TOKEN" if server.app.settings.admin_token else first_token or server.credentials.new_start_token()
+    lines.append(f"log in within {minutes} minutes, once: {url}/login?code={server.credentials.new_code()}")
+    lines.append(f'try: curl -H "Authorization: Bearer {bearer}" {shlex.quote(url)}/api/v1/lanes')
+    return lines

@@ -1,0 +1,88 @@
+"""Tasks of the fleet: list, pause, resume, drain."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from pydantic import BaseModel
+
+from windlass.core.access import Role
+from windlass.core.job import MAX_NAME
+from windlass.core.known_task import KnownTask
+from windlass.web.fields import Limit, Listed, PathName, capped
+from windlass.web.gates import DrainOut, GateOut, drain_out, gate_out
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+
+class TaskOut(BaseModel):
+    """A task that some process declared, or that was paused before any did."""
+
+    name: str
+    lane: str
+    options: dict[str, Any]
+    breaker: str | None
+    is_declared: bool
+    is_paused: bool
+    paused_at: datetime | None
+    paused_by: str | None
+    first_seen_at: datetime
+    seen_at: datetime
+
+
+class TasksOut(Listed):
+    """Tasks by name."""
+
+    tasks: list[TaskOut]
+    next: str | None
+    """Send it as `after` for the next page."""
+
+
+def _out(task: KnownTask) -> TaskOut:
+    return TaskOut(
+        name=task.name,
+        lane=task.lane,
+        options=json.loads(task.options),
+        breaker=task.breaker,
+        is_declared=task.is_declared,
+        is_paused=task.paused_at is not None,
+        paused_at=task.paused_at,
+        paused_by=task.paused_by,
+        first_seen_at=task.first_seen_at,
+        seen_at=task.seen_at,
+    )
+
+
+async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100) -> TasksOut:
+    """List the tasks that processes declared; entries outlive their processes."""
+    tasks = (await visit_of(request).app.store()).tasks
+    found = await tasks.list(after=after, limit=capped(limit))
+    tally = await tasks.count()
+    last = found[-1].name if len(found) == capped(limit) else None
+    return TasksOut(tasks=[_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+async def pause_task(request: Request, name: PathName) -> GateOut:
+    """Let no job of a task be claimed from now on; what runs goes on."""
+    return gate_out(await operator_of(request).known_tasks.pause(name))
+
+
+async def resume_task(request: Request, name: PathName) -> GateOut:
+    """Let the jobs of a task be claimed again."""
+    return gate_out(await operator_of(request).known_tasks.resume(name))
+
+
+async def drain_task(request: Request, name: PathName) -> DrainOut:
+    """Pause a task and say what still runs of it."""
+    return drain_out(await operator_of(request).known_tasks.drain(name))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/tasks", Role.VIEWER, list_tasks),
+    Route("POST", "/api/v1/tasks/{name}/pause", Role.OPERATOR, pause_task, errors=(404,)),
+    Route("POST", "/api/v1/tasks/{name}/resume", Role.OPERATOR, resume_task, errors=(404,)),
+    Route("POST", "/api/v1/tasks/{name}/drain", Role.OPERATOR, drain_task, errors=(404,)),
+)

@@ -1,0 +1,100 @@
+"""Tokens of programs: list, mint, revoke."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from windlass.core.access import MAX_LANES, NewToken, Role, Token
+from windlass.core.durations import parse_duration
+from windlass.core.ids import MAX_JOB
+from windlass.web.fields import Body, Limit, Listed, Name, capped
+from windlass.web.route import Route
+from windlass.web.visit import operator_of
+
+_CENTURY_S = 36_500 * 86_400
+
+
+class TokenIn(Body):
+    """A token to be made."""
+
+    name: Name
+    role: Annotated[Role, Field(strict=False)]
+    lanes: Annotated[list[Name], Field(min_length=1, max_length=MAX_LANES)] | None = None
+    """Only for workers; null allows every lane."""
+    expires_in: (
+        Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[smhd]$")] | Annotated[int, Field(ge=1, le=_CENTURY_S)] | None
+    ) = None
+    """Seconds, or as in 90d; null lives until it is revoked."""
+
+
+class TokenOut(BaseModel):
+    """A token without its secret."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    name: str
+    role: Role
+    lanes: list[str] | None
+    created_by: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    seen_at: datetime | None
+    is_live: bool
+
+
+class MintedOut(TokenOut):
+    """A new token; the secret is shown this once."""
+
+    secret: str
+
+
+class TokensOut(Listed):
+    """Tokens in the order they were made."""
+
+    tokens: list[TokenOut]
+    next: int | None
+    """Send it as `after` for the next page."""
+
+
+def token_out(token: Token) -> TokenOut:
+    """Show a token."""
+    return TokenOut.model_validate(token)
+
+
+async def list_tokens(request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100) -> TokensOut:
+    """List the tokens."""
+    tokens = (await operator_of(request).store()).tokens
+    found = await tokens.list(after=after, limit=capped(limit))
+    tally = await tokens.count()
+    last = found[-1].id if len(found) == capped(limit) else None
+    return TokensOut(tokens=[token_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+async def mint_token(request: Request, body: TokenIn) -> MintedOut:
+    """Make a token; its secret is in this answer and nowhere else."""
+    wanted = NewToken(
+        name=body.name,
+        role=body.role,
+        lanes=None if body.lanes is None else tuple(body.lanes),
+        expires_in=None if body.expires_in is None else parse_duration(body.expires_in, field="expires_in"),
+    )
+    minted = await (await operator_of(request).store()).tokens.mint(wanted)
+    return MintedOut(**token_out(minted.token).model_dump(), secret=minted.secret)
+
+
+async def revoke_token(request: Request, id: Annotated[int, Path(ge=1, le=MAX_JOB)]) -> TokenOut:  # noqa: A002 - the path's word
+    """End a token, and every session it opened, at once (in other servers within a second)."""
+    return token_out(await (await operator_of(request).store()).tokens.revoke(id))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/tokens", Role.ADMIN, list_tokens),
+    Route("POST", "/api/v1/tokens", Role.ADMIN, mint_token, 201),
+    Route("DELETE", "/api/v1/tokens/{id}", Role.ADMIN, revoke_token, errors=(404,)),
+)

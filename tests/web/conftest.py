@@ -1,0 +1,30 @@
+"""The HTTP server: every test that touches a database runs on a SQLite file and on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.stores import fresh_url
+from tests.web.serving import Served, served
+from windlass import Windlass
+
+
+@pytest.fixture(params=["sqlite-file", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Give the URL of a fresh, migrated database."""
+    server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
+    with fresh_url(request.param, tmp_path, server) as made:
+        yield made
+
+
+@pytest.fixture
+async def web(url: str) -> AsyncIterator[Served]:
+    """Give a server with every kind of credential, spoken to without a socket."""
+    async with served(Windlass(url, **SETTINGS)) as made:
+        yield made
+
+
+SETTINGS = {"admin_token": "static-admin-token", "worker_secret": "shared-worker-secret", "jwt_secret": "j" * 32}

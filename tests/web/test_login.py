@@ -1,0 +1,169 @@
+"""Browsers: logging in, the session cookie, the CSRF token, logging out."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+
+from tests.web.serving import Served, served
+from tests.web.test_web_tokens import NOW, signed
+from windlass import Windlass
+from windlass.core.access import Role
+from windlass.web.credentials import COOKIE
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+async def log_in(web: Served, token: str, **fields: str) -> httpx2.Response:
+    return await web.client.post("/login", content=urlencode({"token": token, **fields}), headers=FORM)
+
+
+async def csrf_of(web: Served) -> str:
+    return str((await web.client.get("/api/v1/session")).json()["csrf"])
+
+
+async def test_a_token_opens_a_session_that_needs_its_csrf_token_to_change_anything(web: Served) -> None:
+    answer = await log_in(web, web.tokens[Role.OPERATOR], next="/reference")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/reference")
+    cookie = answer.headers["set-cookie"]
+    assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/", "Max-Age=43200"))
+    assert "Secure" not in cookie
+    session = (await web.client.get("/api/v1/session")).json()
+    assert session["role"] == "operator"
+    assert (await web.client.post("/api/v1/lanes/a/pause")).status_code == 403
+    wrong = await web.client.post("/api/v1/lanes/a/pause", headers={"x-csrf-token": "x" + session["csrf"][1:]})
+    assert (wrong.status_code, "csrf" in wrong.json()["error"]) == (403, True)
+    paused = await web.client.post("/api/v1/lanes/a/pause", headers={"x-csrf-token": session["csrf"]})
+    assert paused.status_code == 200
+    assert paused.json()["paused_by"].endswith(":operator")
+    assert (await web.client.get("/api/v1/tokens")).status_code == 403
+
+
+async def test_the_cookie_is_kept_only_as_a_digest(web: Served) -> None:
+    await log_in(web, "static-admin-token")
+    cookie = web.client.cookies[COOKIE]
+    store = await web.app.store()
+    assert await store.sessions.find(cookie) is None
+    assert (await store.sessions.find(web.server.credentials.session_digest(cookie.encode()))) is not None
+
+
+async def test_logging_out_ends_the_session_at_once(web: Served) -> None:
+    await log_in(web, "static-admin-token")
+    csrf, cookie = await csrf_of(web), web.client.cookies[COOKIE]
+    assert (await web.client.post("/logout", content=urlencode({"csrf": "no"}), headers=FORM)).status_code == 403
+    assert (await web.client.get("/api/v1/session")).status_code == 200
+    answer = await web.client.post("/logout", content=urlencode({"csrf": csrf}), headers=FORM)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    again = await web.client.get("/api/v1/session", headers={"cookie": f"{COOKIE}={cookie}"})
+    assert again.status_code == 401
+
+
+async def test_a_revoked_token_takes_its_sessions_with_it(web: Served) -> None:
+    await log_in(web, web.tokens[Role.VIEWER])
+    assert (await web.client.get("/api/v1/session")).status_code == 200
+    viewer = next(one for one in (await web.ask("GET", "/api/v1/tokens")).json()["tokens"] if one["role"] == "viewer")
+    assert (await web.ask("DELETE", f"/api/v1/tokens/{viewer['id']}")).status_code == 200
+    web.server.credentials._known.clear()  # a second later
+    assert (await web.client.get("/api/v1/session")).status_code == 401
+    assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 401
+
+
+async def test_a_login_link_works_once(web: Served) -> None:
+    code = web.server.credentials.new_code()
+    answer = await web.client.get(f"/login?code={code}")
+    assert (answer.status_code, 'content="0;url=/"' in answer.text) == (200, True)
+    assert (await web.client.get("/api/v1/session")).json()["role"] == "admin"
+    web.client.cookies.clear()
+    again = await web.client.get(f"/login?code={code}")
+    assert (again.status_code, COOKIE in again.cookies) == (403, False)
+
+
+async def test_a_login_link_is_short_lived(web: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windlass.web.credentials.LINK_LASTS", timedelta(seconds=-1))
+    assert (await web.client.get(f"/login?code={web.server.credentials.new_code()}")).status_code == 403
+
+
+async def test_failed_logins_are_limited_by_address_and_good_ones_wait_too(web: Served) -> None:
+    statuses = [(await log_in(web, "wrong")).status_code for _ in range(12)]
+    assert statuses == [403] * 10 + [429] * 2
+    answer = await log_in(web, "static-admin-token")
+    assert (answer.status_code, 0 < int(answer.headers["retry-after"]) <= 60) == (429, True)
+    assert (await web.client.get("/login?code=x")).status_code == 429
+    assert (await web.ask("GET", "/api/v1/lanes")).status_code == 200
+
+
+async def test_failed_credentials_are_limited_but_those_known_go_on(web: Served) -> None:
+    assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 200
+    headers = {"authorization": "Bearer wrong"}
+    statuses = [(await web.client.get("/api/v1/lanes", headers=headers)).status_code for _ in range(62)]
+    assert statuses == [401] * 60 + [429] * 2
+    assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 200
+
+
+@pytest.mark.parametrize("next_", ["//evil.example", "https://evil.example", "/\\evil", "javascript:alert(1)", "/a?b", ""])
+async def test_nobody_is_led_to_another_site(web: Served, next_: str) -> None:
+    answer = await log_in(web, "static-admin-token", next=next_)
+    assert answer.headers["location"] == "/"
+    page = await web.client.get("/login", params={"next": next_})
+    assert 'value="/"' in page.text
+
+
+async def test_a_form_on_another_site_logs_nobody_in(web: Served) -> None:
+    content = urlencode({"token": "static-admin-token"})
+    answer = await web.client.post("/login", content=content, headers={**FORM, "origin": "https://evil.example"})
+    assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+    answer = await web.client.post("/login", content=content, headers={**FORM, "origin": "http://127.0.0.1"})
+    assert answer.status_code == 303
+
+
+async def test_workers_and_those_without_a_role_do_not_log_in(web: Served) -> None:
+    assert (await log_in(web, web.tokens[Role.WORKER])).status_code == 403
+    assert (await log_in(web, signed(sub="ann"))).status_code == 403
+
+
+async def test_a_session_does_not_outlive_the_web_token_that_opened_it(web: Served) -> None:
+    answer = await log_in(web, signed(role="viewer", exp=NOW + 1800))
+    [age] = re.findall(r"Max-Age=(\d+)", answer.headers["set-cookie"])
+    assert int(age) <= 1800
+
+
+async def test_pages_lead_to_the_login_page_and_back(web: Served) -> None:
+    answer = await web.client.get("/reference")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/reference")
+    answer = await web.client.get("/reference", headers={"cookie": f"{COOKIE}=nonsense"})
+    assert answer.status_code == 303
+    await log_in(web, "static-admin-token")
+    page = await web.client.get("/reference")
+    assert (page.status_code, "reference.js" in page.text) == (200, True)
+    assert (await web.client.get("/")).headers["location"] == "/reference"
+
+
+async def test_the_pages_are_offline_and_under_a_strict_policy(web: Served) -> None:
+    await log_in(web, "static-admin-token")
+    for path in ("/login", "/reference"):
+        page = await web.client.get(path)
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert not re.search(r"https?://|<script>|style=|\son\w+=", page.text)
+        for asset in re.findall(r'(?:src|href)="(/assets/[^"]+)"', page.text):
+            assert (await web.client.get(asset)).status_code == 200
+    for asset in ("../server.py", "..%2Fserver.py", "nothing.css"):
+        assert (await web.ask("GET", f"/assets/{asset}")).status_code == 404
+
+
+async def test_another_static_secret_ends_the_sessions_of_the_old(url: str) -> None:
+    async with served(Windlass(url, admin_token="one")) as web:
+        await log_in(web, "one")
+        cookie = web.client.cookies[COOKIE]
+    async with served(Windlass(url, admin_token="two")) as web:
+        assert (await web.client.get("/api/v1/session", headers={"cookie": f"{COOKIE}={cookie}"})).status_code == 401
+
+
+async def test_https_makes_the_cookie_secure(web: Served) -> None:
+    code = web.server.credentials.new_code()
+    answer = await web.client.get(f"https://127.0.0.1/login?code={code}")
+    assert "Secure" in answer.headers["set-cookie"]
+    assert "strict-transport-security" in answer.headers
