@@ -127,3 +127,13 @@ def test_schedules_are_listed_shown_with_their_next_times_and_pruned(windlass: C
     assert [one["name"] for one in ask("schedules", "prune", "shop", "--older-than", "0s")["schedules"]] == ["old"]
     assert app.schedules.get_sync("old").is_enabled is False
     assert app.schedules.get_sync("nightly").run_at - run(store.clock()) < timedelta(days=1, hours=2)
+
+
+def test_sources_are_kept_listed_and_deleted(windlass: Command, ask: Any) -> None:
+    assert windlass("sources", "set", "7", "https://example.org").stdout == "windlass: source 7 is https://example.org\n"
+    assert ask("sources", "set", "7", "https://example.org/new", "--name", "Seven")["name"] == "Seven"
+    assert [(one["id"], one["url"]) for one in ask("sources")["sources"]] == [("7", "https://example.org/new")]
+    assert "Seven" in windlass("sources").stdout
+    assert "url" in windlass("sources", "set", "8", "ftp://example.org", code=2).stderr
+    assert windlass("sources", "delete", "7").stdout == "windlass: source 7 is deleted\n"
+    windlass("sources", "delete", "7", code=1)

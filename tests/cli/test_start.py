@@ -89,7 +89,6 @@ def test_an_application_checks_what_is_enqueued(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["jobs", "--database", "oracle://x"], 2, "oracle"),
-        (["jobs", "--database-url", "postgresql://127.0.0.1:1/none"], 1, "windlass: "),
         (["nothing"], 2, "No such command"),
         (["jobs", "--limit", "0"], 2, "limit"),
     ],

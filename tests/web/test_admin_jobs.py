@@ -274,6 +274,19 @@ async def test_lists_are_paged_capped_and_empty_without_jobs(web: Served) -> Non
     assert len((await web.ask("GET", f"{JOBS}?limit=1000000")).json()) == 4
 
 
+@ON_SQLITE
+async def test_an_old_failure_is_found_behind_many_that_wait(web: Served) -> None:
+    numbers = [(await crawl(web, number, max_retries=0))["id"] for number in (1, 2)]
+    for _ in numbers:
+        await fail(web)
+    waiting = NewJob(task="crawl", delay=timedelta(hours=1), created_by="test")
+    await (await web.app.store()).enqueue([waiting] * 10_050)
+    listed = (await web.ask("GET", f"{JOBS}?status=failed")).json()
+    assert [one["id"] for one in listed] == numbers[::-1]
+    assert [one["id"] for one in (await web.ask("GET", f"{JOBS}?status=failed&offset=1")).json()] == numbers[:1]
+    assert await stats(web) == {"queued": 10_050, "running": 0, "failed": 2, "completed": 0, "total": 10_052}
+
+
 BAD: list[tuple[str, str, Any, str]] = [
     ("POST", "", {}, "subreddit_id"),
     ("POST", "", {"subreddit_id": "1"}, "subreddit_id"),

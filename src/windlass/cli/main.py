@@ -10,7 +10,7 @@ import click
 
 from windlass import __version__
 from windlass.cli.exit_codes import BAD_USAGE, REFUSED
-from windlass.errors import ConfigError, InvalidInput, SchemaError, UnknownTask, WindlassError
+from windlass.errors import ConfigError, InvalidInput, SchemaError, StoreUnavailable, UnknownTask, WindlassError
 
 # Where each command is and what it does: a command is loaded when it is called, and help loads none.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schedules": ("windlass.cli.schedules:schedules", "List and show recurring jobs; disable what is declared no more."),
     "serve": ("windlass.cli.serve:serve", "Serve the HTTP API until stopped."),
     "settings": ("windlass.cli.settings:settings", "List, read, set and unset what may change while everything runs."),
+    "sources": ("windlass.cli.sources:sources", "List, keep and delete what `crawl` crawls."),
     "tasks": ("windlass.cli.tasks:tasks", "List, pause, resume and drain the tasks of the fleet."),
     "token": ("windlass.cli.token:token", "Make, list and revoke the tokens of programs."),
     "worker": ("windlass.cli.worker:worker", "Run the jobs of an application until stopped."),
@@ -64,7 +65,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except WindlassError as error:
-            click.echo(f"windlass: {error}", err=True)
+            remedy = "; is the database running, and is its URL right?" if isinstance(error, StoreUnavailable) else ""
+            click.echo(f"windlass: {error}{remedy}", err=True)
             sys.exit(_exit_code(error))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from windlass.app import Windlass
 from windlass.client.refs import number_of
 from windlass.core.access import Role
 from windlass.core.filter import JobFilter
@@ -24,6 +25,7 @@ from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
 HIGHEST = 100
+_MOST_LOOKS = 50
 _INT32 = 2**31 - 1
 _INT64 = 2**63 - 1
 
@@ -162,8 +164,25 @@ async def admin_list_jobs(
     """List the crawl jobs, newest first."""
     app = visit_of(request).app
     wanted = JobFilter(states=() if status is None else words.states_shown_as(status), tasks=(CRAWL,), is_template=False)
-    page = await app.list(JobQuery(filter=wanted, limit=capped(limit), offset=offset))
-    return [crawl_job(job, app.settings.profiles) for job in page.jobs]
+    query = JobQuery(filter=wanted, limit=capped(limit), offset=offset)
+    return [crawl_job(job, app.settings.profiles) for job in await _listed(app, query)]
+
+
+async def _listed(app: Windlass, query: JobQuery) -> Sequence[Job]:
+    """Read a page; where only the newest jobs were looked at and too few of them fit, look on."""
+    page = await app.list(query)
+    if page.is_complete or len(page.jobs) == query.limit:
+        return page.jobs
+    found: list[Job] = []
+    end = query.offset + query.limit
+    cursor: str | None = None
+    for _ in range(_MOST_LOOKS):
+        page = await app.list(JobQuery(filter=query.filter, limit=MAX_LIMIT, cursor=cursor))
+        found += page.jobs
+        cursor = page.next_cursor
+        if len(found) >= end or cursor is None:
+            break
+    return found[query.offset : end]
 
 
 async def admin_create_job(request: Request, response: Response, body: NewCrawlJob) -> CrawlJob:
