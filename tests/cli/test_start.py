@@ -89,6 +89,8 @@ def test_an_application_checks_what_is_enqueued(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["jobs", "--database", "oracle://x"], 2, "oracle"),
+        (["jobs"], 2, "there is no database 'windlass.db'"),
+        (["retry", "1", "--database", "sqlite:///nowhere/x.db"], 2, "windlass migrate"),
         (["nothing"], 2, "No such command"),
         (["jobs", "--limit", "0"], 2, "limit"),
     ],
@@ -96,3 +98,4 @@ def test_an_application_checks_what_is_enqueued(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
     done = windlass(tmp_path, *arguments)
     assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert list(tmp_path.iterdir()) == []

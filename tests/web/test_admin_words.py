@@ -10,7 +10,7 @@ from windlass.core.job import WAITING, Count, JobState, WaitReason
 from windlass.web.admin_words import Shown, Status, counts_by_status, shown_as, states_shown_as, subject_shown
 
 S, R = JobState, WaitReason
-EXPECTED = {
+EXPECTED: dict[tuple[JobState, WaitReason | None], str] = {
     **{(S.PENDING, reason): "queued" for reason in R},
     **{(S.SCHEDULED, reason): "queued" for reason in R},
     (S.SCHEDULED, R.RETRY): "failed",

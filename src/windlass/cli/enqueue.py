@@ -52,7 +52,7 @@ def enqueue(
     if run_at is not None:
         chosen["run_at"] = options.read_time("run_at", run_at)
     app = None if target is None else load_app(target)
-    with operating(database, app) as operator:
+    with operating(database, app, makes_file=True) as operator:
         enqueued = operator.enqueue_sync(task, document, created_by=person(), **chosen)
     if as_json:
         say_json({"id": enqueued.id, "is_duplicate": enqueued.is_duplicate})

@@ -29,7 +29,7 @@ _FILTERS = (
     click.option("--state", "states", multiple=True, metavar="STATE", help="As in failed, or pending,running; again for more."),
     click.option("--task", "tasks", multiple=True, help="Again for more."),
     click.option("--lane", "lanes", multiple=True, help="Again for more."),
-    click.option("--subject", help="What the jobs are about, such as a source's id."),
+    click.option("--subject", "--source-id", "subject", help="What the jobs are about, such as a source's id."),
     click.option("--correlation-id", help="With a job's own UUID: the job and its children."),
     click.option("--search", metavar="TEXT", help="Found in task, name, subject, unique key, last error or payload."),
     click.option("--since", metavar="TIME", help="Created at this time or later, as in 2026-01-15T10:30Z."),

@@ -100,13 +100,12 @@ class Removed(BaseModel):
 
 def scheduled_job(job: Job) -> ScheduledJob:
     """Show a template as the seed does."""
-    rule = job.recurrence
     return ScheduledJob(
         id=job.id,
         name=job.name,
         description=job.description,
         subreddit_id=words.subject_shown(job.subject),
-        cron_expression="" if rule is None else str(rule.cadence),
+        cron_expression=_expression(job),
         enabled=words.goes_on(job),
         last_run_at=job.started_at,
         next_run_at=job.run_at,
@@ -115,6 +114,14 @@ def scheduled_job(job: Job) -> ScheduledJob:
         updated_at=job.updated_at,
         created_by=job.created_by,
     )
+
+
+def _expression(job: Job) -> str:
+    try:
+        return str(Recurrence.decode(job.cadence or "").cadence)
+    except InvalidInput:
+        # A rule that nobody can read must not hide the others in a list.
+        return job.cadence or ""
 
 
 async def admin_list_schedules(request: Request, limit: Limit = 100, offset: Offset = 0) -> list[ScheduledJob]:
