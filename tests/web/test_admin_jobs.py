@@ -85,6 +85,7 @@ async def stats(web: Served) -> dict[str, int]:
     return found
 
 
+@ON_SQLITE
 async def test_a_job_is_enqueued_once_and_shown_with_every_field(web: Served) -> None:
     made = await crawl(web, 7, priority=60, max_retries=5)
     assert set(made) == FIELDS
@@ -105,6 +106,7 @@ async def test_a_job_is_enqueued_once_and_shown_with_every_field(web: Served) ->
     assert (job.task, job.subject, job.unique_key, job.retry) == ("crawl", "7", "7", "crawl")
 
 
+@ON_SQLITE
 async def test_the_defaults_are_the_seeds(web: Served) -> None:
     made = await crawl(web)
     assert (made["priority"], made["max_retries"]) == (0, 3)
@@ -151,6 +153,7 @@ async def test_only_a_failed_job_is_retried(web: Served) -> None:
         assert (answer.status_code, f"{state} → pending" in answer.text) == (409, True)
 
 
+@ON_SQLITE
 async def test_a_retry_into_a_taken_slot_names_the_holder(web: Served) -> None:
     first = (await crawl(web, max_retries=0))["id"]
     await fail(web)
@@ -178,6 +181,7 @@ async def test_an_override_revokes_the_lease_and_is_audited(web: Served) -> None
     assert (line.target, line.principal.endswith(":admin"), line.outcome) == (f"job:{number}", True, "done")
 
 
+@ON_SQLITE
 async def test_crawling_set_by_hand_ends_after_the_set_time(web: Served) -> None:
     number = (await crawl(web))["id"]
     await web.ask("PUT", f"{JOBS}/{number}/status", json={"status": "crawling"})
@@ -213,6 +217,7 @@ async def test_priorities_are_set_and_boosted_up_to_a_hundred(web: Served) -> No
     assert (await shown(web, number))["priority"] == 100
 
 
+@ON_SQLITE
 async def test_bulk_answers_how_many_of_the_sent_have_changed(web: Served) -> None:
     for subreddit_id in (1, 2, 3):
         await crawl(web, subreddit_id, max_retries=0)

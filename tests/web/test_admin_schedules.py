@@ -144,6 +144,7 @@ async def test_of_twenty_that_want_one_name_one_gets_it(web: Served) -> None:
     assert sorted(one.status_code for one in answers) == [201] + [409] * 19
 
 
+@ON_SQLITE
 async def test_only_another_cadence_moves_the_next_run(web: Served) -> None:
     first = await made(web, cron_expression="@every 90m")
     assert first["cron_expression"] == "@every 90m"
