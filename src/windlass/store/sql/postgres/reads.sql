@@ -50,6 +50,6 @@ select task, lane, state, wait_reason, sum(jobs)::bigint from (
     where state = 'scheduled' and spawn and task = :task
     union all
     select task, lane, state, '', -1 from windlass_jobs
-    where state = 'failed' and cadence is not null and spawn and task = :task
+    where state = 'failed' and closed_at is not null and cadence is not null and spawn and task = :task
 ) as counted where state not in ('paused', 'cancelled')
 group by task, lane, state, wait_reason having sum(jobs) <> 0 order by 1, 2, 3, 4
