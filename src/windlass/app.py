@@ -135,6 +135,15 @@ class Windlass(Operator):
 
         return Operator(door, self, self.hooks)
 
+    def acting_sync(self, actor: Actor) -> Operator:
+        """Do what `acting` does for code without an event loop."""
+
+        async def door() -> Door:
+            blocking = await self._doors.blocking()
+            return blocking._replace(store=blocking.store.acting(actor))
+
+        return Operator(door, self, self.hooks)
+
     @property
     def blocking(self) -> Operator:
         """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""

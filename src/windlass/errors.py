@@ -19,6 +19,7 @@ WindlassError
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
 ├── LeaseHeld                 a job cannot be deleted or begin anew while somebody holds its lease
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
+│   └── ScheduleExists        a schedule of this name is there already
 ├── SlotTaken                 an operator's retry, requeue, override or clone into a unique slot that another job holds
 ├── ScheduleTaken             a schedule's name belongs to another application
 ├── LetterNotFound
@@ -189,6 +190,14 @@ class DuplicateJob(WindlassError):
         self.task = task
         self.key = key
         self.holder = holder
+
+
+class ScheduleExists(DuplicateJob):
+    """A recurring job of this name is there already; nothing was changed."""
+
+    def __init__(self, task: str, name: str, holder: int) -> None:
+        super().__init__(task, name, holder)
+        self.args = (f"schedule {shown(name)} exists already as job {holder}; choose another name",)
 
 
 class SlotTaken(WindlassError):

@@ -124,6 +124,8 @@ class Schedules(Facet):
 
     noun = "schedules"
     get, get_sync = verbs(ports.Schedules.get)
+    create, create_sync = verbs(ports.Schedules.create)
+    change, change_sync = verbs(ports.Schedules.change)
     enable, enable_sync = verbs(ports.Schedules.enable)
     disable, disable_sync = verbs(ports.Schedules.disable)
     prune_declared, prune_declared_sync = verbs(ports.Schedules.prune_declared)

@@ -331,6 +331,10 @@ class Store(Protocol):
         """Read one job; raises JobNotFound."""
         ...
 
+    async def get_many(self, ids: Sequence[int]) -> list[Job]:
+        """Read jobs by number, in the order of their numbers; unknown ones are left out."""
+        ...
+
     async def list_jobs(self, query: JobQuery | None = None) -> Page:
         """Read a page of jobs; without a query, the newest."""
         ...
@@ -363,6 +367,10 @@ class Store(Protocol):
 
     async def count_jobs(self) -> list[Count]:
         """Count jobs by task, lane, state and reason, exactly and without reading them."""
+        ...
+
+    async def count_task(self, task: str) -> list[Count]:
+        """Count a task's jobs by lane, state and reason; templates and what is paused or cancelled are left out."""
         ...
 
     async def fold_counts(self, limit: int = 10_000) -> int:

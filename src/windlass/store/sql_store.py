@@ -482,6 +482,10 @@ class SqlStore:
             raise JobNotFound(job_id)
         return found[0]
 
+    async def get_many(self, ids: Sequence[int]) -> list[Job]:
+        """Read jobs by number, in the order of their numbers; unknown ones are left out."""
+        return await self._db.run(reads.get_jobs(ids))
+
     async def list_jobs(self, query: JobQuery | None = None) -> Page:
         """Read a page of jobs; without a query, the newest."""
         return await self._db.run(lists.list_jobs(query or JobQuery()))
@@ -518,6 +522,10 @@ class SqlStore:
     async def count_jobs(self) -> list[Count]:
         """Count jobs by task, lane, state and reason, exactly and without reading them."""
         return await self._db.run(reads.count_jobs())
+
+    async def count_task(self, task: str) -> list[Count]:
+        """Count a task's jobs by lane, state and reason; templates and what is paused or cancelled are left out."""
+        return await self._db.run(reads.count_task(task))
 
     async def fold_counts(self, limit: int = 10_000) -> int:
         """Fold count deltas; returns how many were folded."""

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from windlass.web import audit, lanes, login, pages, probes, settings, sources, tasks, tokens, workers
+from windlass.web import (
+    admin_jobs,
+    admin_schedules,
+    audit,
+    lanes,
+    login,
+    pages,
+    probes,
+    settings,
+    sources,
+    tasks,
+    tokens,
+    workers,
+)
 from windlass.web.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -16,4 +29,6 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *settings.ROUTES,
     *sources.ROUTES,
+    *admin_jobs.ROUTES,
+    *admin_schedules.ROUTES,
 )

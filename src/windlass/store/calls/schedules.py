@@ -158,7 +158,7 @@ def _redefined(found: Job, job: NewJob, rule: Recurrence, chance: _Chance) -> St
     is_declared = job.declared_by is not None
     was_let_go = is_declared and found.declared_by is not None and found.declared_at is None
     is_fresh = not is_declared or (found.declared_at is not None and chance.moment - found.declared_at <= FRESH)
-    if is_fresh and found.declared_by == job.declared_by and _wanted(job) == _found(found):
+    if is_fresh and found.declared_by == job.declared_by and _wanted(job) == found_parts(found):
         return found
     slot_at = None if _keeps_time(found, rule) else rule.first(chance.moment)
     params = {
@@ -199,7 +199,8 @@ def _wanted(job: NewJob) -> dict[str, Any]:
     }
 
 
-def _found(job: Job) -> dict[str, Any]:
+def found_parts(job: Job) -> dict[str, Any]:
+    """Give what a schedule is made of now, as `redefine` takes it."""
     return {
         "lane": job.lane,
         "priority": job.base_priority,

@@ -72,3 +72,11 @@ update windlass_bodies b set declared_at = null
 where b.job_id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
   and b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
 returning b.job_id
+
+-- name: rename_schedule
+update windlass_jobs j set name = :name, updated_at = {now}
+where j.id = :id and not exists (select 1 from windlass_jobs o where o.name = :name and o.id <> :id)
+returning j.id
+
+-- name: holder_of_name
+select id from windlass_jobs where name = :name

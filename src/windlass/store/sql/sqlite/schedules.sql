@@ -59,3 +59,11 @@ order by j.id limit 1000
 update windlass_bodies set declared_at = null
 where job_id in (select value from json_each(:ids)) and declared_by = :app and declared_at <= {now} - :older_than
 returning job_id
+
+-- name: rename_schedule
+update windlass_jobs as j set name = :name, updated_at = {now}
+where j.id = :id and not exists (select 1 from windlass_jobs o where o.name = :name and o.id <> :id)
+returning id
+
+-- name: holder_of_name
+select id from windlass_jobs where name = :name
