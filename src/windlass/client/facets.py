@@ -82,6 +82,7 @@ class Breakers(Facet):
     noun = "breakers"
     list, list_sync = verbs(ports.Breakers.list)
     get, get_sync = verbs(ports.Breakers.get)
+    count, count_sync = verbs(ports.Breakers.count)
     history, history_sync = verbs(ports.Breakers.history)
     admit, admit_sync = verbs(ports.Breakers.admit)
     record, record_sync = verbs(ports.Breakers.record)

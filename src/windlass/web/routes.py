@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from windlass.web import audit, lanes, login, pages, probes, settings, sources, tasks, tokens, workers
+from windlass.web import (
+    audit,
+    breakers,
+    chores,
+    correlations,
+    dead_letters,
+    events,
+    lanes,
+    login,
+    pages,
+    probes,
+    settings,
+    sources,
+    tasks,
+    tokens,
+    workers,
+)
 from windlass.web.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -16,4 +32,9 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *settings.ROUTES,
     *sources.ROUTES,
+    *dead_letters.ROUTES,
+    *breakers.ROUTES,
+    *correlations.ROUTES,
+    *chores.ROUTES,
+    *events.ROUTES,
 )
