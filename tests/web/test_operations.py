@@ -14,6 +14,8 @@ from windlass.core.ids import job_uuid
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
 
+on_one = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+"""Where the store's own contract has shown the rest on every database."""
 EVIL = ["'; drop table windlass_jobs; --", "<script>alert(1)</script>", "ünï/çødé", "a b", "../..", "\u202e", "%"]
 
 
@@ -39,13 +41,14 @@ async def test_dead_letters_are_listed_page_by_page_and_filtered(web: Served) ->
     assert (await web.ask("GET", "/api/v1/dead-letters?limit=1000000")).status_code == 200
 
 
-@pytest.mark.parametrize("query", ["limit=0", "status=odd", "cursor=odd", "since=yesterday", "since=2024-01-01T00:00:00", "task="])
-@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
-async def test_bad_filters_of_dead_letters_are_named(web: Served, query: str) -> None:
-    answer = await web.ask("GET", f"/api/v1/dead-letters?{query}")
-    assert (answer.status_code, query.partition("=")[0] in answer.json()["error"]) == (400, True)
+@on_one
+async def test_bad_filters_of_dead_letters_are_named(web: Served) -> None:
+    for query in ("limit=0", "status=odd", "cursor=odd", "since=yesterday", "since=2024-01-01T00:00:00", "task="):
+        answer = await web.ask("GET", f"/api/v1/dead-letters?{query}")
+        assert (answer.status_code, query.partition("=")[0] in answer.json()["error"]) == (400, True), query
 
 
+@on_one
 async def test_a_dead_letter_has_its_job_and_hides_secrets_from_viewers(web: Served) -> None:
     payload = encode_object({"to": "ann", "password": "hunter2"})
     job, letter = await dead_letter(web, payload=payload, correlation_id="user-action-123")
@@ -62,9 +65,7 @@ async def test_a_letter_is_acknowledged_once_by_whoever_asks(web: Served) -> Non
     _, letter = await dead_letter(web)
     path = f"/api/v1/dead-letters/{letter}/acknowledge"
     done = (await web.ask("POST", path, Role.OPERATOR, json={"note": "known"})).json()
-    assert (done["acknowledged"], done["acknowledged_by"], done["note"]) == (True, "token:2:operator", "known") or done[
-        "acknowledged_by"
-    ].endswith(":operator")
+    assert (done["acknowledged"], done["acknowledged_by"].endswith(":operator"), done["note"]) == (True, True, "known")
     again = await web.ask("POST", path, Role.ADMIN)
     assert (again.status_code, f"{done['acknowledged_by']} acknowledged it before" in again.json()["error"]) == (409, True)
     assert (await web.ask("GET", f"/api/v1/dead-letters/{letter}")).json()["note"] == "known"
@@ -82,6 +83,7 @@ async def test_a_requeued_letter_runs_its_job_once_more_and_only_once(web: Serve
     assert (again.status_code, "it was requeued before" in again.json()["error"]) == (409, True)
 
 
+@on_one
 async def test_a_requeue_into_a_taken_slot_names_the_holder(web: Served) -> None:
     job, letter = await dead_letter(web, unique_key="k")
     [holder] = await (await web.app.store()).enqueue([NewJob(task="email", unique_key="k")])
@@ -109,15 +111,22 @@ async def test_many_letters_are_settled_by_number_or_by_filter_with_a_dry_run(we
     assert (actions.count("requeue"), actions.count("acknowledge")) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"ids": [1], "filter": {}}, {"ids": ["1"]}, {"ids": [0]}, {"filter": {"tsk": "a"}}, {"ids": [1], "by": "ann"}]
-)
-@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
-async def test_nobody_has_to_guess_which_letters_are_meant(web: Served, body: dict[str, Any]) -> None:
-    for verb in ("acknowledge", "requeue"):
-        assert (await web.ask("POST", f"/api/v1/dead-letters/{verb}", json=body)).status_code == 400
+@on_one
+async def test_nobody_has_to_guess_which_letters_are_meant(web: Served) -> None:
+    bodies: list[dict[str, Any]] = [
+        {},
+        {"ids": [1], "filter": {}},
+        {"ids": ["1"]},
+        {"ids": [0]},
+        {"filter": {"tsk": "a"}},
+        {"ids": [1], "by": "ann"},
+    ]
+    for body in bodies:
+        for verb in ("acknowledge", "requeue"):
+            assert (await web.ask("POST", f"/api/v1/dead-letters/{verb}", json=body)).status_code == 400, body
 
 
+@on_one
 async def test_deaths_of_one_kind_are_grouped(web: Served) -> None:
     for place in range(3):
         await dead_letter(web, error=f"timeout after {place} s")
@@ -126,6 +135,7 @@ async def test_deaths_of_one_kind_are_grouped(web: Served) -> None:
     assert (groups["total"], {one["task"]: one["letters"] for one in groups["groups"]}) == (2, {"email": 3, "sms": 1})
 
 
+@on_one
 async def test_unknown_letters_breakers_chores_and_correlations_are_not_found(web: Served) -> None:
     for method, path in (
         ("GET", "dead-letters/99"),
@@ -163,6 +173,7 @@ async def test_breakers_are_forced_open_for_a_while_or_for_good_and_reset(web: S
         assert (await web.ask("POST", f"{path}/force-open", Role.OPERATOR, json=bad)).status_code == 400, bad
 
 
+@on_one
 async def test_breakers_are_listed_by_name_page_by_page(web: Served) -> None:
     for name in ("b", "a", "c"):
         await web.ask("POST", f"/api/v1/breakers/{name}/force-open")
@@ -172,17 +183,18 @@ async def test_breakers_are_listed_by_name_page_by_page(web: Served) -> None:
     assert ([one["name"] for one in rest["breakers"]], rest["next"]) == (["c"], None)
 
 
-@pytest.mark.parametrize("name", EVIL)
-@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
-async def test_any_name_of_a_breaker_or_correlation_comes_back_as_data(web: Served, name: str) -> None:
-    path = quote(name, safe="")
-    assert (await web.ask("POST", f"/api/v1/breakers/{path}/force-open")).json()["name"] == name
-    assert (await web.ask("GET", f"/api/v1/breakers/{path}")).json()["name"] == name
-    await (await web.app.store()).enqueue([NewJob(task="t", correlation_id=name)])
-    traced = (await web.ask("GET", f"/api/v1/correlations/{path}")).json()
-    assert (traced["correlation_id"], traced["total"]) == (name, 1)
+@on_one
+async def test_any_name_of_a_breaker_or_correlation_comes_back_as_data(web: Served) -> None:
+    for name in EVIL:
+        path = quote(name, safe="")
+        assert (await web.ask("POST", f"/api/v1/breakers/{path}/force-open")).json()["name"] == name
+        assert (await web.ask("GET", f"/api/v1/breakers/{path}")).json()["name"] == name
+        await (await web.app.store()).enqueue([NewJob(task="t", correlation_id=name)])
+        traced = (await web.ask("GET", f"/api/v1/correlations/{path}")).json()
+        assert (traced["correlation_id"], traced["total"]) == (name, 1)
 
 
+@on_one
 async def test_an_action_is_traced_through_its_jobs(web: Served) -> None:
     store = await web.app.store()
     [root] = await store.enqueue([NewJob(task="order", correlation_id="user-action-123")])
@@ -200,6 +212,7 @@ async def test_an_action_is_traced_through_its_jobs(web: Served) -> None:
     assert (traced["total"], traced["is_total_exact"], traced["jobs"][0]["id"]) == (4, True, str(job_uuid(root.id)))
 
 
+@on_one
 async def test_a_jobs_own_uuid_finds_it_and_its_children(web: Served) -> None:
     store = await web.app.store()
     [root] = await store.enqueue([NewJob(task="order")])
@@ -208,6 +221,7 @@ async def test_a_jobs_own_uuid_finds_it_and_its_children(web: Served) -> None:
     assert [(one["number"], one["depth"]) for one in traced["jobs"]] == [(root.id, 0), (child.id, 1)]
 
 
+@on_one
 async def test_chores_are_listed_paused_and_resumed_by_an_admin(web: Served) -> None:
     chores = (await web.app.store()).chores
     assert await chores.due("prune", timedelta(minutes=1), "w") is not None
