@@ -98,10 +98,10 @@ async def test_many_letters_are_settled_by_number_or_by_filter_with_a_dry_run(we
     letters = [(await dead_letter(web, f"task-{place % 2}"))[1] for place in range(6)]
     ids = [*letters[:3], 10**9]
     dry = await web.ask("POST", "/api/v1/dead-letters/acknowledge", Role.OPERATOR, json={"ids": ids, "dry_run": True})
-    assert dry.json() == {"matched": 3, "changed": 0, "refused": 0, "dry_run": True}
+    assert dry.json() == {"matched": 3, "changed": 0, "refused": 0, "missing": 1, "dry_run": True}
     for changed, refused in ((3, 0), (0, 3)):
         done = await web.ask("POST", "/api/v1/dead-letters/acknowledge", Role.OPERATOR, json={"ids": ids, "note": "seen"})
-        assert done.json() == {"matched": 3, "changed": changed, "refused": refused, "dry_run": False}
+        assert done.json() == {"matched": 3, "changed": changed, "refused": refused, "missing": 1, "dry_run": False}
     by_task = {"filter": {"task": "task-1"}}
     assert (await web.ask("POST", "/api/v1/dead-letters/requeue", Role.OPERATOR, json=by_task)).json()["changed"] == 3
     everything = await web.ask("POST", "/api/v1/dead-letters/requeue", Role.OPERATOR, json={"filter": {}})
@@ -205,9 +205,9 @@ async def test_an_action_is_traced_through_its_jobs(web: Served) -> None:
     traced = (await web.ask("GET", "/api/v1/correlations/user-action-123", Role.VIEWER)).json()
     assert [(one["number"], one["depth"], one["parent_id"]) for one in traced["jobs"]] == [
         (root.id, 0, None),
-        (mail.id, 1, root.id),
-        (log.id, 2, mail.id),
-        (late.id, 1, root.id),
+        (mail.id, 1, str(job_uuid(root.id))),
+        (log.id, 2, str(job_uuid(mail.id))),
+        (late.id, 1, str(job_uuid(root.id))),
     ]
     assert (traced["total"], traced["is_total_exact"], traced["jobs"][0]["id"]) == (4, True, str(job_uuid(root.id)))
 

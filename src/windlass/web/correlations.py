@@ -29,8 +29,8 @@ class TracedOut(BaseModel):
     lane: str
     state: JobState
     wait_reason: WaitReason | None
-    parent_id: int | None
-    """The number of the job that enqueued it, which may belong to another correlation."""
+    parent_id: UUID | None
+    """The job that enqueued it, which may belong to another correlation."""
     depth: int
     """How far it is from a job without a parent here; children follow their parent."""
     attempts: int
@@ -58,7 +58,7 @@ def _out(branch: Branch) -> TracedOut:
         lane=job.lane,
         state=job.state,
         wait_reason=job.wait_reason,
-        parent_id=job.parent_id,
+        parent_id=None if job.parent_id is None else job_uuid(job.parent_id),
         depth=branch.depth,
         attempts=job.attempt,
         created_at=job.created_at,

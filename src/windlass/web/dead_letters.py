@@ -54,7 +54,7 @@ class WholeLetterOut(LetterOut):
     """A dead letter with the job as it was when it died."""
 
     original_job: dict[str, Any]
-    """Values under keys that look secret are hidden from who may not act on it."""
+    """Values under keys that look secret are hidden from viewers."""
     error_details: dict[str, Any] | None
 
 
@@ -97,18 +97,18 @@ class NoteIn(Body):
     note: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
 
 
-class FilterIn(Body):
+class LetterFilterIn(Body):
     """Letters that nothing has closed; an empty field asks for nothing."""
 
     task: TaskName | None = None
     fingerprint: Fingerprint | None = None
 
 
-class ManyIn(Body):
+class LettersIn(Body):
     """Which letters: by number or by filter. An empty filter means every letter that nothing has closed."""
 
     ids: Annotated[list[Annotated[int, Field(ge=1, le=MAX_JOB)]], Field(max_length=MOST_IDS)] | None = None
-    filter: FilterIn | None = None
+    filter: LetterFilterIn | None = None
     dry_run: bool = False
     """Only count what would be meant."""
 
@@ -127,19 +127,21 @@ class ManyIn(Body):
         return LetterFilter(task=self.filter.task, fingerprint=self.filter.fingerprint)
 
 
-class ManyNotedIn(ManyIn):
+class NotedLettersIn(LettersIn):
     """Which letters to acknowledge, with a note."""
 
     note: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
 
 
-class BulkOut(BaseModel):
+class LettersBulkOut(BaseModel):
     """How many letters were meant and what became of them."""
 
     matched: int
     changed: int
     refused: int
     """Those that were settled before, or whose job cannot come back."""
+    missing: int
+    """Ids that no letter has."""
     dry_run: bool
 
 
@@ -168,7 +170,7 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
 def _whole(request: Request, letter: DeadLetter) -> dict[str, Any]:
     job = json.loads(letter.original_job)
     details = None if letter.details is None else json.loads(letter.details)
-    if not visit_of(request).principal.may(Role.OPERATOR):
+    if not visit_of(request).principal.may(Role.PRODUCER):
         job, details = redact(job), redact(details)
     return {**_facts(letter), "original_job": job, "error_details": details}
 
@@ -231,20 +233,21 @@ async def requeue_dead_letter(request: Request, id: LetterId) -> RequeuedOut:  #
     return RequeuedOut(**_whole(request, settled.one()), requeued_id=settled.jobs[0].id)
 
 
-async def acknowledge_dead_letters(request: Request, body: ManyNotedIn) -> BulkOut:
+async def acknowledge_dead_letters(request: Request, body: NotedLettersIn) -> LettersBulkOut:
     """Note that the caller has seen many letters, in batches."""
     by = visit_of(request).principal.name[:MAX_NAME]
     done = await operator_of(request).letters.acknowledge_all(body.wanted, by=by, note=body.note, dry_run=body.dry_run)
-    return _bulk_out(done, body)
+    return _done(done, body)
 
 
-async def requeue_dead_letters(request: Request, body: ManyIn) -> BulkOut:
+async def requeue_dead_letters(request: Request, body: LettersIn) -> LettersBulkOut:
     """Bring back the jobs of many letters, in batches."""
-    return _bulk_out(await operator_of(request).letters.requeue_all(body.wanted, dry_run=body.dry_run), body)
+    return _done(await operator_of(request).letters.requeue_all(body.wanted, dry_run=body.dry_run), body)
 
 
-def _bulk_out(done: Bulk, body: ManyIn) -> BulkOut:
-    return BulkOut(matched=done.matched, changed=done.changed, refused=done.refused, dry_run=body.dry_run)
+def _done(done: Bulk, body: LettersIn) -> LettersBulkOut:
+    missing = 0 if body.ids is None else len(body.ids) - done.matched
+    return LettersBulkOut(matched=done.matched, changed=done.changed, refused=done.refused, missing=missing, dry_run=body.dry_run)
 
 
 ROUTES = (
