@@ -109,6 +109,12 @@ async def test_lanes_tasks_and_workers(client: Client, store: SqlStore) -> None:
     await store.tasks.declare([DeclaredTask(name=f"task-{place}") for place in range(3)])
     assert [one.name for one in client.tasks.list()] == ["task-0", "task-1", "task-2"]
     assert client.tasks.pause("task-1").is_paused
+    await store.enqueue([NewJob(task="task-1", lane="own")])
+    assert (client.tasks.get("task-1").is_paused, client.tasks.get("task-1").counts) == (True, {JobState.PENDING: 1})
+    assert client.lanes.get("own").counts == {JobState.PENDING: 1}
+    for missing in (client.tasks.get, client.lanes.get):
+        with pytest.raises(NotFound, match="'none' not found"):
+            missing("none")
     await store.workers.register(NewWorker(id="one", host="here", pid=7, version="1", pools='{"*": 5}'))
     assert [(one.id, one.is_online) for one in client.workers()] == [("one", True)]
 

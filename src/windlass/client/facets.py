@@ -113,6 +113,7 @@ class KnownTasks(Facet):
 
     noun = "tasks"
     list, list_sync = verbs(ports.Tasks.list)
+    get, get_sync = verbs(ports.Tasks.get)
     knows, knows_sync = verbs(ports.Tasks.knows)
     pause, pause_sync = verbs(ports.Tasks.pause)
     resume, resume_sync = verbs(ports.Tasks.resume)

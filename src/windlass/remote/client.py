@@ -97,6 +97,7 @@ class Lanes(Facet):
     """Lanes that were paused, declared or have jobs."""
 
     list = verb(nouns.list_lanes)
+    get = verb(nouns.get_lane)
     pause = verb(nouns.pause_lane)
     resume = verb(nouns.resume_lane)
     drain = verb(nouns.drain_lane)
@@ -106,6 +107,7 @@ class Tasks(Facet):
     """Tasks that processes declared; the entries outlive them."""
 
     page = verb(nouns.task_page)
+    get = verb(nouns.get_task)
     pause = verb(nouns.pause_task)
     resume = verb(nouns.resume_task)
     drain = verb(nouns.drain_task)

@@ -109,6 +109,11 @@ def list_lanes() -> Ask[list[records.Lane]]:
     return get(f"{API}/lanes", as_list("lanes", records.Lane))
 
 
+def get_lane(name: str) -> Ask[records.Lane]:
+    """Read one lane with its exact counts; raises NotFound."""
+    return get(f"{API}/lanes/{word(name)}", as_one(records.Lane))
+
+
 def pause_lane(name: str) -> Ask[records.Gate]:
     """Let no job of a lane be claimed from now on; what runs goes on."""
     return post(f"{API}/lanes/{word(name)}/pause", as_one(records.Gate), is_repeatable=True)
@@ -127,6 +132,11 @@ def drain_lane(name: str) -> Ask[records.Drain]:
 def task_page(*, after: str = "", limit: int = 100) -> Ask[records.TaskPage]:
     """Read a page of the tasks that processes declared, by name."""
     return get(f"{API}/tasks", as_one(records.TaskPage), {"after": after, "limit": limit})
+
+
+def get_task(name: str) -> Ask[records.Task]:
+    """Read one task with its jobs by state; raises NotFound."""
+    return get(f"{API}/tasks/{word(name)}", as_one(records.Task))
 
 
 def pause_task(name: str) -> Ask[records.Gate]:

@@ -333,6 +333,8 @@ class Task:
     paused_by: str | None = None
     first_seen_at: datetime
     seen_at: datetime
+    counts: Mapping[JobState, int] | None = None
+    """Its jobs by state; lists leave them out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
