@@ -26,6 +26,7 @@ from windlass.errors import (
     LetterNotFound,
     LetterSettled,
     NotFound,
+    RemoteError,
     ServerUnavailable,
     Unauthorized,
     WaitTimeout,
@@ -227,6 +228,13 @@ async def test_only_what_does_no_harm_twice_is_sent_twice(flaky: tuple[str, dict
         with pytest.raises(ServerUnavailable):
             await aclient.enqueue("t", unique_key="k")
         assert calls.pop("/api/v1/jobs") == 2
+
+
+def test_a_server_of_another_kind_is_told_apart() -> None:
+    for body in (b"<html>", b"[]", b'{"lanes": [{"name": 5}]}', b'{"rows": []}'):
+        transport = httpx2.MockTransport(lambda _, body=body: httpx2.Response(200, content=body))
+        with Client("http://a", "t", transport=transport) as client, pytest.raises(RemoteError, match="Windlass server"):
+            client.lanes.list()
 
 
 async def test_a_server_that_is_not_there_is_tried_again_and_then_given_up() -> None:

@@ -20,6 +20,7 @@ from windlass import Windlass
 from windlass.core.access import Role
 from windlass.core.job import NewJob
 from windlass.core.topic import Topic
+from windlass.errors import StoreUnavailable
 from windlass.web.changes import BEAT, Changes, Tempo
 from windlass.web.errors import Refusal
 from windlass.web.limits import Limits
@@ -147,6 +148,18 @@ async def test_who_does_not_ask_for_a_stream_gets_one_answer(web: Served) -> Non
     await (await web.app.store()).enqueue([NewJob(task="t")])
     answer = (await web.ask("GET", "/api/v1/events", Role.VIEWER)).json()
     assert (set(answer["topics"]), answer["counts"]["pending"], answer["counts"]["running"]) == (set(Topic), 1, 0)
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_while_the_database_is_away_newcomers_are_told_so(web: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_: Any) -> Any:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(type(await web.app.store()), "count_jobs", away)
+    for headers in ({}, STREAM):
+        answer = await web.ask("GET", "/api/v1/events", headers=headers)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert (await web.ask("HEAD", "/api/v1/events", headers=STREAM)).status_code == 503
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from windlass.core.payload import decode, encode
-from windlass.errors import ConfigError, InvalidInput, ServerUnavailable
+from windlass.errors import ConfigError, InvalidInput, RemoteError, ServerUnavailable
 from windlass.remote.answers import error_of
 from windlass.remote.ask import Ask, Duration, seconds
 
@@ -75,9 +75,12 @@ class Courier:
     def read(self, ask: Ask[T], response: httpx2.Response) -> T:
         """Read an answer as its record, or raise what it says."""
         answer = read_json(response)
-        if response.is_success:
+        if not response.is_success:
+            raise error_of(response.status_code, answer, response.headers)
+        try:
             return ask.read(answer)
-        raise error_of(response.status_code, answer, response.headers)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RemoteError(f"{ask.method} {ask.path}: answered with something else than a Windlass server: {error}") from error
 
 
 def read_json(response: httpx2.Response) -> Any:
@@ -87,7 +90,9 @@ def read_json(response: httpx2.Response) -> Any:
     except InvalidInput as error:
         if not response.is_success:
             return None
-        raise ServerUnavailable(f"the answer of {response.url} is not JSON", response.status_code) from error
+        raise RemoteError(
+            f"the answer of {response.url} is not JSON: is this a Windlass server?", response.status_code
+        ) from error
 
 
 def unavailable(error: httpx2.TransportError, what: str) -> ServerUnavailable:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -85,7 +85,9 @@ class Changes:
     @contextmanager
     def joined(self) -> Iterator[None]:
         """Count one more listener; raises a Refusal with 503 when there are too many."""
-        if self._listeners >= self._most or self._stopping.is_set():
+        if self._stopping.is_set():
+            raise Refusal(UNAVAILABLE, "the server is stopping; try again", {"retry-after": "1"})
+        if self._listeners >= self._most:
             raise Refusal(UNAVAILABLE, f"{self._listeners} clients listen already; try again later", {"retry-after": "10"})
         self._listeners += 1
         self._wanted.set()
@@ -97,13 +99,16 @@ class Changes:
                 self._wanted.clear()
 
     async def now(self) -> Change:
-        """Say how things are; whoever asks within the same moment gets the same answer."""
-        async with self._looking:
-            if self._latest is None or time.monotonic() - self._looked_at >= self._tempo.gap.total_seconds():
-                self._latest = await self._look(await self._app.store(), tuple(Topic))
-            return Change(tuple(Topic), self._latest.at, self._latest.counts)
+        """Say how things are; whoever asks within the same moment gets the same answer. Raises a Refusal after a while."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S), self._looking:
+                if self._latest is None or time.monotonic() - self._looked_at >= self._tempo.gap.total_seconds():
+                    self._latest = await self._look(await self._app.store(), tuple(Topic))
+                return Change(tuple(Topic), self._latest.at, self._latest.counts)
+        except TimeoutError:
+            raise Refusal(UNAVAILABLE, "the database does not answer; try again", {"retry-after": "1"}) from None
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes]:
         """Give each change from now on, and a sign of life in a long silence; ends when the server stops."""
         number, beats = self._number, self._beats
         yield (await self.now()).encode(number)
@@ -119,11 +124,10 @@ class Changes:
                 await self._moved.wait()
 
     async def _look(self, store: Store, topics: tuple[Topic, ...]) -> Change:
-        async with asyncio.timeout(_PATIENCE_S):
-            counts = dict.fromkeys(JobState, 0)
-            for one in await store.count_jobs():
-                counts[one.state] += one.jobs
-            seen = Change(topics, await store.clock(), counts)
+        counts = dict.fromkeys(JobState, 0)
+        for one in await store.count_jobs():
+            counts[one.state] += one.jobs
+        seen = Change(topics, await store.clock(), counts)
         self._looked_at = time.monotonic()
         return seen
 
@@ -145,7 +149,7 @@ class Changes:
     async def _tell(self, store: Store, topics: tuple[Topic, ...]) -> bool:
         """Look, and hand out what is new; says whether there was anything."""
         try:
-            async with self._looking:
+            async with asyncio.timeout(_PATIENCE_S), self._looking:
                 seen = self._latest = await self._look(store, topics)
         except (StoreError, TimeoutError) as error:
             log.debug("what changed could not be read: %s", error)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any
 
@@ -15,11 +16,12 @@ from windlass.core.access import Role
 from windlass.core.job import JobState
 from windlass.core.topic import Topic
 from windlass.web.changes import Changes
-from windlass.web.errors import UNAVAILABLE, Refusal
 from windlass.web.route import Route
 from windlass.web.visit import visit_of
 
 Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 EVENT_STREAM = "text/event-stream"
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
@@ -50,39 +52,43 @@ class EventStream(Response):
     async def __call__(
         self,
         scope: MutableMapping[str, Any],
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
+        receive: Receive,
+        send: Send,
     ) -> None:
         """Answer as ASGI asks."""
         del scope
         with self._changes.joined():
-            await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
-            async with asyncio.TaskGroup() as group:
-                ends = {group.create_task(self._feed(send)), group.create_task(_until_gone(receive))}
-                await asyncio.wait(ends, timeout=self._lasts_s, return_when=asyncio.FIRST_COMPLETED)
-                for task in ends:
-                    task.cancel()
+            async with aclosing(self._changes.events()) as events:
+                # What goes wrong before the first event can still be told.
+                first = await anext(events)
+                await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
+                await send({"type": "http.response.body", "body": _RETRY + first, "more_body": True})
+                await self._follow(events, receive, send)
             await send({"type": "http.response.body", "body": b""})
 
-    async def _feed(self, send: Callable[[Message], Awaitable[None]]) -> None:
-        await send({"type": "http.response.body", "body": _RETRY, "more_body": True})
-        async for event in self._changes.events():
-            await send({"type": "http.response.body", "body": event, "more_body": True})
+    async def _follow(self, events: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+        async with asyncio.TaskGroup() as group:
+            ends = {group.create_task(_feed(events, send)), group.create_task(_until_gone(receive))}
+            await asyncio.wait(ends, timeout=self._lasts_s, return_when=asyncio.FIRST_COMPLETED)
+            for task in ends:
+                task.cancel()
 
 
-async def _until_gone(receive: Callable[[], Awaitable[Message]]) -> None:
+async def _feed(events: AsyncIterator[bytes], send: Send) -> None:
+    async for event in events:
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+
+
+async def _until_gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def _answer(request: Request) -> Response:
     server = visit_of(request).server
-    if EVENT_STREAM in request.headers.get("accept", "").lower():
+    if request.method == "GET" and EVENT_STREAM in request.headers.get("accept", "").lower():
         return EventStream(server.changes, server.limits.stream_within.total_seconds())
-    try:
-        seen = await server.changes.now()
-    except TimeoutError:
-        raise Refusal(UNAVAILABLE, "the database does not answer; try again", {"retry-after": "1"}) from None
+    seen = await server.changes.now()
     return JSONResponse(ChangeOut(topics=list(seen.topics), at=seen.at, counts=seen.counts).model_dump(mode="json"))
 
 
