@@ -16,6 +16,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from tests.remote.conftest import TOKEN
+from windlass import Windlass
 from windlass.core.job import JobState, NewJob
 from windlass.core.known_task import DeclaredTask
 from windlass.core.topic import Topic
@@ -146,6 +147,8 @@ def test_address_and_token_come_from_the_environment(address: str, monkeypatch: 
     monkeypatch.setenv("WINDLASS_TOKEN", TOKEN)
     with Client() as client:
         assert client.lanes.list() is not None
+    # An application in the same program takes them for nobody's slip.
+    assert Windlass("sqlite://").settings.admin_token is None
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8060", "ftp://x", []])

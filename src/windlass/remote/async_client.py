@@ -214,13 +214,13 @@ class AsyncClient(Caller):
                 return
 
     async def executions(self, job: JobRef, *, page_size: int = MOST_ROWS) -> AsyncIterator[records.Execution]:
-        """Go through a job's runs, the one that goes on first, then newest first."""
-        offset = 0
-        while found := (await self.call(jobs.execution_page(job, limit=page_size, offset=offset))).executions:
+        """Go through a job's runs, the one that goes on first, then newest first; some 10,000 at most."""
+        size = min(page_size, MOST_ROWS)
+        for offset in range(0, jobs.MAX_OFFSET + 1, size):
+            found = (await self.call(jobs.execution_page(job, limit=size, offset=offset))).executions
             for one in found:
                 yield one
-            offset += len(found)
-            if len(found) < page_size:
+            if len(found) < size:
                 return
 
     async def wait(self, job: JobRef, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - as the blocking twin has it

@@ -210,12 +210,12 @@ class Client(Caller):
                 return
 
     def executions(self, job: JobRef, *, page_size: int = MOST_ROWS) -> Iterator[records.Execution]:
-        """Go through a job's runs, the one that goes on first, then newest first."""
-        offset = 0
-        while found := self.call(jobs.execution_page(job, limit=page_size, offset=offset)).executions:
+        """Go through a job's runs, the one that goes on first, then newest first; some 10,000 at most."""
+        size = min(page_size, MOST_ROWS)
+        for offset in range(0, jobs.MAX_OFFSET + 1, size):
+            found = self.call(jobs.execution_page(job, limit=size, offset=offset)).executions
             yield from found
-            offset += len(found)
-            if len(found) < page_size:
+            if len(found) < size:
                 return
 
     def wait(self, job: JobRef, timeout: Duration | None = None) -> Any:
