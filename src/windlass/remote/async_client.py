@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx2
 
+from windlass.core.page import MAX_OFFSET, MAX_PAGE
 from windlass.remote import jobs, nouns, records
 from windlass.remote.answers import error_of
 from windlass.remote.ask import API, Ask, Duration, JobRef, as_one
@@ -20,7 +21,6 @@ from windlass.remote.waiting import Waiting
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-MOST_ROWS = 500
 
 
 class Caller:
@@ -68,7 +68,7 @@ class Letters(Facet):
         """Go through all dead letters that `page` would show, newest death first."""
         cursor: str | None = None
         while True:
-            page = await self.page(limit=MOST_ROWS, cursor=cursor, **wanted)
+            page = await self.page(limit=MAX_PAGE, cursor=cursor, **wanted)
             for one in page.dead_letters:
                 yield one
             cursor = page.next
@@ -89,7 +89,7 @@ class Breakers(Facet):
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = await self.page(after=after, limit=MOST_ROWS)
+            page = await self.page(after=after, limit=MAX_PAGE)
             for one in page.breakers:
                 yield one
             after = page.next
@@ -118,7 +118,7 @@ class Tasks(Facet):
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = await self.page(after=after, limit=MOST_ROWS)
+            page = await self.page(after=after, limit=MAX_PAGE)
             for one in page.tasks:
                 yield one
             after = page.next
@@ -202,7 +202,7 @@ class AsyncClient(Caller):
         """Tasks: pause, resume, drain."""
         return Tasks(self)
 
-    async def list(self, *, page_size: int = MOST_ROWS, **wanted: Unpack[jobs.JobFilter]) -> AsyncIterator[records.Job]:
+    async def list(self, *, page_size: int = MAX_PAGE, **wanted: Unpack[jobs.JobFilter]) -> AsyncIterator[records.Job]:
         """Go through all jobs of a list, page by page."""
         cursor: str | None = None
         while True:
@@ -213,10 +213,10 @@ class AsyncClient(Caller):
             if cursor is None:
                 return
 
-    async def executions(self, job: JobRef, *, page_size: int = MOST_ROWS) -> AsyncIterator[records.Execution]:
+    async def executions(self, job: JobRef, *, page_size: int = MAX_PAGE) -> AsyncIterator[records.Execution]:
         """Go through a job's runs, the one that goes on first, then newest first; some 10,000 at most."""
-        size = min(page_size, MOST_ROWS)
-        for offset in range(0, jobs.MAX_OFFSET + 1, size):
+        size = min(page_size, MAX_PAGE)
+        for offset in range(0, MAX_OFFSET + 1, size):
             found = (await self.call(jobs.execution_page(job, limit=size, offset=offset))).executions
             for one in found:
                 yield one

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx2
 
+from windlass.core.page import MAX_OFFSET, MAX_PAGE
 from windlass.remote import jobs, nouns, records
 from windlass.remote.answers import error_of
 from windlass.remote.ask import API, Ask, Duration, JobRef, as_one
@@ -20,7 +21,6 @@ from windlass.remote.waiting import Waiting
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-MOST_ROWS = 500
 
 
 class Caller:
@@ -68,7 +68,7 @@ class Letters(Facet):
         """Go through all dead letters that `page` would show, newest death first."""
         cursor: str | None = None
         while True:
-            page = self.page(limit=MOST_ROWS, cursor=cursor, **wanted)
+            page = self.page(limit=MAX_PAGE, cursor=cursor, **wanted)
             yield from page.dead_letters
             cursor = page.next
             if cursor is None:
@@ -88,7 +88,7 @@ class Breakers(Facet):
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = self.page(after=after, limit=MOST_ROWS)
+            page = self.page(after=after, limit=MAX_PAGE)
             yield from page.breakers
             after = page.next
 
@@ -116,7 +116,7 @@ class Tasks(Facet):
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = self.page(after=after, limit=MOST_ROWS)
+            page = self.page(after=after, limit=MAX_PAGE)
             yield from page.tasks
             after = page.next
 
@@ -199,7 +199,7 @@ class Client(Caller):
         """Tasks: pause, resume, drain."""
         return Tasks(self)
 
-    def list(self, *, page_size: int = MOST_ROWS, **wanted: Unpack[jobs.JobFilter]) -> Iterator[records.Job]:
+    def list(self, *, page_size: int = MAX_PAGE, **wanted: Unpack[jobs.JobFilter]) -> Iterator[records.Job]:
         """Go through all jobs of a list, page by page."""
         cursor: str | None = None
         while True:
@@ -209,10 +209,10 @@ class Client(Caller):
             if cursor is None:
                 return
 
-    def executions(self, job: JobRef, *, page_size: int = MOST_ROWS) -> Iterator[records.Execution]:
+    def executions(self, job: JobRef, *, page_size: int = MAX_PAGE) -> Iterator[records.Execution]:
         """Go through a job's runs, the one that goes on first, then newest first; some 10,000 at most."""
-        size = min(page_size, MOST_ROWS)
-        for offset in range(0, jobs.MAX_OFFSET + 1, size):
+        size = min(page_size, MAX_PAGE)
+        for offset in range(0, MAX_OFFSET + 1, size):
             found = self.call(jobs.execution_page(job, limit=size, offset=offset)).executions
             yield from found
             if len(found) < size:

@@ -11,8 +11,6 @@ from windlass.errors import InvalidInput
 from windlass.remote import records
 from windlass.remote.ask import API, Ask, Duration, JobRef, as_one, get, job_path, plain, post
 
-MAX_OFFSET = 10_000
-"""How far a server counts before it gives a page."""
 _REPEATABLE = (None, "ignore", "replace")
 Sort = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
 
