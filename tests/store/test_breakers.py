@@ -507,6 +507,7 @@ async def test_breakers_are_listed_by_name(store: SqlStore, clock: FakeClock) ->
         await store.breakers.force_open(name, now=clock.now())
     assert [found.name for found in await store.breakers.list(limit=2, now=clock.now())] == ["a", "b"]
     assert [found.name for found in await store.breakers.list(after="b", now=clock.now())] == ["c"]
+    assert await store.breakers.count() == (3, True)
 
 
 async def test_what_operators_do_is_audited(store: SqlStore, clock: FakeClock) -> None:

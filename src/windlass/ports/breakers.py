@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from windlass.core.breaker import Admission, Breaker, BreakerEvent, BreakerSpec, BreakerState
+from windlass.core.tally import Tally
 
 
 class Breakers(Protocol):
@@ -53,4 +54,8 @@ class Breakers(Protocol):
 
     async def list(self, *, after: str = "", limit: int = ..., now: datetime | None = None) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
+        ...
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
         ...

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from windlass.core.audit import Actor, Deed
 from windlass.core.breaker import Admission, Breaker, BreakerEvent, BreakerSpec, BreakerState, Permit
 from windlass.core.payload import encode_object
+from windlass.core.tally import Tally
 from windlass.store.calls import breakers as calls
+from windlass.store.calls import tally
 from windlass.store.calls.audit import audited
 from windlass.store.calls.call import Call
 from windlass.store.calls.reads import MAX_LIST
@@ -78,6 +80,10 @@ class SqlBreakers:
     async def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
         return await self._db.run(calls.list_breakers(after, limit, now))
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
+        return await self._db.run(tally.count("count_breakers"))
 
 
 def _reset(name: str, actor: Actor | None, now: datetime | None) -> Call[Breaker | None]:

@@ -21,6 +21,10 @@ class Limits:
     """How long a connection may stay open between two requests."""
     connections: int = 512
     """How many may be open; one more closes the one that has waited longest for a request."""
+    streams: int = 200
+    """How many may listen to events; one more is told to come later."""
+    stream_within: timedelta = timedelta(minutes=15)
+    """How long one may listen; who comes back is asked for credentials again."""
     failed_logins: int = 10
     """A minute and address, on the login page."""
     failed_credentials: int = 60

@@ -25,6 +25,7 @@ from windlass.core.job import MAX_NAME
 from windlass.errors import shown
 from windlass.web import forms
 from windlass.web.attempts import Attempts
+from windlass.web.changes import Changes
 from windlass.web.credentials import Credentials
 from windlass.web.errors import INTERNAL, Refusal, refusal_of
 from windlass.web.hosts import Hosts
@@ -91,6 +92,7 @@ class Server:
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
+        self.changes = Changes(app, self.stopping, most=self.limits.streams)
         self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
         operations = [operation(route) for route in self.routes]
         self.openapi = document(operations)
@@ -114,7 +116,7 @@ class Server:
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
         await self.app.store()
-        async with self.notes.writing():
+        async with self.notes.writing(), self.changes.watching():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

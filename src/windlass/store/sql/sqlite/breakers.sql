@@ -15,6 +15,9 @@ select {breaker_columns} from windlass_breakers b where b.name = :name
 -- name: list_breakers
 select {breaker_columns} from windlass_breakers b where b.name > :after_name order by b.name limit :limit
 
+-- name: count_breakers
+select count(*) from (select 1 from windlass_breakers limit :most) as counted
+
 -- name: change_breaker
 update windlass_breakers set
     state = :state, failures = :failures, successes = :successes, threshold = :threshold, open_us = :open_us,
