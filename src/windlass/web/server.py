@@ -31,7 +31,7 @@ from windlass.web.errors import INTERNAL, Refusal, refusal_of
 from windlass.web.hosts import Hosts
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
-from windlass.web.openapi import document, operation
+from windlass.web.openapi import described
 from windlass.web.probes import PROBES, Readiness
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
@@ -94,8 +94,7 @@ class Server:
         """Streams end when it is set: a server cannot stop while somebody listens."""
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
         self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
-        operations = [operation(route) for route in self.routes]
-        self.openapi = document(operations)
+        operations, self.openapi = described(self.routes)
         rows = zip(self.routes, operations, strict=True)
         self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
         self._prefix = secrets.token_hex(4)
