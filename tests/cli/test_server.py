@@ -143,7 +143,7 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert windlass(tmp_path, "token", "revoke", "99").returncode == 1
     assert windlass(tmp_path, "token", "new", "x", "--role", "root").returncode == 2
     bad = windlass(tmp_path, "token", "new", "x", "--role", "viewer", "--expires", "soon")
-    assert (bad.returncode, "expires" in bad.stderr, "Traceback" in bad.stderr) == (1, True, False)
+    assert (bad.returncode, "expires" in bad.stderr, "Traceback" in bad.stderr) == (2, True, False)
 
 
 def test_up_serves_works_and_finishes_what_runs_when_it_is_told_to_stop(tmp_path: Path) -> None:

@@ -47,6 +47,6 @@ def serve(
 
 async def _serve(app: Windlass) -> None:
     signals = Signals()
-    async with app, opened(app) as listening, app.keeping():
-        signals.tell(listening.stop, listening.stop)
-        await listening.listen()
+    async with app, opened(app) as desk, app.keeping():
+        signals.tell(desk.listener.stop, desk.listener.stop)
+        await desk.listen()

@@ -54,30 +54,31 @@ def up(
 async def _run(app: Windlass, target: str) -> bool:
     """Run until a signal; says whether handlers were left behind."""
     signals = Signals()
-    async with app, opened(app, *_story(app)) as listening, app.working(target=target) as worker:
+    async with app, opened(app) as desk, app.working(target=target) as worker:
+        listener = desk.listener
 
         def stop() -> None:
-            listening.stop()
+            listener.stop()
             worker.stop()
 
         def hurry() -> None:
-            listening.stop()
+            listener.stop()
             worker.hurry()
 
         signals.tell(stop, hurry)
         # A worker that is worn out stops by itself, and its server must not go on alone.
         watching = asyncio.create_task(worker.stopped())
-        watching.add_done_callback(lambda _: None if listening.should_exit else listening.stop())
-        await listening.listen()
+        watching.add_done_callback(lambda _: None if listener.should_exit else listener.stop())
+        await desk.listen(_story(app))
         watching.cancel()
     return worker.has_lost
 
 
-def _story(app: Windlass) -> list[str]:
+def _story(app: Windlass) -> str:
     settings = app.settings
     pools = ",".join(f"{pool.lane}={pool.slots}" for pool in settings.pools)
     tasks = ", ".join(sorted(app.tasks)) or "none"
     kind, _, rest = settings.database_url.partition(":")
     # Of a server's address only the kind: it may hold a password.
     place = rest.removeprefix("///") if kind == "sqlite" else kind
-    return [f"database {place}, worker slots {pools}, upkeep, tasks: {tasks}"]
+    return f"database {place}, worker slots {pools}, upkeep, tasks: {tasks}"
