@@ -21,4 +21,4 @@ class DatabaseClock:
 
     def now(self) -> datetime:
         """Say what time it is at the database, as far as this process knows."""
-        return self._at + timedelta(seconds=time.monotonic() - self._noted)
+        return self._at + timedelta(0, time.monotonic() - self._noted)

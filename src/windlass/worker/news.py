@@ -26,11 +26,11 @@ class News:
         self._calls: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._hears_ends = bool(hooks.of(Happening.FINISH) or hooks.of(Happening.FAIL))
+        self.hears_ends = bool(hooks.of(Happening.FINISH) or hooks.of(Happening.FAIL))
 
     def started(self, flight: Flight) -> None:
         """Tell of a run that starts; from any thread."""
-        if self._hears_ends:
+        if self.hears_ends:
             self._flights[flight.job.id, flight.job.token] = flight
         if self._hooks.of(Happening.START):
             job = flight.job
@@ -43,8 +43,6 @@ class News:
 
     def ended(self, ending: Finish, state: JobState | None) -> None:
         """Tell of a run the store has accepted the end of; without a state it has not, and nothing is told."""
-        if not self._hears_ends:
-            return
         flight = self._flights.pop((ending.id, ending.token), None)
         if flight is None or state is None or ending.status not in {RunStatus.COMPLETED, RunStatus.FAILED}:
             return

@@ -44,6 +44,10 @@ class Pool:
         self._lost: list[asyncio.Task[None]] = []
         # Until runs have shown that they are short, none waits behind another.
         self._run_s = 2 * _LONGEST_AHEAD_S
+        self._ahead = 0
+        """How many jobs to hold ready."""
+        self._quick_s = kit.options.prefetch * spec.slots * _UNIT_S
+        self._most_ahead = kit.options.prefetch * _MOST_AHEAD
         self._taken_at = 0.0
         self._is_closing = False
 
@@ -119,15 +123,10 @@ class Pool:
     def _learn(self, run_s: float) -> None:
         """Follow the length of runs: at once when they get longer, slowly when they get shorter."""
         self._run_s = run_s if run_s > self._run_s else self._run_s + (run_s - self._run_s) * 0.1
-
-    @property
-    def _ahead(self) -> int:
-        """How many jobs to hold ready: none when they are long, so that no job waits behind another."""
-        if self._run_s > _LONGEST_AHEAD_S:
-            return 0
-        prefetch = self._kit.options.prefetch
-        # What all slots together get through in the time that the last of them may wait.
-        return min(int(prefetch * self.spec.slots * _UNIT_S / max(self._run_s, 1e-6)), prefetch * _MOST_AHEAD)
+        # What all slots together get through in the time that the last of them may wait; none when jobs are long, so that no
+        # job waits behind another.
+        fitting = self._quick_s / (self._run_s + 1e-6) if self._run_s <= _LONGEST_AHEAD_S else 0.0
+        self._ahead = int(fitting) if fitting < self._most_ahead else self._most_ahead
 
     @property
     def is_busy(self) -> bool:
@@ -219,7 +218,7 @@ class Pool:
         """Give back jobs that wait behind long ones, and put new slots in the place of lost ones."""
         self._recall()
         if self._buffer and now - self._taken_at > _STALLED_S:
-            self._run_s = max(self._run_s, _STALLED_S)
+            self._learn(_STALLED_S)
             self.give_back()
         for slot in [slot for slot in self._slots if slot.is_lost]:
             self._lost.append(self._slots.pop(slot))

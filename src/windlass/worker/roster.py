@@ -114,12 +114,14 @@ class Roster:
         return any(pool.is_busy for pool in self._pools)
 
     def _told(self, endings: Sequence[Finish], accepted: Mapping[int, JobState]) -> None:
+        held = self._held
         for ending in endings:
-            kept = self._held.get(ending.id)
+            kept = held.get(ending.id)
             if kept is not None and kept.token == ending.token:
-                del self._held[ending.id]
+                del held[ending.id]
             state = accepted.get(ending.id)
-            self._news.ended(ending, state)
+            if self._news.hears_ends:
+                self._news.ended(ending, state)
             if state is None:
                 log.warning("the end of a run came too late: its lease had gone", extra={"job_id": ending.id})
 
