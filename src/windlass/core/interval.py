@@ -47,7 +47,20 @@ class IntervalForm:
             fixed_rate=self.fixed_rate,
             start_at=self.start_at,
             on_exhausted=OnExhausted.FAIL,
+            unit=None if every is None else self.interval_type or "minutes",
         )
+
+
+def shown_interval(rule: Recurrence | None) -> tuple[int, str] | None:
+    """Say a rule's interval as it was given, or in the largest unit that fits; None when it has none of whole minutes."""
+    if rule is None or not isinstance(rule.cadence, Every):
+        return None
+    units = (rule.unit,) if rule.unit in UNITS else tuple(reversed(UNITS))
+    for unit in units:
+        number, rest = divmod(rule.cadence.period, UNITS[unit])
+        if not rest:
+            return number, unit
+    return None
 
 
 def interval(number: int, unit: str | None = None) -> Every:

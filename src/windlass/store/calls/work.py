@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,10 +25,12 @@ from windlass.core.job import (
     OnConflict,
     Slice,
     Slices,
+    Stored,
 )
 from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
 from windlass.core.payload import sanitise_text
 from windlass.core.retry import Profile
+from windlass.core.topic import Topic
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
@@ -64,6 +66,22 @@ def enqueue(jobs: Sequence[NewJob], now: datetime | None = None, rng: Random | N
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
     is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
     return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single, wakes=told)
+
+
+def enqueue_and_get(jobs: Sequence[NewJob], now: datetime | None = None, rng: Random | None = None) -> Call[list[Stored]]:
+    """Insert jobs and read, in the same transaction, what that left."""
+    inserting = enqueue(jobs, now, rng)
+
+    def steps() -> Steps[list[Stored]]:
+        enqueued = yield from inserting.steps()
+        ids = documents.numbers({one.id for one in enqueued})
+        found = {job.id: job for job in rows.jobs((yield Step("get_jobs", {"ids": ids})))}
+        return [Stored(found[one.id], one.is_duplicate) for one in enqueued]
+
+    def told(stored: list[Stored]) -> Collection[Topic]:
+        return inserting.wakes([Enqueued(one.job.id, one.is_duplicate) for one in stored])
+
+    return Call(steps, wakes=told)
 
 
 def _waits_for_slot(job: NewJob) -> bool:
