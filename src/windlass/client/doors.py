@@ -68,7 +68,9 @@ class Doors:
                 # What a loop left open when it ended cannot be closed from here; dropped, its connections close themselves.
                 self._by_loop = {other: door for other, door in self._by_loop.items() if not other.is_closed()}
                 store = self._backend.open_async()
-                door = self._by_loop[loop] = Door(store, LoopOutbox(store.enqueue), LoopOutbox(store.enqueue_and_get), asyncio.sleep)
+                door = self._by_loop[loop] = Door(
+                    store, LoopOutbox(store.enqueue), LoopOutbox(store.enqueue_and_get), asyncio.sleep
+                )
             return door
 
     async def blocking(self) -> Door:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from windlass.core.cadence import Every, OnExhausted, Recurrence, parse_cadence
 from windlass.core.checks import check_range
@@ -49,6 +50,21 @@ class IntervalForm:
             on_exhausted=OnExhausted.FAIL,
             unit=None if every is None else self.interval_type or "minutes",
         )
+
+
+class IntervalChange(NamedTuple):
+    """What somebody changes of an interval; what is None stays."""
+
+    number: int | None
+    unit: str | None
+
+    def fields(self, rule: Recurrence) -> dict[str, Any]:
+        """Give the fields of the rule that has this interval."""
+        number, unit = shown_interval(rule) or (None, None)
+        if self.number is None and number is None:
+            raise InvalidInput("interval_type", self.unit, "goes with interval_minutes")
+        unit = self.unit or unit or "minutes"
+        return {"cadence": interval(self.number or number or 0, unit), "unit": unit}
 
 
 def shown_interval(rule: Recurrence | None) -> tuple[int, str] | None:

@@ -505,7 +505,7 @@ class Edit:
     """A new cadence needs `next_at`: only a changed cadence moves the next run."""
     next_at: datetime | None = None
     rule: Mapping[str, Any] | None = None
-    """Fields of the job's own recurrence to change; what is left of it, and its next run if it may, stay."""
+    """Fields of the job's own recurrence to change, or `interval` with an IntervalChange; the rest of it stays."""
     payload_fields: Mapping[str, Any] | None = None
     """Fields of the job's own payload to change."""
     retry_base: timedelta | None = None

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
+from windlass.core.interval import IntervalChange
 from windlass.core.job import Edit, Job
 from windlass.core.payload import decode, encode_object
 from windlass.core.retry import RetrySpec
@@ -45,6 +46,10 @@ def _with_rule(whole: Merged, changes: Edit, job: Job, now: datetime) -> Merged:
     if before is None:
         [field, *_] = changes.rule or {"cadence": None}
         raise InvalidInput(field, (changes.rule or {}).get(field), f"job {job.id} is not recurring")
-    after = replace(before, **(changes.rule or {}))
+    fields = dict(changes.rule or {})
+    change = fields.pop("interval", None)
+    if isinstance(change, IntervalChange):
+        fields |= change.fields(before)
+    after = replace(before, **fields)
     next_at = None if after.keeps_time_of(before) else after.first(now)
     return whole._replace(cadence=after.encode(), next_at=next_at)

@@ -112,9 +112,7 @@ def scheduler_metrics(counts: Sequence[Count], totals: Sequence[Total]) -> Sched
     completed = sum(one.runs for one in counted if one.status is RunStatus.COMPLETED)
     decided = completed + sum(one.runs for one in counted if one.status is RunStatus.FAILED)
     return SchedulerMetrics(
-        jobs={
-            status: sum(one.jobs for one in counts if status_of(one.state, one.wait_reason) is status) for status in JobState
-        },
+        jobs={status: sum(one.jobs for one in counts if status_of(one.state, one.wait_reason) is status) for status in JobState},
         executions=runs,
         average_duration_ms=sum(one.duration_ms for one in counted) / runs if runs else None,
         success_rate=completed / decided if decided else 0.0,

@@ -81,6 +81,13 @@ def _tag(path: str) -> str:
     return segments[0] if segments else "pages"
 
 
+@lru_cache(maxsize=8)
+def described(routes: tuple[Route, ...]) -> tuple[list[APIRoute], dict[str, Any]]:
+    """Make FastAPI's side of a table and its document: dear, and the same for every server of the table."""
+    operations = [operation(route) for route in routes]
+    return operations, document(operations)
+
+
 def document(operations: Sequence[APIRoute]) -> dict[str, Any]:
     """Write the document of all operations."""
     made = get_openapi(title="Windlass", version=__version__, routes=operations)

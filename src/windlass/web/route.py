@@ -14,7 +14,7 @@ PUBLIC = None
 """The least role of routes that need no credential."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """One method of one path: who may call it, what answers, and with which statuses."""
 

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from windlass.web import audit, lanes, login, pages, probes, settings, sources, tasks, tokens, workers
+from windlass.web import (
+    audit,
+    bulk,
+    executions,
+    job_verbs,
+    jobs,
+    lanes,
+    login,
+    pages,
+    probes,
+    settings,
+    sources,
+    stats,
+    tasks,
+    tokens,
+    workers,
+)
 from windlass.web.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -16,4 +32,9 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *settings.ROUTES,
     *sources.ROUTES,
+    *jobs.ROUTES,
+    *job_verbs.ROUTES,
+    *executions.ROUTES,
+    *stats.ROUTES,
+    *bulk.ROUTES,
 )

@@ -29,7 +29,7 @@ from windlass.web.errors import INTERNAL, Refusal, refusal_of
 from windlass.web.hosts import Hosts
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
-from windlass.web.openapi import document, operation
+from windlass.web.openapi import described
 from windlass.web.probes import PROBES, Readiness
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
@@ -84,13 +84,14 @@ class Server:
         self.notes = Notes(app, self.limits)
         self.credentials = Credentials(app, self.notes, self.limits)
         self.readiness = Readiness(app)
+        self.known_tasks: set[str] = set()
+        """Tasks that the fleet is known to have code for: entries outlive their workers, so this never goes stale."""
         self.logins = Attempts(self.limits.failed_logins)
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
         self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
-        operations = [operation(route) for route in self.routes]
-        self.openapi = document(operations)
+        operations, self.openapi = described(self.routes)
         rows = zip(self.routes, operations, strict=True)
         self._table = Table((route.method, route.path, Entry(route, _answer(route, made))) for route, made in rows)
         self._prefix = secrets.token_hex(4)
