@@ -44,6 +44,7 @@ JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27,
 SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
     "contact": Shape((0,)),
+    "insert_jobs": Shape((2,)),
     "claim": Shape(CLAIMED_INSTANTS),
     "lapsed": Shape((*CLAIMED_INSTANTS, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
     "slices": Shape((4,)),
