@@ -43,11 +43,11 @@ def _payload(changes: Edit, job: Job) -> str:
 
 def _with_rule(whole: Merged, changes: Edit, job: Job, now: datetime) -> Merged:
     before = job.recurrence
-    if before is None:
-        [field, *_] = changes.rule or {"cadence": None}
-        raise InvalidInput(field, (changes.rule or {}).get(field), f"job {job.id} is not recurring")
     fields = dict(changes.rule or {})
     change = fields.pop("interval", None)
+    if before is None:
+        field, value = ("interval_minutes", change.number) if change else next(iter(fields.items()))
+        raise InvalidInput(field, str(value), f"job {job.id} is not recurring")
     if isinstance(change, IntervalChange):
         fields |= change.fields(before)
     after = replace(before, **fields)

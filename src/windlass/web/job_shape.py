@@ -26,7 +26,7 @@ CRAWL = "crawl"
 """The task of seed 001's jobs."""
 _SECOND = timedelta(seconds=1)
 _RETRIED = frozenset({WaitReason.RETRY, WaitReason.LOST})
-_UNTRIED = frozenset({JobState.RUNNING, JobState.COMPLETED})
+_UNFAILED = frozenset({JobState.RUNNING, JobState.COMPLETED})
 _QUEUED = frozenset({JobState.SCHEDULED, JobState.PENDING})
 
 Count = Annotated[int, Field(ge=0)]
@@ -233,9 +233,14 @@ def _attempts(job: Job, profiles: Mapping[str, Profile]) -> dict[str, Any]:
         "max_attempts": most,
         "max_retries": most - 1,
         "retry_backoff_seconds": int(seconds) if seconds.is_integer() else seconds,
-        # A run that goes on or went well has not failed.
-        "current_retry_count": max(job.attempt - 1, 0) if job.state in _UNTRIED else job.attempt,
+        "current_retry_count": max(job.attempt - 1, 0) if _has_run_unfailed(job) else job.attempt,
     }
+
+
+def _has_run_unfailed(job: Job) -> bool:
+    """Whether the last attempt goes on, went well, or was ended by a cancel."""
+    was_stopped = job.state is JobState.CANCELLED and job.finished_at == job.closed_at
+    return job.state in _UNFAILED or was_stopped
 
 
 def _schedule(job: Job) -> dict[str, Any]:
