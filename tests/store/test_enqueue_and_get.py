@@ -67,7 +67,7 @@ async def test_many_rows_are_those_in_the_database(store: SqlStore, clock: FakeC
     assert await store.enqueue_and_get([]) == []
 
 
-async def test_without_a_given_clock_the_times_are_the_database_s(store: SqlStore, clock: FakeClock) -> None:
+async def test_without_a_given_clock_the_times_are_the_database_s(store: SqlStore) -> None:
     for job in (a_job("x"), a_job("y", delay=timedelta(seconds=9)), a_job("z", recurrence=recurring())):
         [stored] = await store.enqueue_and_get([job])
         assert stored.job == await store.get(stored.id)

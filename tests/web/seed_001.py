@@ -158,14 +158,16 @@ METRICS = """\
 }"""
 
 # The columns of the document's two tables, with whether they may be null.
-JOB_COLUMNS = """\
+_JOB_COLUMNS = """\
 id source_id? source_name? url? status created_at updated_at started_at? completed_at? error_message? interval_minutes?
 interval_type? next_run_at? is_paused paused_at? cancelled_at? max_retries retry_backoff_seconds current_retry_count lock_token?
-lock_acquired_at? metadata schedule_time? schedule_enabled""".split()
+lock_acquired_at? metadata schedule_time? schedule_enabled"""
+JOB_COLUMNS = _JOB_COLUMNS.split()
 
-EXECUTION_COLUMNS = """\
+_EXECUTION_COLUMNS = """\
 id job_id execution_number status started_at completed_at? duration_ms? items_crawled items_indexed error_message? stack_trace?
-cpu_time_ms? memory_peak_mb? retry_attempt metadata""".split()
+cpu_time_ms? memory_peak_mb? retry_attempt metadata"""
+EXECUTION_COLUMNS = _EXECUTION_COLUMNS.split()
 
 _COMMENT = re.compile(r"\s+//[^\n]*")
 _REST = re.compile(r",\s*\.\.\.(?=\s*[}\]])")

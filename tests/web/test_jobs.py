@@ -63,7 +63,7 @@ async def test_a_recurring_job_has_its_cadence(web: Served) -> None:
     fields = {"name": "nightly", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}
     made = await make(web, **fields)
     assert (made["cadence"], made["timezone"], made["schedule_time"]) == ("0 3 * * *", "Europe/Berlin", "0 3 * * *")
-    assert (made["status"], made["enabled"], made["schedule_enabled"], made["interval_minutes"]) == ("scheduled", True, True, None)
+    assert (made["status"], made["enabled"], made["schedule_enabled"]) == ("scheduled", True, True)
     again = await web.ask("POST", JOBS, json={"task": "work", "lane": "pull", **fields})
     assert (again.status_code, again.json()["duplicate"], again.json()["id"]) == (200, True, made["id"])
     often = await make(web, every="90m", fixed_rate=True, start_at="2031-01-01T00:00:00Z")
@@ -194,10 +194,7 @@ async def test_lists_filter_by_the_words_of_the_face(web: Served) -> None:
         assert await numbers(web, query) == expected, query
     page = (await web.ask("GET", f"{JOBS}?status=scheduled&limit=2&sort_by=priority")).json()
     shown = ("total", "is_total_exact", "limit", "offset", "sort_by", "sort_order", "is_complete")
-    assert {name: page[name] for name in shown} == {
-        **{"total": 3, "is_total_exact": True, "limit": 2, "offset": 0},
-        **{"sort_by": "priority", "sort_order": "desc", "is_complete": True},
-    }
+    assert [page[name] for name in shown] == [3, True, 2, 0, "priority", "desc", True]
     assert (await web.ask("GET", JOBS)).json()["limit"] == 50
     assert (await web.ask("GET", f"{JOBS}?limit=501")).json()["limit"] == 500
 
@@ -220,8 +217,8 @@ async def test_a_cursor_goes_through_all_jobs(web: Served) -> None:
 async def test_bad_questions_are_refused(web: Served) -> None:
     bad = (
         *("status=queued", "status=pending,nope", "sort_by=payload", "sort_by=id;drop", "sort_order=up", "limit=0", "limit=-1"),
-        *("limit=x", "offset=-1", "offset=10001", "cursor=abc", "since=yesterday", "since=2020-01-01T00:00:00", f"task={'x' * 201}"),
-        *("search=%00", "cursor=abc&offset=3"),
+        *("limit=x", "offset=-1", "offset=10001", "cursor=abc", "since=yesterday", "since=2020-01-01T00:00:00"),
+        *(f"task={'x' * 201}", "search=%00", "cursor=abc&offset=3", "stauts=failed", "=1"),
     )
     for query in bad:
         answer = await web.ask("GET", f"{JOBS}?{query}")
@@ -272,10 +269,8 @@ EVIL = [
 @ONLY_FILE
 async def test_markup_and_sql_come_back_as_data(web: Served) -> None:
     for text in EVIL:
-        fields = {
-            **{"task": text, "payload": {text: text}, "subject": text, "unique_key": text, "correlation_id": text},
-            **{"collection": text, "item_key": [text], "metadata": {text: [text]}},
-        }
+        fields: dict[str, Any] = dict.fromkeys(("task", "subject", "unique_key", "correlation_id", "collection"), text)
+        fields |= {"payload": {text: text}, "item_key": [text], "metadata": {text: [text]}}
         made = await make(web, **fields)
         assert made == made | fields
         listed = await web.ask("GET", f"{JOBS}?task={quote(text)}&search={quote(text)}&correlation_id={quote(text)}")
