@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
@@ -16,13 +17,14 @@ from windlass.core.interval_status import states_of
 from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
 from windlass.errors import InvalidInput
 from windlass.web.fields import Body, Name
-from windlass.web.job_forms import Instant, JobIn, Key, Priority, native_job
+from windlass.web.job_forms import Described, Instant, JobIn, Key, Priority, native_job
 from windlass.web.jobs import check_task
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
 MOST_JOBS = 10_000
 _MOST_NAMES = 100
+_AT_ONCE = 200
 
 
 class Action(StrEnum):
@@ -121,7 +123,11 @@ async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
     """Enqueue up to 10,000 jobs in one transaction, all or none."""
     visit = visit_of(request)
     by = visit.principal.name[:MAX_NAME]
-    described = [native_job(one, visit.app, by) for one in body.jobs]
+    described: list[Described] = []
+    for start in range(0, len(body.jobs), _AT_ONCE):
+        described += [native_job(one, visit.app, by) for one in body.jobs[start : start + _AT_ONCE]]
+        # Others are waiting for their answers meanwhile.
+        await asyncio.sleep(0)
     for job in {job.task: job for job, is_known in described if not is_known}.values():
         await check_task(visit, job)
     answers = await visit.app.enqueue_jobs(job for job, _ in described)

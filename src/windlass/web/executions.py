@@ -21,7 +21,6 @@ from windlass.web.jobs import JobId
 from windlass.web.route import Route
 from windlass.web.visit import visit_of
 
-
 _PARAMETERS = frozenset({"limit", "offset"})
 
 
