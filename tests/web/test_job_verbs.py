@@ -72,6 +72,8 @@ async def test_a_run_is_failed_by_hand(web: Served) -> None:
     failed = await post(web, f"{path}/fail", error="by hand")
     assert (failed["status"], failed["wait_reason"], failed["next_retry_at"] is not None) == ("scheduled", "retry", True)
     assert (failed["current_retry_count"], failed["error_message"]) == (1, "by hand")
+    refused = await web.ask("POST", f"{path}/retry")
+    assert (refused.status_code, "scheduled → pending" in refused.json()["error"]) == (400, True)
     dead = await post(web, f"{path}/fail", will_retry=False)
     assert (dead["status"], dead["current_retry_count"]) == ("failed", 1)
 
@@ -163,6 +165,7 @@ async def test_executions_are_listed_newest_first_with_the_running_one(web: Serv
     done = listed["executions"][1]
     assert (done["items_crawled"], done["cpu_time_ms"], done["memory_peak_mb"], done["worker"]) == (2, 7, 9, "worker-1")
     assert (done["result"], done["log_excerpt"]) == ({"api_key": "x", "n": 2}, "log")
+    assert (await web.ask("GET", path)).json()["result"] == done["result"]
     hidden = (await web.ask("GET", f"/api/v1/executions/{done['id']}", Role.VIEWER)).json()
     assert hidden["result"] == {"api_key": "[redacted]", "n": 2}
     stats = (await web.ask("GET", f"{path}/stats")).json()

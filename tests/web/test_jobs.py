@@ -217,7 +217,7 @@ async def test_a_cursor_goes_through_all_jobs(web: Served) -> None:
 async def test_bad_questions_are_refused(web: Served) -> None:
     bad = (
         *("status=queued", "status=pending,nope", "sort_by=payload", "sort_by=id;drop", "sort_order=up", "limit=0", "limit=-1"),
-        *("limit=x", "offset=-1", "offset=10001", "cursor=abc", "since=yesterday", "since=2020-01-01T00:00:00"),
+        *("limit=x", "offset=-1", "offset=10001", "cursor=abc", "since=yesterday", "since=5", "since=2020-01-01T00:00:00"),
         *(f"task={'x' * 201}", "search=%00", "cursor=abc&offset=3", "stauts=failed", "=1"),
     )
     for query in bad:

@@ -115,7 +115,7 @@ class JobOut(BaseModel):
 
 
 class JobDetailOut(JobOut):
-    """A job with what its newest run gave."""
+    """A job with what its newest run that has ended gave."""
 
     result: Any
 

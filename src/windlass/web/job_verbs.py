@@ -8,7 +8,8 @@ from fastapi import Request
 from pydantic import Field, StringConstraints
 
 from windlass.core.access import Role
-from windlass.core.job import MAX_NAME, MAX_TEXT
+from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
+from windlass.errors import InvalidTransition
 from windlass.web.fields import Body
 from windlass.web.job_shape import JobOut, eyes_of, job_out
 from windlass.web.jobs import JobId
@@ -60,8 +61,13 @@ async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) 
 
 
 async def retry_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
-    """Start a failed job afresh, or one that waits for a retry at once."""
-    return job_out(await operator_of(request).retry(id), eyes_of(request))
+    """Start a failed job afresh."""
+    operator = operator_of(request)
+    job = await operator.get(id)
+    # The engine would also hurry a job that waits for its retry; in seed 001's words that one is scheduled, not failed.
+    if job.state is not JobState.FAILED:
+        raise InvalidTransition(job.id, "retry", job.state, JobState.PENDING)
+    return job_out(await operator.retry(job), eyes_of(request))
 
 
 async def run_job_now(request: Request, id: JobId) -> JobOut:  # noqa: A002

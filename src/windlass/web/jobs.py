@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from inspect import signature
 from typing import Annotated, Any, Literal
 
@@ -13,14 +12,14 @@ from windlass.client.refs import number_of
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
 from windlass.core.interval_status import states_of
-from windlass.core.job import MAX_KEY, MAX_NAME, JobState, NewJob, Stored
+from windlass.core.job import MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
 from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request
 from windlass.core.pool import PULL_LANE
 from windlass.errors import InvalidInput, UnknownTask
 from windlass.web.fields import Limit, Listed, capped, check_query
 from windlass.web.job_edits import EditIn, edit_of
-from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
+from windlass.web.job_forms import CrawlIn, Instant, JobIn, crawl_job, crawl_source, native_job, read_form
 from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
 from windlass.web.route import Route
 from windlass.web.visit import Visit, operator_of, visit_of
@@ -110,7 +109,7 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
     source_id: Text = None,
     search: Annotated[str | None, Query(max_length=MAX_SEARCH)] = None,
     correlation_id: Text = None,
-    since: Annotated[datetime | None, Query(description="Made at this time or later.")] = None,
+    since: Annotated[Instant | None, Query(description="Made at this time or later.")] = None,
     sort_by: SortBy = "created_at",
     sort_order: Literal["asc", "desc"] = "desc",
     limit: Limit = 50,
@@ -175,9 +174,9 @@ async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - 
 
 
 async def newest_result(app: Windlass, number: int) -> str | None:
-    """Read what the newest run gave."""
-    runs = await (await app.store()).list_executions(number, limit=1)
-    return runs[0].result if runs else None
+    """Read what the newest run that has ended gave."""
+    runs = await (await app.store()).list_executions(number, limit=2)
+    return next((run.result for run in runs if run.status is not RunStatus.RUNNING), None)
 
 
 async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa: A002 - the path's word
