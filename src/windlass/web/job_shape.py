@@ -135,7 +135,7 @@ class Eyes(NamedTuple):
 def eyes_of(request: Request) -> Eyes:
     """Say how the caller sees jobs."""
     visit = visit_of(request)
-    return Eyes(visit.app.settings.profiles, not visit.principal.may(Role.PRODUCER))
+    return Eyes(visit.server.profiles, not visit.principal.may(Role.PRODUCER))
 
 
 def job_out(job: Job, eyes: Eyes) -> JobOut:
