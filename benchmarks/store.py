@@ -28,7 +28,8 @@ from windlass.core.outcome import Returned, Run, decide
 from windlass.core.payload import JsonText
 from windlass.store import SqlStore, documents, open_store
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.sqlite import Sqlite, driver
+from windlass.store.shapes import SHAPES
+from windlass.store.sqlite import Sqlite, driver, run_statements
 
 PAYLOAD = JsonText('{"to":"ann@example.org","template":"welcome","data":{"name":"Ann","plan":"gold","visits":12345}}')
 LEASE = timedelta(seconds=60)
@@ -170,6 +171,9 @@ class _RawPostgres:
         return run
 
 
+_PACKED = {name: shape.packed for name, shape in SHAPES.items()}
+
+
 class _RawSqlite:
     """One bare connection in this thread, in the journal and sync mode of the store's file."""
 
@@ -187,11 +191,10 @@ class _RawSqlite:
             if name == "insert_jobs":
                 found = connection.execute("select seq from sqlite_sequence where name = 'windlass_jobs'").fetchone()
                 plain["last_id"] = found[0] if found else 0
-            rows: list[Any] = []
-            for statement in queries("sqlite").statements(name, arms):
-                rows = connection.execute(statement, plain).fetchall()
+            statements = queries("sqlite").statements(name, arms)
+            rows = run_statements(connection.cursor(), statements, plain, packed=_PACKED.get(name, 0))
             connection.execute("commit")
-            return rows
+            return list(rows)
 
         return [run]
 

@@ -138,6 +138,15 @@ class Windlass(Operator):
 
         return Operator(door, self, self.hooks)
 
+    def acting_sync(self, actor: Actor) -> Operator:
+        """Do what `acting` does for code without an event loop."""
+
+        async def door() -> Door:
+            blocking = await self._doors.blocking()
+            return blocking._replace(store=blocking.store.acting(actor))
+
+        return Operator(door, self, self.hooks)
+
     @property
     def blocking(self) -> Operator:
         """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
@@ -302,10 +311,11 @@ class Windlass(Operator):
             program = Program(
                 registry=self._served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
             )
-            name = f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
+            name = self._process_name()
             worker = Worker(store, await self.blocking_store(), program, clock=clock, rng=self._rng, name=name, options=chosen)
-            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake)
+            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
+            await presence.enter()
             wakeups.subscribe(worker.wake)
             wakeups.subscribe(upkeep.wake)
             beside = [
@@ -323,6 +333,11 @@ class Windlass(Operator):
                 for task in beside:
                     task.cancel()
 
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The names of the schedules the code declares: what pruning this application's schedules at once keeps."""
+        return tuple(job.name for job in self._schedules() if job.name is not None)
+
     def _schedules(self) -> list[NewJob]:
         """Describe every schedule the code declares, also of tasks that this process does not run."""
         described = (task.schedule(self.name) for task in self.tasks.values())
@@ -337,13 +352,16 @@ class Windlass(Operator):
         store = await self.store()
         clock = DatabaseClock(await store.clock())
         async with store.wakeups as wakeups, asyncio.TaskGroup() as group:
-            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options())
+            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), name=self._process_name())
             wakeups.subscribe(upkeep.wake)
             chores = group.create_task(upkeep.run())
             try:
                 yield
             finally:
                 chores.cancel()
+
+    def _process_name(self) -> str:
+        return f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
 
     def _served(self) -> Registry:
         """Give the tasks this process runs: all it has code for, or those the settings name."""
@@ -378,7 +396,12 @@ class Windlass(Operator):
 
         settings = self.settings
         return UpkeepOptions(
-            lease=settings.lease, poll_interval=settings.poll_interval, reclaim_interval=settings.reclaim_interval
+            lease=settings.lease,
+            poll_interval=settings.poll_interval,
+            reclaim_interval=settings.reclaim_interval,
+            aging_interval=settings.aging_interval,
+            retention_interval=settings.retention_interval,
+            retention=settings.retention,
         )
 
     def _manager(self, lifespan: Lifespan) -> AbstractAsyncContextManager[Any]:

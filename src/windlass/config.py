@@ -14,6 +14,7 @@ from windlass.core.access import Role
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, PoolSpec, parse_pools
+from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy
 from windlass.core.settings import SETTINGS, read_setting
 from windlass.errors import ConfigError, InvalidInput, shown
@@ -21,6 +22,8 @@ from windlass.errors import ConfigError, InvalidInput, shown
 PREFIX = "WINDLASS_"
 FILE = "windlass.toml"
 _TESTS = "WINDLASS_TEST_"
+_OF_CLIENTS = frozenset({"WINDLASS_TOKEN", "WINDLASS_URL"})
+"""Read by `windlass.remote`: a program may be an application here and a client of another."""
 
 Parse = Callable[[Any], Any]
 
@@ -178,7 +181,7 @@ class Settings:
     aging_interval: _Interval = timedelta(minutes=5)
     retention_interval: _Interval = timedelta(minutes=10)
     reclaim_interval: _Moment = timedelta(seconds=2)
-    keep_executions: Annotated[int, Read(_whole(0, 2**31 - 1))] = 100
+    keep_executions: Annotated[int, Read(_whole(1, 1_000_000))] = 100
     keep_days: _Days = 30
     keep_dead_days: _Days = 90
     prefetch: Annotated[int, Read(_whole(0, 500))] = 20
@@ -212,6 +215,15 @@ class Settings:
             "task": Profile(policy=task, max_attempts=PROFILES["task"].max_attempts),
             "pull": Profile(policy=pull, max_attempts=self.pull_max_attempts),
         }
+
+    @property
+    def retention(self) -> Retention:
+        """How much history stays."""
+        return Retention(
+            keep_executions=self.keep_executions,
+            keep=timedelta(days=self.keep_days),
+            keep_dead=timedelta(days=self.keep_dead_days),
+        )
 
     def breaker(self, name: str) -> BreakerSpec:
         """Describe a breaker that is known by name only."""
@@ -277,7 +289,7 @@ def _by_key(values: Mapping[str, Any], source: str) -> dict[str, Any]:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     settings = {setting.variable: setting for setting in KNOWN}
     for name in environ:
-        if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in settings:
+        if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in _OF_CLIENTS and name not in settings:
             raise _unknown(name, name, settings)
     found = {settings[name].attribute: _parsed(settings[name], name, environ[name]) for name in settings if name in environ}
     return _threads(environ) | found

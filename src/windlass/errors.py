@@ -19,6 +19,7 @@ WindlassError
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
 ├── LeaseHeld                 a job cannot be deleted or begin anew while somebody holds its lease
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
+│   └── ScheduleExists        a schedule of this name is there already
 ├── SlotTaken                 an operator's retry, requeue, override or clone into a unique slot that another job holds
 ├── ScheduleTaken             a schedule's name belongs to another application
 ├── LetterNotFound
@@ -27,6 +28,13 @@ WindlassError
 ├── Abandoned                 a worker gave up on a call in a thread (windlass.worker.threads)
 ├── ChildNotStarted           no child process could be had, so the job was not run (windlass.worker.processes)
 ├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
+├── RemoteError               what a server answered a client over HTTP (windlass.remote)
+│   ├── Unauthorized          no credentials, or none that are good
+│   ├── Forbidden             the role does not allow it
+│   ├── NotFound              nothing there, of a kind that has no error of its own
+│   ├── Refused               any other refusal; trying again is not right
+│   ├── TooManyRequests       after too many failed attempts; says when to try again
+│   └── ServerUnavailable     no answer, half an answer, or one that says to try again
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
@@ -56,6 +64,9 @@ def shown(value: object) -> str:
 
 class WindlassError(Exception):
     """Root of all errors raised by Windlass."""
+
+    request_id: str | None = None
+    """What a server's log calls the request, for an error that came over HTTP."""
 
 
 class ConfigError(WindlassError):
@@ -191,6 +202,14 @@ class DuplicateJob(WindlassError):
         self.holder = holder
 
 
+class ScheduleExists(DuplicateJob):
+    """A recurring job of this name is there already; nothing was changed."""
+
+    def __init__(self, task: str, name: str, holder: int) -> None:
+        super().__init__(task, name, holder)
+        self.args = (f"schedule {shown(name)} exists already as job {holder}; choose another name",)
+
+
 class SlotTaken(WindlassError):
     """Another job holds the unique slot this one would come back to."""
 
@@ -234,6 +253,40 @@ class LetterSettled(WindlassError):
         self.letter_id = letter_id
         self.move = move
         self.why = why
+
+
+class RemoteError(WindlassError):
+    """A server answered with an error; its own words."""
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Unauthorized(RemoteError):
+    """The server does not know who is asking; give a token that is good."""
+
+
+class Forbidden(RemoteError):
+    """The token's role does not allow it."""
+
+
+class NotFound(RemoteError):
+    """There is nothing of this name."""
+
+
+class Refused(RemoteError):
+    """The server refused the request and would refuse it again."""
+
+
+class TooManyRequests(RemoteError):
+    """Too many attempts have failed; `retry_after` is how many seconds to wait."""
+
+    retry_after: float = 1.0
+
+
+class ServerUnavailable(RemoteError):
+    """The server cannot be reached, went away or cannot answer now; whether the request had an effect is not known."""
 
 
 class StoreError(WindlassError):

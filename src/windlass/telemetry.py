@@ -15,7 +15,7 @@ _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Gather what a line says beside its message: the running job, the request being answered, and what the caller gave as `extra`."""
+    """Gather what a line says beside its message: the running job or request, and what the caller gave as `extra`."""
     fields: dict[str, Any] = {}
     job = current_job.get()
     if job is not None:

@@ -45,3 +45,7 @@ def test_the_sqlalchemy_example_of_the_page_runs(tmp_path: Path) -> None:
 
 def test_the_examples_about_the_store_run(tmp_path: Path) -> None:
     run(blocks("store.md", ""), tmp_path)
+
+
+def test_the_examples_about_schedules_run(tmp_path: Path) -> None:
+    run(blocks("schedules.md", ""), tmp_path)

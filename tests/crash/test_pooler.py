@@ -172,6 +172,8 @@ async def use_operator_verbs(use: Verbs, waiting: int) -> None:
     await use("boost", [waiting], 1)
     await use("set_priority", [waiting], 7)
     await use("age")
+    await use("age_some")
+    await use("check_schema")
     (await use("bury", [waiting], "for the test")).one()
     [copy] = (await use("clone", [waiting])).changed
     (await use("fail", [copy.id], "for the test", will_retry=False)).one()

@@ -800,7 +800,8 @@ def _due(job: NewJob, now: datetime) -> datetime:
 
 
 def _child(row: Row) -> NewJob:
-    slot = (row.slot_at or row.run_at) - EPOCH
+    is_planned = row.wait_reason is WaitReason.RECURRENCE
+    slot = (row.slot_at if is_planned and row.slot_at is not None else row.run_at) - EPOCH
     return NewJob(
         task=row.task,
         lane=row.lane,

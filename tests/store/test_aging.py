@@ -146,3 +146,22 @@ async def test_aging_beside_claims_and_finishes_ends_with_every_job_done(stores:
     await asyncio.gather(*(work(store) for store in stores[:3]), *(age(store) for store in stores[3:]))
     assert len(done) == len(set(done)) == 400
     assert {job.state for job in await all_jobs(stores[0])} == {JobState.COMPLETED}
+
+
+async def test_a_pass_goes_on_from_where_its_last_part_ended(
+    store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aging, "MAX_FOUND", 3)
+    for task in ("a", "b", "c"):
+        for _ in range(4):
+            await old_job(store, clock, 61, task=task)
+    cursor: str | None = None
+    parts: list[int] = []
+    while not parts or cursor is not None:
+        swept = await store.age_some(cursor, at_most=3, now=clock.now())
+        cursor = swept.cursor
+        parts.append(swept.rows)
+    # A part may end one look late.
+    assert (max(parts) < 3 + 3, sum(parts)) == (True, 12)
+    assert {job.priority for job in await all_jobs(store)} == {10}
+    assert await store.age_some('["gone", "long", 3]', now=clock.now()) == (0, None)

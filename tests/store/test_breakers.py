@@ -507,6 +507,7 @@ async def test_breakers_are_listed_by_name(store: SqlStore, clock: FakeClock) ->
         await store.breakers.force_open(name, now=clock.now())
     assert [found.name for found in await store.breakers.list(limit=2, now=clock.now())] == ["a", "b"]
     assert [found.name for found in await store.breakers.list(after="b", now=clock.now())] == ["c"]
+    assert await store.breakers.count() == (3, True)
 
 
 async def test_what_operators_do_is_audited(store: SqlStore, clock: FakeClock) -> None:
@@ -546,3 +547,15 @@ async def test_bad_input_is_refused_before_anything_is_written(
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         await ask(store.breakers)
     assert await store.breakers.list() == []
+
+
+async def test_old_changes_are_forgotten_but_for_the_last_of_each(store: SqlStore, clock: FakeClock) -> None:
+    for _ in range(3):
+        await store.breakers.record(MAIL, succeeded=False, failures=3, now=clock.now())
+        await store.breakers.reset("mail", clock.now())
+    clock.advance(days=31)
+    assert await store.breakers.prune_events(limit=2, now=clock.now()) == 2
+    await store.breakers.force_open("mail", now=clock.now())
+    assert await store.breakers.prune_events(now=clock.now()) == 4
+    assert await store.breakers.prune_events(now=clock.now()) == 0
+    assert [event.state for event in await store.breakers.history("mail")] == [OPEN]

@@ -44,6 +44,15 @@ async def test_what_a_chore_says_of_itself_is_kept(store: SqlStore, clock: FakeC
     assert await store.chores.due("prune", EVERY, "bob", clock.now()) == Permit("prune", 2, "17")
 
 
+async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: SqlStore, clock: FakeClock) -> None:
+    permit = await store.chores.due("prune", EVERY, "ada", clock.now())
+    assert permit is not None
+    await store.chores.done(permit, 12, timedelta(), cursor="17", again=timedelta(seconds=1), now=clock.now())
+    assert await store.chores.due("prune", EVERY, "bob", clock.now()) is None
+    clock.advance(seconds=1)
+    assert await store.chores.due("prune", EVERY, "bob", clock.now()) == Permit("prune", 2, "17")
+
+
 async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: SqlStore, clock: FakeClock) -> None:
     late = await store.chores.due("age", EVERY, "late", clock.now())
     clock.advance(minutes=5)

@@ -12,7 +12,7 @@ import pytest
 from tests.store.builders import a_job, all_jobs, claim, due, end, enqueue_one, failure, recurring, running
 from tests.support.raw import execute
 from windlass.core.cadence import ByHandler, Cron, Every, Recurrence
-from windlass.core.job import JobState, NewJob, WaitReason
+from windlass.core.job import JobState, NewJob, Promoted, WaitReason
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
 from windlass.store.calls import recurrence, templates
@@ -23,8 +23,8 @@ async def test_promote_makes_due_jobs_claimable_and_names_the_next(store: SqlSto
     for seconds in (5, 10, 60):
         await enqueue_one(store, clock, a_job(delay=timedelta(seconds=seconds)))
     clock.advance(seconds=10)
-    assert await store.promote(now=clock.now()) == (2, clock.now() + timedelta(seconds=50))
-    assert await store.promote(now=clock.now()) == (0, clock.now() + timedelta(seconds=50))
+    assert await store.promote(now=clock.now()) == Promoted(2, clock.now() + timedelta(seconds=50))
+    assert await store.promote(now=clock.now()) == Promoted(0, clock.now() + timedelta(seconds=50))
     assert {job.wait_reason for job in await all_jobs(store, JobState.PENDING)} == {WaitReason.DELAY}
 
 
@@ -36,7 +36,16 @@ async def test_promote_is_bounded_and_takes_the_oldest_first(store: SqlStore, cl
 
 
 async def test_nothing_scheduled_has_no_next_time(store: SqlStore, clock: FakeClock) -> None:
-    assert await store.promote(now=clock.now()) == (0, None)
+    assert await store.promote(now=clock.now()) == Promoted(0, None)
+
+
+async def test_promote_tells_of_templates_that_are_due(store: SqlStore, clock: FakeClock) -> None:
+    await enqueue_one(store, clock, a_job(recurrence=recurring(timedelta(seconds=10)), spawn=True))
+    assert await store.promote(now=clock.now()) == Promoted(0, clock.now() + timedelta(seconds=10))
+    clock.advance(seconds=10)
+    assert await store.promote(now=clock.now()) == Promoted(0, None, has_templates=True)
+    await store.spawn(now=clock.now())
+    assert await store.promote(now=clock.now()) == Promoted(0, clock.now() + timedelta(seconds=10))
 
 
 def a_template(clock: FakeClock, **options: Any) -> NewJob:

@@ -260,6 +260,19 @@ async def test_letters_are_settled_by_filter(store: SqlStore, clock: FakeClock) 
     assert len(await claim(store, clock, 20)) == 7
 
 
+async def test_letters_are_settled_by_their_numbers(store: SqlStore, clock: FakeClock) -> None:
+    letters = [await dead_letter(store, clock, f"task-{place % 2}") for place in range(5)]
+    chosen = LetterFilter(ids=(*(one.id for one in letters[:3]), 10**9), is_open=False)
+    assert await store.letters.acknowledge_all(chosen, by="ann", dry_run=True) == Bulk(3, 0, 0)
+    assert await store.letters.acknowledge_all(chosen, by="ann", batch=2, now=clock.now()) == Bulk(3, 3, 0)
+    assert await store.letters.acknowledge_all(chosen, by="bob", now=clock.now()) == Bulk(3, 0, 3)
+    assert await store.letters.requeue_all(LetterFilter(ids=chosen.ids, task="task-0"), now=clock.now()) == Bulk(2, 2, 0)
+    assert await store.letters.requeue_all(LetterFilter(ids=()), now=clock.now()) == Bulk()
+    for ids in ((0,), (2**63,), tuple(range(1, 10_002))):
+        with pytest.raises(InvalidInput, match="ids"):
+            LetterFilter(ids=ids)
+
+
 async def test_what_is_done_to_letters_is_audited(store: SqlStore, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock)
     acting = store.acting(Actor("ann"))

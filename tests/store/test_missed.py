@@ -11,7 +11,7 @@ import pytest
 from tests.store.builders import a_job, claim, claim_one, due, end, enqueue_one, failure
 from tests.support.raw import execute
 from windlass.core.cadence import ByHandler, Cron, Every, Misfire, Overlap, Recurrence
-from windlass.core.job import Job, JobState, NewJob, WaitReason
+from windlass.core.job import Job, JobState, NewJob, Promoted, WaitReason
 from windlass.core.outcome import Run
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
@@ -216,12 +216,10 @@ async def children(store: SqlStore, clock: FakeClock, passes: int = 50) -> list[
     return found
 
 
-@pytest.mark.parametrize(
-    ("misfire", "expected"), [(Misfire.ONCE, 1), (Misfire.SKIP, 0), (Misfire.ALL, 5)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("misfire", "expected"), [(Misfire.ONCE, 1), (Misfire.SKIP, 0), (Misfire.ALL, 5)], ids=str)
 @pytest.mark.parametrize("cadence", [Cron("@hourly"), Every(HOUR)], ids=str)
 async def test_a_template_serves_missed_slots_by_its_rule(
-    store: SqlStore, clock: FakeClock, cadence: Cron | Every, misfire: Misfire, expected: int
+    store: SqlStore, clock: FakeClock, cadence: Cron | Every, *, misfire: Misfire, expected: int
 ) -> None:
     rule = Recurrence(cadence=cadence, misfire=misfire)
     template = await enqueue_one(store, clock, a_template(rule, run_at=clock.now() + 30 * MINUTE))
@@ -241,7 +239,7 @@ async def test_promote_says_that_a_template_has_slots_left(store: SqlStore, cloc
     await enqueue_one(store, clock, a_template(hourly(Misfire.ALL), run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=3)
     await store.spawn(now=clock.now())
-    assert await store.promote(now=clock.now()) == (0, clock.now() - 90 * MINUTE)
+    assert await store.promote(now=clock.now()) == Promoted(0, None, has_templates=True)
 
 
 async def test_run_now_of_a_late_template_that_skips_spawns(store: SqlStore, clock: FakeClock) -> None:

@@ -14,7 +14,7 @@ from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.shapes import SHAPES
-from windlass.store.sqlite import driver
+from windlass.store.sqlite import driver, run_statements
 
 POSTGRES = queries("postgres")
 SQLITE = queries("sqlite")
@@ -104,6 +104,7 @@ SAMPLES: dict[str, Any] = {
     "keep_for": timedelta(seconds=1),
     "kept_dead": timedelta(seconds=1),
     "every": timedelta(seconds=1),
+    "again": timedelta(seconds=1),
     "chore": "c",
     "writers": "[]",
     "after_at": EPOCH,
@@ -184,10 +185,9 @@ def _sqlite_columns(path: Path, name: str) -> int:
     connection = driver.connect(str(path), isolation_level=None)
     try:
         connection.execute("begin immediate")
-        columns = 0
-        for statement in SQLITE.statements(name, 1):
-            columns = len(connection.execute(statement, plain).description or [])
-        return columns
+        cursor = connection.cursor()
+        run_statements(cursor, SQLITE.statements(name, 1), plain)
+        return len(cursor.description or [])
     finally:
         connection.close()
 

@@ -129,8 +129,7 @@ from generate_series(0, 3) as n
 INDEXES = {
     "claim": {"windlass_jobs_pending"},
     "slices": {"windlass_jobs_pending"},
-    "promote": {"windlass_jobs_scheduled"},
-    "count_missed": {"windlass_jobs_watched"},
+    "promote": {"windlass_jobs_scheduled", "windlass_jobs_watched"},
     "lock_missed": {"windlass_jobs_watched"},
     "unfinished_children": {"windlass_jobs_unfinished"},
     "finish": {"windlass_jobs_pkey", "windlass_jobs_leased"},
@@ -264,7 +263,7 @@ def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
     migrate_sqlite(path)
     connection = driver.connect(str(path))
     for statement in queries("sqlite").statements(name, ARMS):
-        params = dict.fromkeys(PARAMETER.findall(statement), 1) | dict.fromkeys(("ids", "batch", "leases", "items", "runs"), "[]")
+        params = dict.fromkeys(PARAMETER.findall(statement), 1) | dict.fromkeys(_DOCUMENTS, "[]")
         lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
         made = {line.split()[-1] for line in lines if line.startswith(("CO-ROUTINE", "MATERIALIZE"))}
         lines = [line for line in lines if not (line.startswith("SCAN") and line.split()[1] in made)]
@@ -272,6 +271,9 @@ def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
         allowed = ("USING INDEX", "USING COVERING INDEX", "windlass_gates", "gates")
         assert [line for line in walks if not any(word in line for word in allowed)] == [], lines
     connection.close()
+
+
+_DOCUMENTS = ("ids", "ids_found", "batch", "leases", "items", "runs")
 
 
 async def test_four_rivals_get_few_empty_claims(postgres_server: PostgresServer) -> None:

@@ -270,3 +270,19 @@ def test_bad_limits_are_refused(wrong: dict[str, object]) -> None:
 async def test_a_batch_out_of_range_is_refused(store: SqlStore) -> None:
     with pytest.raises(InvalidInput, match="limit"):
         await store.retention.prune(limit=0)
+
+
+async def test_a_pass_goes_on_from_where_its_last_part_ended(store: SqlStore, clock: FakeClock) -> None:
+    kept = [await with_history(store, clock, [31] * 102) for _ in range(5)]
+    for _ in range(5):
+        await end(store, clock, await running(store, clock, a_job("done", priority=1)))
+    clock.advance(days=31)
+    cursor: str | None = None
+    parts: list[int] = []
+    while not parts or cursor is not None:
+        swept = await store.retention.prune_some(cursor=cursor, limit=2, pages=1, now=clock.now())
+        cursor = swept.cursor
+        parts.append(swept.rows)
+    assert (max(parts), sum(parts)) == (4, 15)
+    assert [len(await numbers(store, job_id)) for job_id in kept] == [100] * 5
+    assert len(await all_jobs(store)) == 5

@@ -140,9 +140,9 @@ async def test_what_is_declared_no_more_is_disabled_after_a_while_and_only_that(
     ]
     clock.advance(hours=23)
     assert await store.schedules.touch_declared("shop", ["tick", "others"], clock.now()) == ["tick"]
-    assert (await store.schedules.prune_declared("shop", DAY, clock.now())).changed == ()
+    assert (await store.schedules.prune_declared("shop", DAY, now=clock.now())).changed == ()
     clock.advance(hours=2)
-    pruned = await store.schedules.prune_declared("shop", DAY, clock.now())
+    pruned = await store.schedules.prune_declared("shop", DAY, now=clock.now())
     assert [job.id for job in pruned.changed] == [gone]
     enabled = {job.id: job.is_enabled for job in await all_jobs(store)}
     assert enabled == {kept: True, gone: False, others: True, nobodys: True}
@@ -152,14 +152,20 @@ async def test_prune_at_once_takes_all_that_was_not_declared_since(store: SqlSto
     [made] = await store.schedules.declare([declared()], clock.now())
     clock.advance(seconds=1)
     acting = store.acting(Actor("ada"))
-    assert (await acting.schedules.prune_declared("shop", timedelta(), clock.now())).one().id == made.id
+    assert (await acting.schedules.prune_declared("shop", timedelta(), now=clock.now())).one().id == made.id
     assert [line.action for line in await store.audit.list(AuditFilter())] == ["prune"]
+
+
+async def test_prune_keeps_the_names_it_is_told_to(store: SqlStore, clock: FakeClock) -> None:
+    await store.schedules.declare([declared(), declared(name="gone")], clock.now())
+    pruned = await store.schedules.prune_declared("shop", timedelta(), ["tick"], clock.now())
+    assert [job.name for job in pruned.changed] == ["gone"]
 
 
 async def test_what_was_let_go_of_comes_back_when_it_is_declared_again(store: SqlStore, clock: FakeClock) -> None:
     [made] = await store.schedules.declare([declared()], clock.now())
     clock.advance(hours=25)
-    await store.schedules.prune_declared("shop", DAY, clock.now())
+    await store.schedules.prune_declared("shop", DAY, now=clock.now())
     assert await store.schedules.touch_declared("shop", ["tick"], clock.now()) == []
     [left] = await store.schedules.declare([declared()], clock.now())
     assert (left.state, left.run_at) == (JobState.SCHEDULED, made.run_at)
@@ -169,7 +175,7 @@ async def test_a_paused_schedule_is_not_let_go_of(store: SqlStore, clock: FakeCl
     [made] = await store.schedules.declare([declared()], clock.now())
     await store.pause([made.id], clock.now())
     clock.advance(hours=25)
-    assert (await store.schedules.prune_declared("shop", DAY, clock.now())).changed == ()
+    assert (await store.schedules.prune_declared("shop", DAY, now=clock.now())).changed == ()
     [left] = await store.schedules.declare([declared()], clock.now())
     assert left.state is JobState.PAUSED
 

@@ -19,6 +19,8 @@ async def test_a_declared_task_is_known_and_outlives_its_worker(store: SqlStore,
     assert await store.tasks.declare([MAIL], clock.now()) == ["mail"]
     clock.advance(days=100)
     [task] = await store.tasks.list()
+    assert await store.tasks.get(task.name) == task
+    assert await store.tasks.get("another") is None
     assert (task.name, task.lane, task.options, task.breaker, task.is_declared) == (
         "mail",
         "fast",

@@ -201,6 +201,16 @@ async def test_sleeper_is_woken_only_by_its_topics(store: SqlStore, clock: FakeC
         assert not await wakeups.wait(noted_work, Topic.WORK, at_most=timedelta())
 
 
+async def test_who_enters_again_listens_along_until_the_last_leaves(store: SqlStore, clock: FakeClock) -> None:
+    async with listening(store) as first:
+        async with store.wakeups as second:
+            assert second is first
+        noted = first.generation()
+        await enqueue_one(store, clock)
+        assert await first.wait(noted, at_most=LONG)
+    assert not first.is_listening
+
+
 async def test_error_inside_the_block_comes_out_as_it_is(store: SqlStore) -> None:
     with pytest.raises(KeyError, match="mine"):
         async with store.wakeups:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from tests.support.postgres_server import PostgresServer
+from tests.support.recycling import Recycler
 from windlass.store import SqlStore, migrate, open_store
 from windlass.store.postgres import SyncPostgres
 from windlass.store.sqlite import Sqlite
 
 BACKENDS = ("sqlite-memory", "sqlite-file", "postgres")
 _TEMPLATE = "windlass_template"
-_ready: set[int] = set()
+_recyclers: dict[str, Recycler] = {}
+_free: dict[str, list[tuple[str, str]]] = {}
 
 
 def migrate_postgres(dsn: str) -> None:
@@ -36,30 +40,60 @@ def migrate_sqlite(path: Path) -> None:
         database.close()
 
 
+def _copied(server: PostgresServer) -> tuple[str, str]:
+    """Copy a migrated database, faster than migrating each time; gives its name and its DSN."""
+    if server.dsn not in _recyclers:
+        template = server.create_database(_TEMPLATE)
+        migrate_postgres(template)
+        _recyclers[server.dsn] = Recycler(template)
+    name = f"windlass_test_{uuid4().hex[:12]}"
+    return name, server.create_database(name, template=_TEMPLATE)
+
+
 @contextmanager
 def fresh_postgres(server: PostgresServer) -> Iterator[str]:
-    """Copy a migrated database, faster than migrating each time, and drop it afterwards."""
-    if id(server) not in _ready:
-        migrate_postgres(server.create_database(_TEMPLATE))
-        _ready.add(id(server))
-    name = f"windlass_test_{uuid4().hex[:12]}"
+    """Make a database that nobody has used, and drop it afterwards."""
+    name, dsn = _copied(server)
     try:
-        yield server.create_database(name, template=_TEMPLATE)
+        yield dsn
     finally:
         server.drop_database(name)
 
 
 @contextmanager
+def lent_postgres(server: PostgresServer) -> Iterator[str]:
+    """Lend an empty database, perhaps one that another test had; for tests that do not look at plans or sizes."""
+    free = _free.setdefault(server.dsn, [])
+    name, dsn = free.pop() if free else _copied(server)
+    try:
+        yield dsn
+    finally:
+        if _recyclers[server.dsn].renew(dsn):
+            free.append((name, dsn))
+        else:
+            server.drop_database(name)
+
+
+@contextmanager
 def fresh_url(backend: str, folder: Path, server: PostgresServer | None) -> Iterator[str]:
-    """Make a migrated database that several processes can open, and give its URL."""
+    """Give the URL of an empty database that several processes can open."""
     if backend == "postgres":
         assert server is not None
-        with fresh_postgres(server) as dsn:
+        with lent_postgres(server) as dsn:
             yield dsn
     else:
         path = folder / f"{uuid4().hex[:12]}.db"
-        migrate_sqlite(path)
+        path.write_bytes(_sqlite_template())
         yield f"sqlite:///{path}"
+
+
+@cache
+def _sqlite_template() -> bytes:
+    """Give a migrated file, faster than migrating each time."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "template.db"
+        migrate_sqlite(path)
+        return path.read_bytes()
 
 
 def memory_store(rng: Random) -> SqlStore:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,4 +28,4 @@ async def web(url: str) -> AsyncIterator[Served]:
         yield made
 
 
-SETTINGS = {"admin_token": "static-admin-token", "worker_secret": "shared-worker-secret", "jwt_secret": "j" * 32}
+SETTINGS: dict[str, Any] = {"admin_token": "static-admin-token", "worker_secret": "shared-worker-secret", "jwt_secret": "j" * 32}

@@ -16,6 +16,8 @@ from windlass import Windlass
 from windlass.core.access import NewToken, Role
 from windlass.web.limits import Limits
 from windlass.web.listener import Listener, bind
+from windlass.web.route import Route
+from windlass.web.routes import ROUTES
 from windlass.web.server import Server, build_server
 
 BASE = "http://127.0.0.1"
@@ -40,7 +42,7 @@ class Served:
 @asynccontextmanager
 async def served(app: Windlass, limits: Limits | None = None) -> AsyncIterator[Served]:
     server = build_server(app, limits=limits)
-    transport = httpx2.ASGITransport(app=server)  # type: ignore[arg-type]  # their scope is a plain dict
+    transport = httpx2.ASGITransport(app=server)
     async with app, server.running(), httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
         tokens = (await app.store()).tokens
         yield Served(
@@ -49,9 +51,9 @@ async def served(app: Windlass, limits: Limits | None = None) -> AsyncIterator[S
 
 
 @contextmanager
-def listening(app: Windlass, limits: Limits | None = None) -> Iterator[int]:
+def listening(app: Windlass, limits: Limits | None = None, more: tuple[Route, ...] = ()) -> Iterator[int]:
     """Run a server on a socket in a thread, and give its port."""
-    server = build_server(app, limits=limits)
+    server = Server(app, (*ROUTES, *more), limits=limits)
     bound = bind("127.0.0.1", 0)
     listener = Listener(server, bound)
     failures: list[BaseException] = []

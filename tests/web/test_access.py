@@ -115,11 +115,11 @@ async def test_what_an_operator_does_is_audited_as_theirs(web: Served) -> None:
 async def test_secrets_are_in_no_answer_and_in_no_log_line(web: Served, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     code = web.server.credentials.new_code()
-    texts = []
+    paths = ("/api/v1/tokens", "/api/v1/audit", "/api/v1/settings", "/openapi.json", "/nothing", "/api/v1/workers")
     bearers = [*web.tokens.values(), "static-admin-token", "almost-static-admin-token", signed(role="admin"), "wdl_wrong"]
-    for bearer in bearers:
-        for path in ("/api/v1/tokens", "/api/v1/audit", "/api/v1/settings", "/openapi.json", "/nothing", "/api/v1/workers"):
-            texts.append((await web.client.get(path, headers={"authorization": f"Bearer {bearer}"})).text)
+    texts = [
+        (await web.client.get(path, headers={"authorization": f"Bearer {bearer}"})).text for bearer in bearers for path in paths
+    ]
     texts.append((await web.client.get(f"/login?code={code}")).text)
     texts.append((await web.client.get("/reference")).text)
     ours = [record for record in caplog.records if record.name.startswith(("windlass", "uvicorn"))]

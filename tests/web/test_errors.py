@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from fastapi import Request
 
 from tests.web.serving import BASE, Served
 from windlass import Windlass
@@ -63,11 +62,11 @@ def test_a_face_may_have_another_status() -> None:
 
 
 async def test_what_breaks_inside_is_logged_with_the_request_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(request: Request) -> None:
+    async def broken() -> None:
         raise ZeroDivisionError("the secret recipe")
 
     server = Server(Windlass("sqlite://"), [Route("GET", "/broken", PUBLIC, broken)])
-    transport = httpx2.ASGITransport(app=server)  # type: ignore[arg-type]  # their scope is a plain dict
+    transport = httpx2.ASGITransport(app=server)
     async with httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
         answer = await client.get("/broken", headers={"x-request-id": "find-me"})
     assert (answer.status_code, answer.headers["x-request-id"]) == (500, "find-me")
@@ -166,6 +165,14 @@ async def test_log_lines_carry_the_request(web: Served, caplog: pytest.LogCaptur
     fields: dict[str, Any] = vars(record)
     assert (fields["status"], fields["principal"], record.getMessage()) == (401, "anonymous", "GET /api/v1/lanes")
     assert "secret" not in json.dumps(fields, default=str)
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_a_path_brings_no_line_of_its_own_into_a_log(web: Served, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "windlass.web")
+    await web.client.get("/x%0a2026-01-01%20ERROR%20forged%1b%5b31m")
+    [record] = [record for record in caplog.records if record.name == "windlass.web"]
+    assert record.getMessage().isprintable()
 
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)

@@ -139,7 +139,9 @@ def trickle(connection: socket.socket, piece: bytes) -> tuple[bytes, float]:
 def test_a_second_request_on_a_connection_has_its_time_too(port: int) -> None:
     with connect(port) as connection:
         connection.sendall(request("GET", "/healthz"))
-        assert b"200 OK" in connection.recv(65536)
+        first = b""
+        while not first.endswith(b"}"):
+            first += connection.recv(65536)
         connection.sendall(b"GET /healthz HT")
         answer, started = trickle(connection, b"T")
     assert time.monotonic() - started < 5

@@ -82,11 +82,13 @@ async def test_a_login_link_works_once(web: Served) -> None:
     assert (again.status_code, COOKIE in again.cookies) == (403, False)
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_a_login_link_is_short_lived(web: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windlass.web.credentials.LINK_LASTS", timedelta(seconds=-1))
     assert (await web.client.get(f"/login?code={web.server.credentials.new_code()}")).status_code == 403
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_failed_logins_are_limited_by_address_and_good_ones_wait_too(web: Served) -> None:
     statuses = [(await log_in(web, "wrong")).status_code for _ in range(12)]
     assert statuses == [403] * 10 + [429] * 2
@@ -96,6 +98,7 @@ async def test_failed_logins_are_limited_by_address_and_good_ones_wait_too(web: 
     assert (await web.ask("GET", "/api/v1/lanes")).status_code == 200
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_failed_credentials_are_limited_but_those_known_go_on(web: Served) -> None:
     assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 200
     headers = {"authorization": "Bearer wrong"}
@@ -105,6 +108,7 @@ async def test_failed_credentials_are_limited_but_those_known_go_on(web: Served)
 
 
 @pytest.mark.parametrize("next_", ["//evil.example", "https://evil.example", "/\\evil", "javascript:alert(1)", "/a?b", ""])
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_nobody_is_led_to_another_site(web: Served, next_: str) -> None:
     answer = await log_in(web, "static-admin-token", next=next_)
     assert answer.headers["location"] == "/"
@@ -112,6 +116,7 @@ async def test_nobody_is_led_to_another_site(web: Served, next_: str) -> None:
     assert 'value="/"' in page.text
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_a_form_on_another_site_logs_nobody_in(web: Served) -> None:
     content = urlencode({"token": "static-admin-token"})
     answer = await web.client.post("/login", content=content, headers={**FORM, "origin": "https://evil.example"})
@@ -120,6 +125,7 @@ async def test_a_form_on_another_site_logs_nobody_in(web: Served) -> None:
     assert answer.status_code == 303
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_workers_and_those_without_a_role_do_not_log_in(web: Served) -> None:
     assert (await log_in(web, web.tokens[Role.WORKER])).status_code == 403
     assert (await log_in(web, signed(sub="ann"))).status_code == 403
@@ -131,6 +137,7 @@ async def test_a_session_does_not_outlive_the_web_token_that_opened_it(web: Serv
     assert int(age) <= 1800
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_pages_lead_to_the_login_page_and_back(web: Served) -> None:
     answer = await web.client.get("/reference")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/reference")
@@ -142,6 +149,7 @@ async def test_pages_lead_to_the_login_page_and_back(web: Served) -> None:
     assert (await web.client.get("/")).headers["location"] == "/reference"
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_the_pages_are_offline_and_under_a_strict_policy(web: Served) -> None:
     await log_in(web, "static-admin-token")
     for path in ("/login", "/reference"):
@@ -162,6 +170,7 @@ async def test_another_static_secret_ends_the_sessions_of_the_old(url: str) -> N
         assert (await web.client.get("/api/v1/session", headers={"cookie": f"{COOKIE}={cookie}"})).status_code == 401
 
 
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_https_makes_the_cookie_secure(web: Served) -> None:
     code = web.server.credentials.new_code()
     answer = await web.client.get(f"https://127.0.0.1/login?code={code}")

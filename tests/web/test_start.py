@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.web.serving import Served
@@ -24,7 +26,7 @@ async def test_the_first_start_makes_an_admin_token_and_later_ones_do_not(url: s
 
 
 @pytest.mark.parametrize("settings", [{"admin_token": "x"}, {"jwt_secret": "j" * 32}, {"worker_secret": "x"}])
-async def test_what_is_configured_needs_no_first_token(url: str, settings: dict[str, str]) -> None:
+async def test_what_is_configured_needs_no_first_token(url: str, settings: dict[str, Any]) -> None:
     async with Windlass(url, host="0.0.0.0", **settings) as app:
         assert await prepare(build_server(app)) is None
         assert await (await app.store()).tokens.list() == []

@@ -202,7 +202,8 @@ async def test_the_role_is_what_the_claims_say(web: Served, extra: dict[str, Any
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_a_token_without_a_role_has_the_default_one(url: str) -> None:
     async with served(Windlass(url, jwt_secret=SECRET, jwt_default_role="viewer")) as web:
-        for extra, status in (({}, 200), ({"role": "root"}, 200), ({"role": "worker"}, 403)):
+        cases: list[tuple[dict[str, Any], int]] = [({}, 200), ({"role": "root"}, 200), ({"role": "worker"}, 403)]
+        for extra, status in cases:
             answer = await web.client.get("/api/v1/lanes", headers={"authorization": f"Bearer {signed(**extra)}"})
             assert answer.status_code == status
 
@@ -217,7 +218,7 @@ def web_tokens(tmp_path: Path, **settings: Any) -> WebTokens:
 
 
 def jwks(tmp_path: Path, *keys: tuple[str, Any, str]) -> str:
-    kinds = {"RS256": jwt.algorithms.RSAAlgorithm, "EdDSA": jwt.algorithms.OKPAlgorithm}
+    kinds: dict[str, Any] = {"RS256": jwt.algorithms.RSAAlgorithm, "EdDSA": jwt.algorithms.OKPAlgorithm}
     entries = [{**kinds[alg].to_jwk(key.public_key(), as_dict=True), "kid": kid, "alg": alg} for kid, key, alg in keys]
     path = tmp_path / "keys.json"
     path.write_text(json.dumps({"keys": entries}))
@@ -281,7 +282,7 @@ def test_a_key_set_is_asked_by_name(tmp_path: Path) -> None:
 
 def test_audience_and_issuer_are_asked_for_where_they_are_set(tmp_path: Path) -> None:
     tokens = web_tokens(tmp_path, jwt_secret=SECRET, jwt_audience="windlass", jwt_issuer="https://id.example")
-    good = {"aud": ["x", "windlass"], "iss": "https://id.example"}
+    good: dict[str, Any] = {"aud": ["x", "windlass"], "iss": "https://id.example"}
     assert tokens.principal_of(signed(**good))[0].name == "jwt:ann"
     for bad in (
         {},

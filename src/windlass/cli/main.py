@@ -3,38 +3,88 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from windlass import __version__
-from windlass.cli.migrate import migrate
-from windlass.cli.serve import serve
-from windlass.cli.supervisor import BAD_USAGE
-from windlass.cli.token import token
-from windlass.cli.worker import worker
-from windlass.errors import ConfigError, SchemaError, WindlassError
+from windlass.cli.exit_codes import BAD_USAGE, REFUSED
+from windlass.errors import ConfigError, InvalidInput, SchemaError, StoreUnavailable, UnknownTask, WindlassError
+
+# Where each command is and what it does: a command is loaded when it is called, and help loads none.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "breakers": ("windlass.cli.breakers:breakers", "List, reset and open the circuit breakers."),
+    "cancel": ("windlass.cli.moves:cancel", "Cancel jobs at once."),
+    "chores": ("windlass.cli.upkeep:chores", "List, pause and resume the chores of the upkeep."),
+    "convert-cron": (
+        "windlass.cli.convert_cron:convert_cron",
+        "Turn cron expressions that are plain intervals into intervals, and back.",
+    ),
+    "dead": ("windlass.cli.dead:dead", "List, read, acknowledge and requeue dead letters."),
+    "enqueue": ("windlass.cli.enqueue:enqueue", "Enqueue a job of a task."),
+    "import": ("windlass.cli.imports:import_", "Make schedules from a crontab."),
+    "job": ("windlass.cli.jobs:job", "Show a job with its newest runs."),
+    "jobs": ("windlass.cli.jobs:jobs", "List jobs, newest first."),
+    "lanes": ("windlass.cli.lanes:lanes", "List, pause, resume and drain lanes."),
+    "migrate": ("windlass.cli.migrate:migrate", "Bring the database's schema up to date."),
+    "pause": ("windlass.cli.moves:pause", "Hold waiting jobs until they are resumed."),
+    "resume": ("windlass.cli.moves:resume", "Let paused jobs go on."),
+    "retry": ("windlass.cli.moves:retry", "Give failed jobs a fresh start."),
+    "run-now": ("windlass.cli.moves:run_now", "Run waiting jobs now, running ones once more after their run."),
+    "schedules": ("windlass.cli.schedules:schedules", "List and show recurring jobs; disable what is declared no more."),
+    "serve": ("windlass.cli.serve:serve", "Serve the HTTP API until stopped."),
+    "settings": ("windlass.cli.settings:settings", "List, read, set and unset what may change while everything runs."),
+    "sources": ("windlass.cli.sources:sources", "List, keep and delete what `crawl` crawls."),
+    "tasks": ("windlass.cli.tasks:tasks", "List, pause, resume and drain the tasks of the fleet."),
+    "token": ("windlass.cli.token:token", "Make, list and revoke the tokens of programs."),
+    "up": ("windlass.cli.up:up", "Run everything in one process: server, worker, upkeep and built-in tasks."),
+    "upkeep": ("windlass.cli.upkeep:upkeep", "Keep the queue moving without running jobs."),
+    "worker": ("windlass.cli.worker:worker", "Run the jobs of an application until stopped."),
+    "workers": ("windlass.cli.workers:workers", "List the processes that run jobs."),
+}
 
 
 class Commands(click.Group):
-    """Turns our own errors into one line and an exit code."""
+    """Loads commands when they are called, and turns our own errors into one line and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name every command."""
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        found: click.Command = getattr(import_module(module), name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command: 2 means that something has to be changed first, 1 that it may work another time."""
+        """Run a command: 2 means that something has to be written otherwise, 1 that it was refused or not found."""
         try:
             return super().invoke(ctx)
         except WindlassError as error:
-            click.echo(f"windlass: {error}", err=True)
-            sys.exit(BAD_USAGE if isinstance(error, ConfigError | SchemaError) else 1)
+            remedy = "; is the database running, and is its URL right?" if isinstance(error, StoreUnavailable) else ""
+            click.echo(f"windlass: {error}{remedy}", err=True)
+            sys.exit(_exit_code(error))
+
+
+def _exit_code(error: WindlassError) -> int:
+    # A worker that declares the task may start at any time.
+    is_usage = isinstance(error, ConfigError | SchemaError | InvalidInput) and not isinstance(error, UnknownTask)
+    return BAD_USAGE if is_usage else REFUSED
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="windlass %(version)s")
 def main() -> None:
     """Run and watch the jobs that live in your database."""
-
-
-main.add_command(migrate)
-main.add_command(serve)
-main.add_command(token)
-main.add_command(worker)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from windlass.app import Windlass
+from windlass.cli import options
 
 
 @click.command()
-@click.option("--database", metavar="URL", help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL")
+@options.database
 def migrate(database: str | None) -> None:
     """Bring the database's schema up to date."""
     app = Windlass(database)

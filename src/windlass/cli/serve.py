@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from windlass.app import Windlass
+from windlass.cli.serving import Signals, opened
 from windlass.cli.target import load_app
-from windlass.errors import ConfigError
 from windlass.telemetry import configure_logging
-
-if TYPE_CHECKING:
-    from windlass.web.listener import Listener
 
 
 @click.command()
@@ -52,25 +46,7 @@ def serve(
 
 
 async def _serve(app: Windlass) -> None:
-    try:
-        from windlass.web import listener, start  # noqa: PLC0415 - an optional dependency
-        from windlass.web.server import build_server  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"the server needs {error.name}; install windlass[server]") from error
-    server = build_server(app)
-    async with app:
-        first_token = await start.prepare(server)
-        with listener.bind(app.settings.host, app.settings.port) as bound:
-            listening = listener.Listener(server, bound)
-            _stop_on_signals(listening)
-            is_private = start.is_loopback(app.settings.host) or sys.stdout.isatty()
-            for line in start.greeting(server, bound.getsockname()[1], first_token, is_private=is_private):
-                click.echo(f"windlass: {line}")
-            async with app.keeping():
-                await listening.listen()
-
-
-def _stop_on_signals(listening: Listener) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, listening.stop)
+    signals = Signals()
+    async with app, opened(app) as listening, app.keeping():
+        signals.tell(listening.stop, listening.stop)
+        await listening.listen()

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from windlass.cli.exit_codes import BAD_USAGE
+
 log = logging.getLogger("windlass.supervisor")
 
 _LOOK_S = 0.5
@@ -19,9 +21,6 @@ _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
 _STEADY_S = 10.0
 """A process that lived this long had started well; the next one starts at once."""
-
-# What a command answers when its settings or arguments are wrong: starting it again would not help.
-BAD_USAGE = 2
 
 
 class Child:

@@ -11,6 +11,7 @@ from itertools import count
 
 import click
 
+from windlass import packs
 from windlass.app import Windlass
 from windlass.cli.supervisor import Supervisor
 from windlass.cli.target import load_app
@@ -58,9 +59,10 @@ def _without(arguments: list[str], flag: str) -> list[str]:
 
 
 def _settle(app: Windlass, pools: str | None, *, migrate: bool) -> None:
-    """Read the settings with what was typed, and see that the tables are there."""
+    """Read the settings with what was typed, bring the packs they name, and see that the tables are there."""
     if pools is not None:
         app.configure(pools=pools)
+    packs.install(app, app.settings.packs or ())
     if migrate:
         app.migrate()
     app.check_schema()

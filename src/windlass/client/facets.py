@@ -82,6 +82,7 @@ class Breakers(Facet):
     noun = "breakers"
     list, list_sync = verbs(ports.Breakers.list)
     get, get_sync = verbs(ports.Breakers.get)
+    count, count_sync = verbs(ports.Breakers.count)
     history, history_sync = verbs(ports.Breakers.history)
     admit, admit_sync = verbs(ports.Breakers.admit)
     record, record_sync = verbs(ports.Breakers.record)
@@ -112,6 +113,7 @@ class KnownTasks(Facet):
 
     noun = "tasks"
     list, list_sync = verbs(ports.Tasks.list)
+    get, get_sync = verbs(ports.Tasks.get)
     knows, knows_sync = verbs(ports.Tasks.knows)
     pause, pause_sync = verbs(ports.Tasks.pause)
     resume, resume_sync = verbs(ports.Tasks.resume)
@@ -124,6 +126,8 @@ class Schedules(Facet):
 
     noun = "schedules"
     get, get_sync = verbs(ports.Schedules.get)
+    create, create_sync = verbs(ports.Schedules.create)
+    change, change_sync = verbs(ports.Schedules.change)
     enable, enable_sync = verbs(ports.Schedules.enable)
     disable, disable_sync = verbs(ports.Schedules.disable)
     prune_declared, prune_declared_sync = verbs(ports.Schedules.prune_declared)

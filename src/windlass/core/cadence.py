@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -64,6 +65,8 @@ class Every:
     """A fixed period, such as every 30 minutes."""
 
     period: timedelta
+    spelled: str = dataclasses.field(default="", compare=False, repr=False, kw_only=True)
+    """How its writer put it, as in `90m`; it is given back like that and means nothing else."""
 
     def __post_init__(self) -> None:
         """Refuse a period shorter than a second."""
@@ -72,7 +75,7 @@ class Every:
 
     def __str__(self) -> str:
         """Spell the cadence as it is parsed."""
-        return f"@every {format_duration(self.period)}"
+        return f"@every {self.spelled or format_duration(self.period)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ def parse_cadence(text: str) -> Cadence:
     """Read a cadence: `@every 1h30m`, `@daily`, `@handler`, or five cron fields."""
     word, _, rest = text.strip().partition(" ")
     if word == "@every":
-        return Every(parse_duration(rest.strip(), field="cadence"))
+        return Every(parse_duration(rest.strip(), field="cadence"), spelled=rest.strip())
     if word == "@handler":
         return ByHandler(parse_duration(rest, field="cadence")) if rest else ByHandler()
     if word.startswith("@") and text.strip() not in NAMED:

@@ -15,6 +15,13 @@ class Permit(NamedTuple):
     cursor: str | None
 
 
+class Swept(NamedTuple):
+    """How many rows a part of a pass changed, and where the next part goes on; without a cursor the pass is over."""
+
+    rows: int
+    cursor: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Chore:
     """A chore and how it went the last time."""

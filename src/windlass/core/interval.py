@@ -39,7 +39,7 @@ class IntervalForm:
         if cadence is None and self.interval_type is not None:
             raise InvalidInput("interval_type", self.interval_type, "goes with interval_minutes")
         if cadence is None and self.schedule_enabled:
-            raise InvalidInput("schedule_enabled", True, "needs interval_minutes or schedule_time")
+            raise InvalidInput("schedule_enabled", self.schedule_enabled, "needs interval_minutes or schedule_time")
         if cadence is None or self.schedule_enabled is False:
             return None
         return Recurrence(

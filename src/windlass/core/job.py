@@ -345,10 +345,13 @@ class Stored(NamedTuple):
 
 
 class Promoted(NamedTuple):
-    """How many jobs became due, and when the next one does; a template that is due still counts as next."""
+    """How many jobs became due, when the next one does, and whether templates are due to spawn."""
 
     jobs: int
     next_at: datetime | None
+    has_templates: bool = False
+    has_missed: bool = False
+    """Whether jobs past their slot wait for their rule's word."""
 
 
 class Count(NamedTuple):

@@ -39,6 +39,13 @@ class LetterStatus(StrEnum):
     """Its job came back."""
 
 
+def status_of(letter: DeadLetter) -> LetterStatus:
+    """Say where a letter is; what closed it counts more than who has seen it."""
+    if letter.closed_at is not None:
+        return LetterStatus.CLOSED
+    return LetterStatus.OPEN if letter.acknowledged_at is None else LetterStatus.ACKNOWLEDGED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterQuery:
     """A page of dead letters, newest death first; an empty field asks for nothing."""

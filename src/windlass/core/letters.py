@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from windlass.core.checks import check_text
+from windlass.core.checks import check_range, check_text
+from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, MAX_NAME, DeadLetter, Job
-from windlass.errors import LetterNotFound, LetterSettled
+from windlass.errors import InvalidInput, LetterNotFound, LetterSettled
+
+MOST_IDS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +21,15 @@ class LetterFilter:
     fingerprint: str | None = None
     is_open: bool = True
     """Only letters that nothing has closed yet."""
+    ids: tuple[int, ...] | None = None
+    """Only letters with these numbers."""
 
     def __post_init__(self) -> None:
         """Refuse what no letter could have."""
+        if self.ids is not None and len(self.ids) > MOST_IDS:
+            raise InvalidInput("ids", len(self.ids), f"must be {MOST_IDS} at most")
+        for number in self.ids or ():
+            check_range("ids", number, 1, MAX_JOB)
         for field, limit in (("task", MAX_NAME), ("fingerprint", MAX_KEY)):
             value = getattr(self, field)
             if value is not None:

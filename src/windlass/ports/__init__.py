@@ -7,6 +7,7 @@ from windlass.ports.backend import Backend
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
 from windlass.ports.clock import Clock
+from windlass.ports.cron_migration import CronMigration
 from windlass.ports.gates import Gates
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
@@ -29,6 +30,7 @@ __all__ = [
     "Breakers",
     "Chores",
     "Clock",
+    "CronMigration",
     "Gates",
     "Items",
     "Lanes",

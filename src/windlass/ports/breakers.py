@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from windlass.core.breaker import Admission, Breaker, BreakerEvent, BreakerSpec, BreakerState
+from windlass.core.tally import Tally
 
 
 class Breakers(Protocol):
@@ -47,6 +48,14 @@ class Breakers(Protocol):
         """Read the changes of one, newest first."""
         ...
 
+    async def prune_events(self, keep: timedelta = ..., *, limit: int = ..., now: datetime | None = None) -> int:
+        """Forget changes older than `keep`, but for the last of each; returns how many."""
+        ...
+
     async def list(self, *, after: str = "", limit: int = ..., now: datetime | None = None) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
+        ...
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
         ...

@@ -17,9 +17,17 @@ class Chores(Protocol):
         ...
 
     async def done(
-        self, permit: Permit, rows: int, duration: timedelta, *, error: str | None = None, cursor: str | None = None
+        self,
+        permit: Permit,
+        rows: int,
+        duration: timedelta,
+        *,
+        error: str | None = None,
+        cursor: str | None = None,
+        again: timedelta | None = None,
+        now: datetime | None = None,
     ) -> bool:
-        """Say how it went and where the next one goes on; False when another instance took the chore meanwhile."""
+        """Say how it went, where the next one goes on and how soon; False when another instance took the chore meanwhile."""
         ...
 
     async def pause(self, chore: str, now: datetime | None = None) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from windlass.core.job import Job, NewJob
+from windlass.core.schedule_edit import ScheduleEdit
 from windlass.core.transitions import Moved
 
 
@@ -19,6 +20,14 @@ class Schedules(Protocol):
 
     async def define(self, job: NewJob, connection: Any = None, now: datetime | None = None) -> Job:
         """Make a schedule, or change the one of this name; raises ScheduleTaken for one that an application declares."""
+        ...
+
+    async def create(self, job: NewJob, *, is_enabled: bool = True, now: datetime | None = None) -> Job:
+        """Make a schedule; raises ScheduleExists where its name is taken."""
+        ...
+
+    async def change(self, job_id: int, edit: ScheduleEdit, now: datetime | None = None) -> Job:
+        """Change a schedule, all or nothing; only another cadence moves its next run. Raises JobNotFound, ScheduleExists."""
         ...
 
     async def declare(self, jobs: Sequence[NewJob], now: datetime | None = None) -> Sequence[Job]:
@@ -47,6 +56,8 @@ class Schedules(Protocol):
         """Say that an application still declares these; returns them, without any that were let go of meanwhile."""
         ...
 
-    async def prune_declared(self, app: str, older_than: timedelta, now: datetime | None = None) -> Moved:
-        """Disable what an application has not declared for so long, but for what its operators paused."""
+    async def prune_declared(
+        self, app: str, older_than: timedelta, keep: Sequence[str] = (), now: datetime | None = None
+    ) -> Moved:
+        """Disable what an application has not declared for so long, but for names to keep and what its operators paused."""
         ...

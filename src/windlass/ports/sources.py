@@ -33,8 +33,8 @@ class Sources(Protocol):
         """Note that a source has run; raises SourceNotFound."""
         ...
 
-    async def stale(self, before: datetime, *, limit: int = 500) -> Sequence[Source]:
-        """Read sources that have not run since `before`: those that never ran first, then the longest ago."""
+    async def stale(self, before: datetime, *, after: Source | None = None, limit: int = 500) -> Sequence[Source]:
+        """Read sources that have not run since `before`, page by page: those that never ran first, then the longest ago."""
         ...
 
     async def count(self) -> Tally:

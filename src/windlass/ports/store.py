@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
+from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import (
@@ -35,6 +36,7 @@ from windlass.core.transitions import Moved
 from windlass.ports.audit import Audit
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
+from windlass.ports.cron_migration import CronMigration
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
@@ -85,6 +87,11 @@ class Store(Protocol):
     @property
     def schedules(self) -> Schedules:
         """Recurring jobs by their name."""
+        ...
+
+    @property
+    def cron_migration(self) -> CronMigration:
+        """Cron expressions that become intervals."""
         ...
 
     @property
@@ -233,6 +240,10 @@ class Store(Protocol):
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
         ...
 
+    async def age_some(self, cursor: str | None = None, *, at_most: int = 10_000, now: datetime | None = None) -> Swept:
+        """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
+        ...
+
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""
         ...
@@ -326,6 +337,10 @@ class Store(Protocol):
         """Read one job; raises JobNotFound."""
         ...
 
+    async def get_many(self, ids: Sequence[int]) -> list[Job]:
+        """Read jobs by number, in the order of their numbers; unknown ones are left out."""
+        ...
+
     async def list_jobs(self, query: JobQuery | None = None) -> Page:
         """Read a page of jobs; without a query, the newest."""
         ...
@@ -358,6 +373,10 @@ class Store(Protocol):
 
     async def count_jobs(self) -> list[Count]:
         """Count jobs by task, lane, state and reason, exactly and without reading them."""
+        ...
+
+    async def count_task(self, task: str) -> list[Count]:
+        """Count a task's jobs by lane, state and reason; templates and what is paused or cancelled are left out."""
         ...
 
     async def fold_counts(self, limit: int = 10_000) -> int:

@@ -22,6 +22,10 @@ class Tasks(Gates, Protocol):
         """Whether any process ever declared the task."""
         ...
 
+    async def get(self, name: str) -> KnownTask | None:
+        """Read one; nothing when nobody declared or paused it."""
+        ...
+
     async def list(self, *, after: str = "", limit: int = 500) -> Sequence[KnownTask]:
         """Read tasks by name, page by page."""
         ...

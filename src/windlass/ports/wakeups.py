@@ -23,7 +23,10 @@ class Wakeups(Protocol):
         ...
 
     async def __aenter__(self) -> Self:
-        """Begin to listen, without waiting for the database; everything is woken once listening works."""
+        """Begin to listen, without waiting for the database; everything is woken once listening works.
+
+        It may be entered again while it listens; the last that leaves ends it.
+        """
         ...
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -2,31 +2,60 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 from windlass.core.aging import TOP
 from windlass.core.checks import check_range
+from windlass.core.chore import Swept
 from windlass.store.calls import aging
 from windlass.store.database import Database
 
 
 async def age(database: Database, limit: int, now: datetime | None = None) -> int:
     """Raise jobs that have waited for long, `limit` in a transaction; returns how many."""
+    part = await age_some(database, None, limit=limit, now=now)
+    aged = part.rows
+    while part.cursor is not None:
+        part = await age_some(database, part.cursor, limit=limit, now=now)
+        aged += part.rows
+    return aged
+
+
+async def age_some(
+    database: Database,
+    cursor: str | None,
+    *,
+    limit: int = aging.MAX_BATCH,
+    at_most: int = aging.MAX_FOUND,
+    now: datetime | None = None,
+) -> Swept:
+    """Go on with a pass from where the last part ended, for about `at_most` jobs."""
     check_range("limit", limit, 1, aging.MAX_BATCH)
     slices = await database.run(aging.pending_slices())
-    return sum([await _age_slice(database, lane, task, limit=limit, now=now) for lane, task in slices])
+    lane, task, most = json.loads(cursor) if cursor else ("", "", TOP - 1)
+    # What has emptied meanwhile sends us back to the beginning, where little is left to do.
+    first = slices.index((lane, task)) if (lane, task) in slices else 0
+    aged = 0
+    for place in slices[first:]:
+        level = most if place == (lane, task) else TOP - 1
+        while level is not None:
+            if aged >= at_most:
+                return Swept(aged, json.dumps([*place, level]))
+            changed, level = await _age_some(database, place, level, limit=limit, now=now)
+            aged += changed
+    return Swept(aged)
 
 
-async def _age_slice(database: Database, lane: str, task: str, *, limit: int, now: datetime | None) -> int:
+async def _age_some(
+    database: Database, place: tuple[str, str], most: int, *, limit: int, now: datetime | None
+) -> tuple[int, int | None]:
     """Go from the highest priority down: a job moves up and so out of the way, and the pass meets it once."""
-    aged, most = 0, TOP - 1
-    while found := await database.run(aging.aging_jobs(lane, task, most, now)):
-        changed = 0
-        for start in range(0, len(found), limit):
-            changed += await database.run(aging.age(found[start : start + limit], now))
-        aged += changed
-        # Where nothing moved, others hold the rows: asking for the same ones again would spin.
-        most = found[-1].priority - (not changed)
-        if len(found) < aging.MAX_FOUND:
-            break
-    return aged
+    found = await database.run(aging.aging_jobs(*place, most, now))
+    changed = 0
+    for start in range(0, len(found), limit):
+        changed += await database.run(aging.age(found[start : start + limit], now))
+    if len(found) < aging.MAX_FOUND:
+        return changed, None
+    # Where nothing moved, others hold the rows: asking for the same ones again would spin.
+    return changed, found[-1].priority - (not changed)

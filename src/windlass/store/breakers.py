@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from windlass.core.audit import Actor, Deed
 from windlass.core.breaker import Admission, Breaker, BreakerEvent, BreakerSpec, BreakerState, Permit
 from windlass.core.payload import encode_object
+from windlass.core.tally import Tally
 from windlass.store.calls import breakers as calls
+from windlass.store.calls import tally
 from windlass.store.calls.audit import audited
 from windlass.store.calls.call import Call
 from windlass.store.calls.reads import MAX_LIST
@@ -71,9 +73,17 @@ class SqlBreakers:
         """Read the changes of one, newest first."""
         return await self._db.run(calls.history(name, limit))
 
+    async def prune_events(self, keep: timedelta = calls.KEEP_EVENTS, *, limit: int = 1000, now: datetime | None = None) -> int:
+        """Forget changes older than `keep`, but for the last of each; returns how many."""
+        return await self._db.run(calls.prune_events(keep, limit, now))
+
     async def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
         return await self._db.run(calls.list_breakers(after, limit, now))
+
+    async def count(self) -> Tally:
+        """Count them, up to a bound."""
+        return await self._db.run(tally.count("count_breakers"))
 
 
 def _reset(name: str, actor: Actor | None, now: datetime | None) -> Call[Breaker | None]:

@@ -25,10 +25,19 @@ class SqlChores:
         return await self._db.run(chores.due(chore, every, worker, now))
 
     async def done(
-        self, permit: Permit, rows: int, duration: timedelta, *, error: str | None = None, cursor: str | None = None
+        self,
+        permit: Permit,
+        rows: int,
+        duration: timedelta,
+        *,
+        error: str | None = None,
+        cursor: str | None = None,
+        again: timedelta | None = None,
+        now: datetime | None = None,
     ) -> bool:
-        """Say how it went and where the next one goes on; False when another instance took the chore meanwhile."""
-        return await self._db.run(chores.done(permit, rows, duration, error=error, cursor=cursor))
+        """Say how it went, where the next one goes on and how soon; False when another instance took the chore meanwhile."""
+        call = chores.done(permit, rows, duration, error=error, cursor=cursor, again=again, now=now)
+        return await self._db.run(call)
 
     async def pause(self, chore: str, now: datetime | None = None) -> bool:
         """Let nobody take the chore; says whether that changed anything."""

@@ -92,10 +92,15 @@ class Postgres:
         return answer
 
     async def _run(self, call: Call[T]) -> T:
+        cancels = _cancels()
         await self.open()
         for last in range(_TRIES):
             try:
                 async with self._pool.connection() as connection:
+                    # Before Python 3.12 the pool's wait swallows a cancellation that comes as the wait ends: whoever
+                    # cancelled a loop of calls would wait for its end for ever.
+                    if _cancels() > cancels:
+                        raise asyncio.CancelledError
                     if call.is_single:
                         return await _drive_async(connection, call)
                     async with connection.transaction():
@@ -212,6 +217,11 @@ class SyncPostgres:
         """Close the pool."""
         self._announcer.close()
         self._pool.close()
+
+
+def _cancels() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 class _Notifier:

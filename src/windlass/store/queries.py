@@ -14,6 +14,7 @@ PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _HEADING = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
+_FOUND = re.compile(r"\bas (\w+_found)\b")
 _STATEMENT_END = re.compile(r";\s*\n")
 
 
@@ -49,8 +50,9 @@ class Queries:
         return found
 
     def parameters(self, name: str) -> set[str]:
-        """List the parameters a query asks for."""
-        return set(PARAMETER.findall("\n".join(self.statements(name, 1))))
+        """List the parameters a query asks for; what one of its statements finds for the next is none."""
+        text = "\n".join(self.statements(name, 1))
+        return set(PARAMETER.findall(text)) - set(_FOUND.findall(text))
 
     def _fill(self, text: str, name: str, arms: int) -> str:
         def value(match: re.Match[str]) -> str:

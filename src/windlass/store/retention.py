@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
-from windlass.core.cadence import EPOCH
+from windlass.core.cadence import EPOCH, MICROSECOND
 from windlass.core.checks import check_range
+from windlass.core.chore import Swept
 from windlass.core.job import CLOSED, JobState
 from windlass.core.retention import DEFAULT, Pruned, Retention
+from windlass.store import documents
 from windlass.store.calls import retention
 from windlass.store.database import Database
 
 MAX_BATCH = 500
+_PAGES = 50
+_PARTS = ("executions", *sorted(CLOSED), "letters")
+"""Runs first: what is left of a job's history is then small enough to go with the job."""
 
 
 class SqlRetention:
@@ -22,40 +28,77 @@ class SqlRetention:
         self._db = database
 
     async def prune(self, rules: Retention = DEFAULT, *, limit: int = 200, now: datetime | None = None) -> Pruned:
-        """Delete by the rules, in batches of about `limit` jobs; any number of instances may do it at once.
+        """Delete by the rules, in batches of about `limit` jobs; any number of instances may do it at once."""
+        gone = dict.fromkeys(_PARTS, 0)
+        cursor: str | None = None
+        while True:
+            part = json.loads(cursor)[0] if cursor else _PARTS[0]
+            swept = await self.prune_some(rules, cursor, limit=limit, pages=1, now=now)
+            gone[part] += swept.rows
+            cursor = swept.cursor
+            if cursor is None:
+                return Pruned(gone["executions"], sum(gone[state] for state in CLOSED), gone["letters"])
 
-        Runs first: what is left of a job's history is then small enough to go with the job.
-        """
+    async def prune_some(
+        self,
+        rules: Retention = DEFAULT,
+        cursor: str | None = None,
+        *,
+        limit: int = 200,
+        pages: int = _PAGES,
+        now: datetime | None = None,
+    ) -> Swept:
+        """Go on with a pass from where the last part ended, for so many pages; without a cursor it begins anew."""
         check_range("limit", limit, 1, MAX_BATCH)
-        executions = await self._prune_executions(rules, limit, now)
-        jobs = sum([await self._prune_jobs(state, rules, limit, now) for state in sorted(CLOSED)])
-        return Pruned(executions, jobs, await self._prune_letters(rules, limit, now))
-
-    async def _prune_executions(self, rules: Retention, limit: int, now: datetime | None) -> int:
+        part: str = _PARTS[0]
+        place: list[int] = []
+        if cursor is not None:
+            part, *place = json.loads(cursor)
         pruned = 0
-        after: int | None = 0
-        while after is not None:
-            page = await self._db.run(retention.long_histories(rules, after, limit, now))
-            gone = 0
-            for batch in retention.batches(page.runs):
-                gone += await self._db.run(retention.prune_executions(batch))
+        for _ in range(pages):
+            gone, following = await self._prune_page(part, place, rules, limit=limit, now=now)
             pruned += gone
-            # A long history goes in parts. What nobody could delete is locked by another instance, which does the same.
-            if not (gone and any(runs.length == retention.MAX_RUNS for runs in page.runs)):
-                after = page.last_id
-        return pruned
+            if following is None:
+                if part == _PARTS[-1]:
+                    return Swept(pruned)
+                part, following = _PARTS[_PARTS.index(part) + 1], []
+            place = following
+        return Swept(pruned, json.dumps([part, *place]))
 
-    async def _prune_jobs(self, state: JobState, rules: Retention, limit: int, now: datetime | None) -> int:
-        pruned = 0
-        after = (EPOCH, 0)
-        while page := await self._db.run(retention.old_jobs(state, rules.keep, after, limit=limit, now=now)):
-            if ids := [job.id for job in page if job.is_prunable]:
-                pruned += await self._db.run(retention.prune_jobs(ids, rules.keep, now))
-            after = (page[-1].closed_at, page[-1].id)
-        return pruned
+    async def _prune_page(
+        self, part: str, place: list[int], rules: Retention, *, limit: int, now: datetime | None
+    ) -> tuple[int, list[int] | None]:
+        """Delete a page's worth; says how many, and where the next page of the same part begins."""
+        match part:
+            case "executions":
+                return await self._prune_executions(rules, place, limit, now)
+            case "letters":
+                gone = await self._db.run(retention.prune_letters(rules.keep_dead, limit, now))
+                return gone, place if gone else None
+            case _:
+                return await self._prune_jobs(JobState(part), rules, place, limit=limit, now=now)
 
-    async def _prune_letters(self, rules: Retention, limit: int, now: datetime | None) -> int:
-        pruned = 0
-        while gone := await self._db.run(retention.prune_letters(rules.keep_dead, limit, now)):
-            pruned += gone
-        return pruned
+    async def _prune_executions(
+        self, rules: Retention, place: list[int], limit: int, now: datetime | None
+    ) -> tuple[int, list[int] | None]:
+        [after] = place or [0]
+        page = await self._db.run(retention.long_histories(rules, after, limit, now))
+        gone = 0
+        for batch in retention.batches(page.runs):
+            gone += await self._db.run(retention.prune_executions(batch))
+        # A long history goes in parts. What nobody could delete is locked by another instance, which does the same.
+        if gone and any(runs.length == retention.MAX_RUNS for runs in page.runs):
+            return gone, [after]
+        return gone, None if page.last_id is None else [page.last_id]
+
+    async def _prune_jobs(
+        self, state: JobState, rules: Retention, place: list[int], *, limit: int, now: datetime | None
+    ) -> tuple[int, list[int] | None]:
+        closed_us, after = place or (0, 0)
+        from_ = (EPOCH + closed_us * MICROSECOND, after)
+        page = await self._db.run(retention.old_jobs(state, rules.keep, from_, limit=limit, now=now))
+        if not page:
+            return 0, None
+        ids = [job.id for job in page if job.is_prunable]
+        gone = await self._db.run(retention.prune_jobs(ids, rules.keep, now)) if ids else 0
+        return gone, [documents.microseconds(page[-1].closed_at), page[-1].id]

@@ -34,6 +34,8 @@ class Shape(NamedTuple):
 
     instants: tuple[int, ...] = ()
     booleans: tuple[int, ...] = ()
+    packed: int = 0
+    """How many columns cross in one piece on SQLite; none: row by row."""
 
 
 CLAIMED_INSTANTS = (5, 6, 18, 19)
@@ -45,11 +47,13 @@ SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
     "contact": Shape((0,)),
     "insert_jobs": Shape((2,)),
-    "claim": Shape(CLAIMED_INSTANTS),
+    "claim": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
+    "finish": Shape(packed=2),
+    "reclaim": Shape(packed=2),
     "lapsed": Shape((*CLAIMED_INSTANTS, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
     "slices": Shape((4,)),
     "renew": Shape((4,), (2, 3)),
-    "promote": Shape((1,)),
+    "promote": Shape((1,), (2, 3)),
     "get_jobs": JOB,
     "due_templates": JOB,
     "list_executions": Shape((4, 6, 7, 21)),

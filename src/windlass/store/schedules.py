@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.core.audit import Actor
 from windlass.core.job import Job, NewJob
+from windlass.core.schedule_edit import ScheduleEdit
 from windlass.core.transitions import Moved
-from windlass.store.calls import audit, schedules
+from windlass.store.calls import audit, schedule_edits, schedules
 from windlass.store.calls.call import Call
 
 if TYPE_CHECKING:
@@ -38,6 +40,18 @@ class SqlSchedules:
     async def define(self, job: NewJob, connection: Any = None, now: datetime | None = None) -> Job:
         """Make a schedule, or change the one of this name; raises ScheduleTaken for one that an application declares."""
         return await self._run(schedules.define(job, self._rng, now), connection)
+
+    async def create(self, job: NewJob, *, is_enabled: bool = True, now: datetime | None = None) -> Job:
+        """Make a schedule; raises ScheduleExists where its name is taken."""
+        call = schedule_edits.create(job, self._rng, is_enabled=is_enabled, now=now)
+        return await self._audited(call, "create schedule", now)
+
+    async def change(self, job_id: int, edit: ScheduleEdit, now: datetime | None = None) -> Job:
+        """Change a schedule, all or nothing; only another cadence moves its next run. Raises JobNotFound, ScheduleExists."""
+        return await self._audited(schedule_edits.change(job_id, edit, self._rng, now), "edit schedule", now)
+
+    async def _audited(self, call: Call[Job], action: str, now: datetime | None) -> Job:
+        return await self._run(audit.audited(call, self._actor, partial(schedule_edits.told_of, action), now))
 
     async def declare(self, jobs: Sequence[NewJob], now: datetime | None = None) -> Sequence[Job]:
         """Define what an application's code declares; an operator's pause survives, another application's names are refused."""
@@ -70,6 +84,9 @@ class SqlSchedules:
             return []
         return await self._db.run(schedules.touch_declared(app, names, now))
 
-    async def prune_declared(self, app: str, older_than: timedelta, now: datetime | None = None) -> Moved:
-        """Disable what an application has not declared for so long, but for what its operators paused."""
-        return await self._run(audit.audited(schedules.prune_declared(app, older_than, now), self._actor, audit.moved, now))
+    async def prune_declared(
+        self, app: str, older_than: timedelta, keep: Sequence[str] = (), now: datetime | None = None
+    ) -> Moved:
+        """Disable what an application has not declared for so long, but for names to keep and what its operators paused."""
+        call = schedules.prune_declared(app, older_than, keep, now)
+        return await self._run(audit.audited(call, self._actor, audit.moved, now))

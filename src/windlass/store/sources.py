@@ -45,9 +45,9 @@ class SqlSources:
         """Note that a source has run; raises SourceNotFound."""
         return await self._db.run(sources.touch(source_id, now))
 
-    async def stale(self, before: datetime, *, limit: int = MAX_LIST) -> Sequence[Source]:
-        """Read sources that have not run since `before`: those that never ran first, then the longest ago."""
-        return await self._db.run(sources.stale(before, limit))
+    async def stale(self, before: datetime, *, after: Source | None = None, limit: int = MAX_LIST) -> Sequence[Source]:
+        """Read sources that have not run since `before`, page by page: those that never ran first, then the longest ago."""
+        return await self._db.run(sources.stale(before, after, limit))
 
     async def count(self) -> Tally:
         """Count them, up to a bound."""

@@ -13,6 +13,7 @@ from typing import Any
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
 from windlass.core.checks import check_range
+from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import (
@@ -40,7 +41,7 @@ from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, StoreRefused
 from windlass.store import documents
-from windlass.store.aging import age
+from windlass.store.aging import age, age_some
 from windlass.store.audit import SqlAudit
 from windlass.store.breakers import SqlBreakers
 from windlass.store.calls import (
@@ -63,6 +64,7 @@ from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
 from windlass.store.chores import SqlChores
+from windlass.store.cron_migration import SqlCronMigration
 from windlass.store.database import Database
 from windlass.store.documents import Entry
 from windlass.store.items import SqlItems
@@ -80,7 +82,6 @@ from windlass.store.wakeups import SqlWakeups
 from windlass.store.workers import SqlWorkers
 
 log = logging.getLogger("windlass.store")
-_NOTHING = Promoted(0, None)
 
 
 class SqlStore:
@@ -158,6 +159,11 @@ class SqlStore:
     def schedules(self) -> SqlSchedules:
         """Recurring jobs by their name."""
         return SqlSchedules(self._db, self._rng, self._actor)
+
+    @property
+    def cron_migration(self) -> SqlCronMigration:
+        """Cron expressions that become intervals."""
+        return SqlCronMigration(self._db, self._actor)
 
     @property
     def lanes(self) -> SqlLanes:
@@ -340,11 +346,13 @@ class SqlStore:
             return []
 
     async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
-        """Make due jobs claimable, after what was missed went where its rule says; tells when the next one is due."""
-        late = await self._db.run(recurrence.count_missed(limit, now))
-        moved = await self._db.run(recurrence.catch_up(limit, self._rng, now)) if late else _NOTHING
+        """Make due jobs claimable, and send what was missed where its rule says; tells when the next one is due."""
         promoted = await self._db.run(recurrence.promote(limit, now))
-        return Promoted(promoted.jobs + moved.jobs, promoted.next_at)
+        if not promoted.has_missed:
+            return promoted
+        caught_up = await self._db.run(recurrence.catch_up(limit, self._rng, now))
+        again = await self._db.run(recurrence.promote(limit, now))
+        return again._replace(jobs=promoted.jobs + caught_up + again.jobs)
 
     async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
         """Let due templates enqueue their jobs; one whose rules cannot be read becomes a dead letter."""
@@ -360,6 +368,10 @@ class SqlStore:
     async def age(self, limit: int = aging.MAX_BATCH, now: datetime | None = None) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
         return await age(self._db, limit, now)
+
+    async def age_some(self, cursor: str | None = None, *, at_most: int = aging.MAX_FOUND, now: datetime | None = None) -> Swept:
+        """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
+        return await age_some(self._db, cursor, at_most=at_most, now=now)
 
     async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""
@@ -487,6 +499,10 @@ class SqlStore:
             raise JobNotFound(job_id)
         return found[0]
 
+    async def get_many(self, ids: Sequence[int]) -> list[Job]:
+        """Read jobs by number, in the order of their numbers; unknown ones are left out."""
+        return await self._db.run(reads.get_jobs(ids))
+
     async def list_jobs(self, query: JobQuery | None = None) -> Page:
         """Read a page of jobs; without a query, the newest."""
         return await self._db.run(lists.list_jobs(query or JobQuery()))
@@ -523,6 +539,10 @@ class SqlStore:
     async def count_jobs(self) -> list[Count]:
         """Count jobs by task, lane, state and reason, exactly and without reading them."""
         return await self._db.run(reads.count_jobs())
+
+    async def count_task(self, task: str) -> list[Count]:
+        """Count a task's jobs by lane, state and reason; templates and what is paused or cancelled are left out."""
+        return await self._db.run(reads.count_task(task))
 
     async def fold_counts(self, limit: int = 10_000) -> int:
         """Fold count deltas; returns how many were folded."""

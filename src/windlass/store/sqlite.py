@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 import time
@@ -10,7 +11,7 @@ from collections import deque
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -414,11 +415,29 @@ def _run_step(connection: Any, texts: Queries, step: Step) -> Sequence[Row]:
     cursor = _cursor(connection)
     if step.query == "insert_jobs":
         params["last_id"] = _last_id(cursor)
-    rows: list[Row] = []
-    for statement in statements:
-        rows = cursor.execute(statement, params).fetchall()
     shape = SHAPES.get(step.query)
-    return rows if shape is None else [_typed(row, *shape) for row in rows]
+    rows = run_statements(cursor, statements, params, packed=0 if shape is None else shape.packed)
+    return rows if shape is None else [_typed(row, shape.instants, shape.booleans) for row in rows]
+
+
+def run_statements(cursor: Any, statements: Sequence[str], params: dict[str, Any], *, packed: int = 0) -> Sequence[Row]:
+    """Run the statements of a query; what one but the last finds, the next may use by its column's name."""
+    *first, last = statements
+    for statement in first:
+        cursor.execute(statement, params)
+        if cursor.description is not None and (row := cursor.fetchone()) is not None:
+            params |= {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+    if not packed:
+        return cursor.execute(last, params).fetchall()  # type: ignore[no-any-return]  # the driver has no types
+    [[text]] = cursor.execute(_packed(last, packed), params).fetchall()
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=256)
+def _packed(statement: str, width: int) -> str:
+    """Make the answer one value. The driver takes Python's lock again for every row, and waits for it while handlers run."""
+    columns = ", ".join(f"c{place}" for place in range(width))
+    return f"with packed ({columns}) as ({statement}) select json_group_array(json_array({columns})) from packed"  # noqa: S608
 
 
 def _cursor(connection: Any) -> Any:
@@ -438,6 +457,8 @@ def _plain(value: Any) -> Any:
 
 
 def _typed(row: Row, instants: tuple[int, ...], booleans: tuple[int, ...]) -> Row:
+    if not instants and not booleans:
+        return row
     values = list(row)
     for place in instants:
         if values[place] is not None:

@@ -27,6 +27,10 @@ class SqlTasks(SqlGates):
         """Whether any process ever declared the task."""
         return await self._db.run(tasks.knows(name))
 
+    async def get(self, name: str) -> KnownTask | None:
+        """Read one; nothing when nobody declared or paused it."""
+        return await self._db.run(tasks.get(name))
+
     async def list(self, *, after: str = "", limit: int = tasks.MAX_LIST) -> Sequence[KnownTask]:
         """Read tasks by name, page by page."""
         return await self._db.run(tasks.list_tasks(after=after, limit=limit))

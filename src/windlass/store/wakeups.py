@@ -29,6 +29,7 @@ class SqlWakeups:
         self.is_listening = False
         self._listen = listen
         self._stack = AsyncExitStack()
+        self._holders = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pace = Pace()
         self._lock = Lock()
@@ -38,7 +39,10 @@ class SqlWakeups:
         self._moved = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Begin to listen, without waiting for the database."""
+        """Begin to listen, without waiting for the database; who enters later listens along with the first."""
+        self._holders += 1
+        if self._holders > 1:
+            return self
         self._loop = asyncio.get_running_loop()
         # An earlier loop may have ended with a wake-up under way, which would keep every later one from being handed out.
         self._moved = asyncio.Event()
@@ -48,7 +52,10 @@ class SqlWakeups:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Stop listening."""
+        """Stop listening with the last that leaves; whoever entered first should also be the last."""
+        self._holders -= 1
+        if self._holders:
+            return
         # What ended the block is not told to what listens: a task group would wrap it.
         await self._stack.aclose()
         self.is_listening = False

@@ -4,100 +4,106 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from windlass.core.topic import Topic
-from windlass.errors import StoreError
 from windlass.ports import Clock, Store
+from windlass.upkeep.chores import UpkeepOptions, shared_duties
+from windlass.upkeep.duty import Duty
+from windlass.upkeep.hush import Hush
+from windlass.upkeep.promoter import Promoter
 from windlass.upkeep.reclaimer import Reclaimer
+from windlass.upkeep.roster import Roster
+from windlass.upkeep.tally import Tally
 
 log = logging.getLogger("windlass.upkeep")
 
+__all__ = ["Upkeep", "UpkeepOptions"]
+
 _BATCH = 500
 _SHORTEST_S = 0.001
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepOptions:
-    """How often the chores come round (SPEC §14)."""
-
-    lease: timedelta = timedelta(seconds=20)
-    poll_interval: timedelta = timedelta(seconds=1)
-    reclaim_interval: timedelta = timedelta(seconds=2)
-    fold_interval: timedelta = timedelta(seconds=2)
+_REPORT_EVERY = timedelta(seconds=30)
 
 
 class Upkeep:
-    """Promotes what is due at its time, takes back lost leases and folds counters; any number may run at once."""
+    """Any number may run at once: what must be on time every one does, the rest one does for all."""
 
     def __init__(
-        self, store: Store, *, clock: Clock, options: UpkeepOptions | None = None, promoted: Callable[[], None] = lambda: None
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        options: UpkeepOptions | None = None,
+        promoted: Callable[[], None] = lambda: None,
+        name: str = "upkeep",
+        duties: Sequence[Duty] = (),
     ) -> None:
-        """Serve `store`; `promoted` hears when jobs have become claimable."""
-        self._store = store
+        """Serve `store`; `promoted` hears when jobs have become claimable, `duties` are further chores."""
+        chosen = options or UpkeepOptions()
         self._clock = clock
-        self._options = options or UpkeepOptions()
-        self._promoted = promoted
-        self._reclaimer = Reclaimer(store, lease=self._options.lease)
-        self._wake = asyncio.Event()
+        self._reclaim_s = chosen.reclaim_interval.total_seconds()
+        self._reclaimer = Reclaimer(store, lease=chosen.lease)
+        self._reclaims = Tally()
+        self._hush = Hush(clock.monotonic)
+        self._promoter = Promoter(
+            store, clock=clock, poll_interval=chosen.poll_interval, promoted=promoted, is_paused=self._is_paused
+        )
+        reports = (
+            Duty("promote", _REPORT_EVERY, self._promoter.promotions.report),
+            Duty("spawn", _REPORT_EVERY, self._promoter.spawns.report),
+            Duty("reclaim", _REPORT_EVERY, self._reclaims.report),
+        )
+        self._roster = Roster(store, (*reports, *shared_duties(store, chosen), *duties), clock=clock, name=name)
+
+    def _is_paused(self, chore: str) -> bool:
+        return self._roster.is_paused(chore)
 
     def wake(self, topic: Topic = Topic.DUE) -> None:
         """Look now: something may be due earlier than what was known."""
         if topic is Topic.DUE:
-            self._wake.set()
+            self._promoter.wake()
 
     async def run(self) -> None:
         """Keep up until cancelled."""
+        # Known before anything is done: a chore that is paused stays so across restarts.
+        await self._roster.look()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._promote())
-            group.create_task(self._every(self._options.reclaim_interval, self._reclaim))
-            group.create_task(self._every(self._options.fold_interval, self._fold))
+            group.create_task(self._promoter.run())
+            group.create_task(self._reclaim())
+            group.create_task(self._do_chores())
 
-    async def _promote(self) -> None:
-        """Sleep until the next due time that is known, a wake-up, or the poll interval."""
+    async def round(self) -> timedelta:
+        """Do every chore once that is due by now; says how long the next round can wait."""
+        pause = await self._roster.round()
+        await self._promoter.round()
+        await self._reclaim_once()
+        return pause
+
+    async def _do_chores(self) -> None:
         while True:
-            self._wake.clear()
-            pause = self._options.poll_interval.total_seconds()
-            try:
-                pause = await self._promote_once(pause)
-            except StoreError as error:
-                log.warning("due jobs could not be promoted: %s", error)
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            pause = await self._roster.round()
+            await asyncio.sleep(pause.total_seconds())
 
-    async def _promote_once(self, longest: float) -> float:
-        spawned = await self._store.spawn(_BATCH)
-        promoted = await self._store.promote(_BATCH)
-        if promoted.jobs or spawned:
-            self._promoted()
-        if promoted.jobs == _BATCH or len(spawned) == _BATCH:
-            return 0
-        if promoted.next_at is None:
-            return longest
-        return min(longest, max((promoted.next_at - self._clock.now()).total_seconds(), _SHORTEST_S))
+    async def _reclaim(self) -> None:
+        while True:
+            has_more = await self._reclaim_once()
+            await asyncio.sleep(_SHORTEST_S if has_more else self._reclaim_s)
 
-    async def _reclaim(self) -> bool:
-        taken = await self._reclaimer.round()
+    async def _reclaim_once(self) -> bool:
+        if self._is_paused("reclaim"):
+            return False
+        began = self._clock.monotonic()
+        try:
+            taken = await self._reclaimer.round()
+        except Exception as error:  # noqa: BLE001 - a lease that has ended is still there at the next round
+            self._reclaims.fail(error)
+            if self._hush.lets("reclaim"):
+                log.warning("lost leases could not be taken back: %s: %s", type(error).__name__, error)
+            return False
+        self._reclaims.note(len(taken), self._clock.monotonic() - began)
         for job_id in taken:
             log.warning("job %d: its worker stopped renewing, the lease was taken back", job_id)
         if taken:
-            self._wake.set()
+            self._promoter.wake()
         return len(taken) == _BATCH
-
-    async def _fold(self) -> bool:
-        return await self._store.fold_counts() + await self._store.runs.fold() > 0
-
-    async def _every(self, interval: timedelta, chore: Callable[[], Awaitable[bool]]) -> None:
-        """Do a chore again and again; at once when it says that there is more."""
-        while True:
-            try:
-                has_more = await chore()
-            except StoreError as error:
-                log.warning("upkeep could not be done: %s", error)
-                has_more = False
-            await asyncio.sleep(_SHORTEST_S if has_more else interval.total_seconds())

@@ -15,13 +15,11 @@ from windlass.core.ids import execution_uuid, job_uuid, parse_execution_id
 from windlass.core.job import Execution, RunReason, RunStatus
 from windlass.core.page import MAX_OFFSET
 from windlass.web.errors import Refusal
-from windlass.web.fields import Limit, Listed, capped, check_query
+from windlass.web.fields import Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.route import Route
 from windlass.web.visit import visit_of
-
-_PARAMETERS = frozenset({"limit", "offset"})
 
 
 class ExecutionOut(BaseModel):
@@ -99,7 +97,6 @@ async def list_executions(
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
 ) -> ExecutionsOut:
     """List a job's runs, the one that goes on first, then newest first."""
-    check_query(request, _PARAMETERS)
     store = await visit_of(request).app.store()
     number, most = number_of(id), capped(limit)
     runs = await store.list_executions(number, limit=most, offset=offset)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from windlass.core.job import MAX_NAME
-from windlass.errors import InvalidInput
 
 MAX_LIMIT = 500
 # No control characters: names are shown in lists and logs.
@@ -32,13 +31,6 @@ class Listed(BaseModel):
     total: int
     is_total_exact: bool = True
     """Otherwise there are at least `total`."""
-
-
-def check_query(request: Request, known: frozenset[str]) -> None:
-    """Refuse a parameter that a list does not have: a misspelt filter would show everything."""
-    for name in request.query_params:
-        if name not in known:
-            raise InvalidInput("query", name, f"is not a parameter; there are {', '.join(sorted(known))}")
 
 
 def capped(limit: int) -> int:

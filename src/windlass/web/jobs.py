@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request, Response
@@ -17,7 +16,7 @@ from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request
 from windlass.core.pool import PULL_LANE
 from windlass.errors import InvalidInput, UnknownTask
-from windlass.web.fields import Limit, Listed, capped, check_query
+from windlass.web.fields import Limit, Listed, capped
 from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, Instant, JobIn, crawl_job, crawl_source, native_job, read_form
 from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
@@ -117,7 +116,6 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
     cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before.")] = None,
 ) -> JobsOut:
     """List jobs, newest first if nothing else is said; `total` is exact unless it is marked."""
-    check_query(request, _PARAMETERS)
     wanted = JobFilter(
         states=statuses(status),
         tasks=(task,) if task else (),
@@ -148,9 +146,6 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
         is_complete=page.is_complete,
         next_cursor=page.next_cursor,
     )
-
-
-_PARAMETERS = frozenset(signature(list_jobs).parameters) - {"request"}
 
 
 def statuses(words: str | None) -> tuple[StateFilter, ...]:

@@ -8,6 +8,8 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from windlass.core.access import Role
+from windlass.core.lane import Lane
+from windlass.web.errors import Refusal
 from windlass.web.fields import Listed, PathName
 from windlass.web.gates import DrainOut, GateOut, drain_out, gate_out
 from windlass.web.route import Route
@@ -30,19 +32,28 @@ class LanesOut(Listed):
     lanes: list[LaneOut]
 
 
+def _out(lane: Lane) -> LaneOut:
+    return LaneOut(
+        name=lane.name,
+        is_paused=lane.paused_at is not None,
+        paused_at=lane.paused_at,
+        paused_by=lane.paused_by,
+        counts={state.value: jobs for state, jobs in lane.counts.items()},
+    )
+
+
 async def list_lanes(request: Request) -> LanesOut:
     """List the lanes that were paused, declared or have jobs."""
-    lanes = [
-        LaneOut(
-            name=lane.name,
-            is_paused=lane.paused_at is not None,
-            paused_at=lane.paused_at,
-            paused_by=lane.paused_by,
-            counts={state.value: jobs for state, jobs in lane.counts.items()},
-        )
-        for lane in await visit_of(request).app.lanes.list()
-    ]
+    lanes = [_out(lane) for lane in await visit_of(request).app.lanes.list()]
     return LanesOut(lanes=lanes, total=len(lanes))
+
+
+async def get_lane(request: Request, name: PathName) -> LaneOut:
+    """Read one lane with its jobs by state."""
+    for lane in await visit_of(request).app.lanes.list():
+        if lane.name == name:
+            return _out(lane)
+    raise Refusal(404, f"lane {name!r} not found: no job, task or operator has named it")
 
 
 async def pause_lane(request: Request, name: PathName) -> GateOut:
@@ -62,6 +73,7 @@ async def drain_lane(request: Request, name: PathName) -> DrainOut:
 
 ROUTES = (
     Route("GET", "/api/v1/lanes", Role.VIEWER, list_lanes),
+    Route("GET", "/api/v1/lanes/{name}", Role.VIEWER, get_lane, errors=(404,)),
     Route("POST", "/api/v1/lanes/{name}/pause", Role.OPERATOR, pause_lane, errors=(404,)),
     Route("POST", "/api/v1/lanes/{name}/resume", Role.OPERATOR, resume_lane, errors=(404,)),
     Route("POST", "/api/v1/lanes/{name}/drain", Role.OPERATOR, drain_lane, errors=(404,)),

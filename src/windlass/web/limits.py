@@ -16,11 +16,15 @@ class Limits:
     """From the first byte (or from connecting) to the end of the headers."""
     body_within: timedelta = timedelta(seconds=30)
     answer_within: timedelta = timedelta(seconds=60)
-    """For everything after the body, sending included; streams have no end."""
+    """For everything after the body; then, as long again, for a client that does not read. Streams have no end."""
     idle: timedelta = timedelta(seconds=15)
     """How long a connection may stay open between two requests."""
     connections: int = 512
     """How many may be open; one more closes the one that has waited longest for a request."""
+    streams: int = 200
+    """How many may listen to events; one more is told to come later."""
+    stream_within: timedelta = timedelta(minutes=15)
+    """How long one may listen; who comes back is asked for credentials again."""
     failed_logins: int = 10
     """A minute and address, on the login page."""
     failed_credentials: int = 60

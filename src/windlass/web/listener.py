@@ -23,6 +23,8 @@ def bind(host: str, port: int) -> socket.socket:
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
+            # From here on clients wait to be answered and are not turned away, however long the start takes.
+            bound.listen(_BACKLOG)
         except OSError:
             bound.close()
             raise
@@ -72,6 +74,6 @@ class Listener(uvicorn.Server):
         await super().shutdown(sockets)
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]  # a generator is an iterator
+    def capture_signals(self) -> Iterator[None]:
         """Leave signals alone: uvicorn would raise them again and end the process before the upkeep has stopped."""
         yield

@@ -106,7 +106,7 @@ async def log_out(request: Request) -> Response:
 async def get_session(request: Request) -> SessionOut:
     """Say who is asking, and a browser's CSRF token."""
     principal = visit_of(request).principal
-    return SessionOut(principal=principal.name, role=Role(principal.role), csrf=principal.csrf)
+    return SessionOut(principal=principal.name, role=principal.role or Role.VIEWER, csrf=principal.csrf)
 
 
 ROUTES = (

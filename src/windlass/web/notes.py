@@ -21,6 +21,7 @@ log = logging.getLogger("windlass.web")
 _MOST_WAITING = 200
 _MOST_TOKENS = 10_000
 _SEEN_EVERY_S = 60.0
+_PATIENCE_S = 1.0
 _EVERYBODY = "everybody"
 
 Write = Callable[[], Awaitable[object]]
@@ -44,13 +45,17 @@ class Notes:
             writer = group.create_task(self._write())
             try:
                 yield
-                # What was refused last is still written, unless the database does not answer.
-                async with asyncio.timeout(1):
-                    await self._queue.join()
-            except TimeoutError:
-                log.warning("%d notes were not written before the server stopped", self._queue.qsize())
             finally:
+                await self._finish()
                 writer.cancel()
+
+    async def _finish(self) -> None:
+        """Write what was noted last, unless the database does not answer."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._queue.join()
+        except TimeoutError:
+            log.warning("%d notes were not written before the server stopped", self._queue.qsize())
 
     async def _write(self) -> None:
         while True:

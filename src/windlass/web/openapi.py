@@ -49,7 +49,14 @@ class StrictRoute(APIRoute):
         return strict
 
 
-def operation(route: Route) -> APIRoute:
+@lru_cache(maxsize=8)
+def described(routes: tuple[Route, ...]) -> tuple[Sequence[APIRoute], dict[str, Any]]:
+    """Make FastAPI's side of every row, and the document of all; once for a table, since it takes about a second."""
+    operations = [_operation(route) for route in routes]
+    return operations, _document(operations)
+
+
+def _operation(route: Route) -> APIRoute:
     """Make FastAPI's side of a row."""
     statuses = {*_OF_EVERY_ROUTE, *route.errors, *(() if route.least is None else _OF_GUARDED_ROUTES)}
     answers: dict[int | str, dict[str, Any]] = {
@@ -81,14 +88,7 @@ def _tag(path: str) -> str:
     return segments[0] if segments else "pages"
 
 
-@lru_cache(maxsize=8)
-def described(routes: tuple[Route, ...]) -> tuple[list[APIRoute], dict[str, Any]]:
-    """Make FastAPI's side of a table and its document: dear, and the same for every server of the table."""
-    operations = [operation(route) for route in routes]
-    return operations, document(operations)
-
-
-def document(operations: Sequence[APIRoute]) -> dict[str, Any]:
+def _document(operations: Sequence[APIRoute]) -> dict[str, Any]:
     """Write the document of all operations."""
     made = get_openapi(title="Windlass", version=__version__, routes=operations)
     for methods in made["paths"].values():

@@ -12,7 +12,7 @@ from windlass.web.limits import Limits
 
 
 class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 with a bound on the time for headers and on how many connections may be open."""
+    """HTTP/1.1 with bounds on the time for headers and for reading the answer, and on how many connections may be open."""
 
     limits: ClassVar[Limits] = Limits()
     waiting: ClassVar[dict[GuardedProtocol, None]] = {}
@@ -22,6 +22,7 @@ class GuardedProtocol(H11Protocol):
         """Wait for a connection."""
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         """Give the client its time; one connection too many ends the one that has waited longest."""
@@ -47,7 +48,20 @@ class GuardedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_waiting()
+        self.resume_writing()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Give a client that does not read its time; what waits for it is memory of ours."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.limits.answer_within.total_seconds(), self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read."""
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _start_waiting(self) -> None:
         self.waiting[self] = None

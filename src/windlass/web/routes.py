@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from windlass.web import (
+    admin_jobs,
+    admin_schedules,
     audit,
+    breakers,
     bulk,
+    chores,
+    correlations,
+    dead_letters,
+    events,
     executions,
     job_verbs,
     jobs,
@@ -37,4 +44,11 @@ ROUTES: tuple[Route, ...] = (
     *executions.ROUTES,
     *stats.ROUTES,
     *bulk.ROUTES,
+    *admin_jobs.ROUTES,
+    *admin_schedules.ROUTES,
+    *dead_letters.ROUTES,
+    *breakers.ROUTES,
+    *correlations.ROUTES,
+    *chores.ROUTES,
+    *events.ROUTES,
 )

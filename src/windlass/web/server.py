@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -22,8 +22,10 @@ from windlass.app import Windlass
 from windlass.core.access import Principal
 from windlass.core.current import current_request
 from windlass.core.job import MAX_NAME
+from windlass.errors import shown
 from windlass.web import forms
 from windlass.web.attempts import Attempts
+from windlass.web.changes import Changes
 from windlass.web.credentials import Credentials
 from windlass.web.errors import INTERNAL, Refusal, refusal_of
 from windlass.web.hosts import Hosts
@@ -70,6 +72,8 @@ class Entry(NamedTuple):
 
     route: Route
     answer: Asgi
+    query: frozenset[str]
+    """The names of its query parameters."""
 
 
 class Server:
@@ -92,20 +96,30 @@ class Server:
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
+        self.changes = Changes(app, self.stopping, most=self.limits.streams)
         self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
         operations, self.openapi = described(self.routes)
         rows = zip(self.routes, operations, strict=True)
-        self._table = Table((route.method, route.path, Entry(route, _answer(route, made))) for route, made in rows)
+        self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
         # FastAPI asks for a place to close uploads in; there are none.
         self._uploads = AsyncExitStack()
 
+    def _entry(self, route: Route, made: APIRoute) -> Entry:
+        if route.is_page:
+            names = {field.alias for field in made.dependant.query_params}
+        else:
+            # From the document, which also knows parameters that come in a model.
+            described = self.openapi["paths"][route.path][route.method.lower()]
+            names = {one["name"] for one in described.get("parameters", ()) if one["in"] == "query"}
+        return Entry(route, made.app if route.hot is None else plain(route.hot), frozenset(names))
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
         await self.app.store()
-        async with self.notes.writing():
+        async with self.notes.writing(), self.changes.watching():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,6 +167,7 @@ class Exchange:
         self._server = server
         self._scope = scope
         self._send = send
+        self._raw_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
         pairs = scope["headers"]
         self._headers: dict[bytes, bytes] = dict(pairs)
         self._has_doubles = len(self._headers) != len(pairs)
@@ -180,26 +195,27 @@ class Exchange:
     async def _admit(self) -> Entry:
         """Find the row, the principal, and whether the one may the other. The order is part of the contract."""
         scope, headers = self._scope, self._headers
-        raw_path = scope.get("raw_path") or scope["path"].encode()
         if self._has_doubles:
             self._check_doubles()
         if sum(len(name) + len(value) for name, value in scope["headers"]) > self._server.limits.header_bytes:
             raise Refusal(431, f"headers: must not be larger than {self._server.limits.header_bytes} bytes")
         local = scope["server"][0] if scope.get("server") else None
-        if raw_path not in PROBES and not self._server.hears(headers.get(b"host"), local):
+        if self._raw_path not in PROBES and not self._server.hears(headers.get(b"host"), local):
             raise Refusal(421, "host: this server does not go by that name; see WINDLASS_ALLOWED_HOSTS")
-        found = self._server.find(raw_path)
+        found = self._server.find(self._raw_path)
         entry = self._pick(found)
         if entry is None or entry.route.least is not None:
             await self._identify(entry)
         if found is None:
-            raise Refusal(404, f"there is nothing at {scope['path']}")
+            raise Refusal(404, f"there is nothing at {self._path}")
         if entry is None:
             raise Refusal(405, f"{scope['method']} is not a method of this path", {"allow": _allowed(found)})
         if entry.route.least is not None and not self._principal.may(entry.route.least):
             role = self._principal.role or "no role"
             raise Refusal(403, f"{self._principal.name} ({role}) may not do this; it takes {entry.route.least}")
         self._check_csrf()
+        if scope["query_string"]:
+            self._check_query(entry)
         scope["path_params"] = dict(found.params)
         scope[KEY] = Visit(self._server, self._principal, self._request_id, self._address)
         return entry
@@ -230,6 +246,15 @@ class Exchange:
             if names.count(name) > 1:
                 raise Refusal(400, f"{name.decode()}: must be sent once")
 
+    def _check_query(self, entry: Entry) -> None:
+        """Refuse a parameter the route does not have: a filter with a typing error would show everything."""
+        for part in self._scope["query_string"].split(b"&"):
+            name = unquote_plus(part.partition(b"=")[0].decode("latin-1"))
+            if part and name not in entry.query:
+                raise Refusal(
+                    400, f"{shown(name)}: is not a parameter of this route; it has {', '.join(sorted(entry.query)) or 'none'}"
+                )
+
     def _check_csrf(self) -> None:
         """Ask browsers for the token of their session; a form brings it in its body."""
         csrf = self._principal.csrf
@@ -244,6 +269,11 @@ class Exchange:
             return
         if not hmac.compare_digest(csrf, forms.form_of(body).get("csrf", "").encode("ascii", "replace").decode()):
             raise Refusal(403, "csrf: the session's token is needed in the form")
+
+    @property
+    def _path(self) -> str:
+        """The path as it was sent: decoded, it could bring a line break into a log."""
+        return self._raw_path.decode("ascii", "backslashreplace")
 
     @property
     def _is_form(self) -> bool:
@@ -322,9 +352,9 @@ class Exchange:
         refusal = refusal_of(error, entry.route.statuses if entry else MappingProxyType({}))
         self._status = refusal.status
         if refusal.status == INTERNAL:
-            log.error("%s %s failed", self._scope["method"], self._scope["path"], exc_info=error)
+            log.error("%s %s failed", self._scope["method"], self._path, exc_info=error)
         elif refusal.status == 503:  # noqa: PLR2004 - the client is not told why
-            log.warning("%s %s: %s", self._scope["method"], self._scope["path"], error)
+            log.warning("%s %s: %s", self._scope["method"], self._path, error)
         if refusal.status in _AUDITED:
             self._note(refusal)
         if self._is_started:
@@ -333,7 +363,7 @@ class Exchange:
         await self._say(refusal)
 
     def _note(self, refusal: Refusal) -> None:
-        what = f"{self._scope['method']} {self._scope['path']}"
+        what = f"{self._scope['method']} {self._path}"
         self._server.notes.refused(
             self._principal.name[:MAX_NAME],
             what,
@@ -354,16 +384,12 @@ class Exchange:
         level = logging.INFO if self._status >= 400 else logging.DEBUG  # noqa: PLR2004 - where refusals begin
         # The path only: what comes after it may hold a login code.
         fields = {"status": self._status, "address": self._address, "principal": self._principal.name}
-        log.log(level, "%s %s", self._scope["method"], self._scope["path"], extra=fields)
+        log.log(level, "%s %s", self._scope["method"], self._path, extra=fields)
 
 
 def _allowed(found: Found[Entry]) -> str:
     methods = set(found.methods) | ({"HEAD"} if "GET" in found.methods else set())
     return ", ".join(sorted(methods))
-
-
-def _answer(route: Route, made: APIRoute) -> Asgi:
-    return made.app if route.hot is None else plain(route.hot)
 
 
 def plain(hot: Callable[[Request], Awaitable[Response]]) -> Asgi:

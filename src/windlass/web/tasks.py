@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -10,8 +11,9 @@ from fastapi import Query, Request
 from pydantic import BaseModel
 
 from windlass.core.access import Role
-from windlass.core.job import MAX_NAME
+from windlass.core.job import MAX_NAME, JobState
 from windlass.core.known_task import KnownTask
+from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, PathName, capped
 from windlass.web.gates import DrainOut, GateOut, drain_out, gate_out
 from windlass.web.route import Route
@@ -31,6 +33,13 @@ class TaskOut(BaseModel):
     paused_by: str | None
     first_seen_at: datetime
     seen_at: datetime
+
+
+class TaskDetailOut(TaskOut):
+    """A task with its jobs by state."""
+
+    counts: dict[JobState, int]
+    """States without jobs are left out."""
 
 
 class TasksOut(Listed):
@@ -65,6 +74,19 @@ async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MA
     return TasksOut(tasks=[_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
 
 
+async def get_task(request: Request, name: PathName) -> TaskDetailOut:
+    """Read one task with its jobs by state."""
+    store = await visit_of(request).app.store()
+    found = await store.tasks.get(name)
+    if found is None:
+        raise Refusal(404, f"task {name!r} not found: no process has declared it")
+    counts: Counter[JobState] = Counter()
+    for one in await store.count_jobs():
+        if one.task == name:
+            counts[one.state] += one.jobs
+    return TaskDetailOut(**_out(found).model_dump(), counts=counts)
+
+
 async def pause_task(request: Request, name: PathName) -> GateOut:
     """Let no job of a task be claimed from now on; what runs goes on."""
     return gate_out(await operator_of(request).known_tasks.pause(name))
@@ -82,6 +104,7 @@ async def drain_task(request: Request, name: PathName) -> DrainOut:
 
 ROUTES = (
     Route("GET", "/api/v1/tasks", Role.VIEWER, list_tasks),
+    Route("GET", "/api/v1/tasks/{name}", Role.VIEWER, get_task, errors=(404,)),
     Route("POST", "/api/v1/tasks/{name}/pause", Role.OPERATOR, pause_task, errors=(404,)),
     Route("POST", "/api/v1/tasks/{name}/resume", Role.OPERATOR, resume_task, errors=(404,)),
     Route("POST", "/api/v1/tasks/{name}/drain", Role.OPERATOR, drain_task, errors=(404,)),

@@ -42,20 +42,16 @@ class Presence:
 
     async def keep(self, running: Callable[[], int]) -> None:
         """Stay known until cancelled; `running` says how many jobs run."""
-        is_known = False
         while True:
+            await asyncio.sleep(_BEAT.total_seconds())
             try:
-                if is_known:
-                    is_known = await self._store.workers.seen(self._name, running())
-                if not is_known:
+                if not await self._store.workers.seen(self._name, running()):
                     await self.enter()
-                    is_known = True
             except StoreError as error:
                 log.warning("worker %s could not say that it is alive: %s", self._name, error)
-            await asyncio.sleep(_BEAT.total_seconds())
 
     async def enter(self) -> None:
-        """Register, and declare the tasks there is code for."""
+        """Register, and declare the tasks there is code for; before the first claim, or a breaker's gate is not known."""
         await self._store.tasks.declare(self._tasks)
         await self._store.workers.register(self._entry)
 

@@ -31,6 +31,7 @@ from windlass.store.rows import Row, Shape
 _MAX_TOKEN = 2**63 - 1
 # Leaves room for the probes that fail after it.
 _MAX_FAILURES = 1_000_000_000
+KEEP_EVENTS = timedelta(days=30)
 _BREAKER = Shape((6, 7, 8, 9, 14, 16), (13, 15))
 # The columns between which the record puts the permit.
 _PERMIT = slice(10, 12)
@@ -41,7 +42,7 @@ SHAPES: dict[str, Shape] = {
     "change_breaker": _BREAKER,
     "list_breaker_events": Shape((5,)),
     "holds_lease": Shape((), (0,)),
-    "claim_probe": rows.SHAPES["claim"],
+    "claim_probe": rows.Shape(rows.CLAIMED_INSTANTS),
     "doctor_breakers": Shape((), (5, 6, 7, 8, 9)),
 }
 
@@ -84,6 +85,13 @@ def history(name: str, limit: int) -> Call[list[BreakerEvent]]:
     check_text("breaker", name, MAX_NAME)
     check_range("limit", limit, 1, MAX_LIST)
     return single("list_breaker_events", {"name": name, "limit": limit}, _events, is_read=True)
+
+
+def prune_events(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+    """Forget old changes, but for the last of each breaker; returns how many went."""
+    check_wait("keep", keep, least=timedelta())
+    check_range("limit", limit, 1, 10_000)
+    return single("prune_breaker_events", {"keep_for": keep, "limit": limit, "now": now}, len)
 
 
 def look(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call[Admission | None]:

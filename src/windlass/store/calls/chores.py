@@ -24,10 +24,24 @@ def due(chore: str, every: timedelta, worker: str, now: datetime | None = None) 
     return single("take_chore", params, lambda found: Permit._make(found[0]) if found else None)
 
 
-def done(permit: Permit, rows: int, duration: timedelta, *, error: str | None = None, cursor: str | None = None) -> Call[bool]:
-    """Say how a chore went and where the next one goes on; False when another instance took it meanwhile."""
+def done(
+    permit: Permit,
+    rows: int,
+    duration: timedelta,
+    *,
+    error: str | None = None,
+    cursor: str | None = None,
+    again: timedelta | None = None,
+    now: datetime | None = None,
+) -> Call[bool]:
+    """Say how a chore went and where the next one goes on; False when another instance took it meanwhile.
+
+    One with more to do than its round may do comes `again` sooner than its interval says.
+    """
     check_range("rows", rows, 0, 2**63 - 1)
     check_wait("duration", duration, least=timedelta())
+    if again is not None:
+        check_wait("again", again, least=timedelta())
     params = {
         "chore": permit.chore,
         "version": permit.version,
@@ -35,6 +49,8 @@ def done(permit: Permit, rows: int, duration: timedelta, *, error: str | None = 
         "duration_ms": duration // timedelta(milliseconds=1),
         "error": None if error is None else sanitise_text(error, MAX_TEXT),
         "cursor": None if cursor is None else sanitise_text(cursor, MAX_CURSOR),
+        "again": again,
+        "now": now,
     }
     return single("end_chore", params, bool)
 

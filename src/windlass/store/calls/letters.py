@@ -185,4 +185,6 @@ def page(wanted: LetterFilter, after: int, until: int, limit: int) -> Call[list[
         "is_open": wanted.is_open,
         "limit": limit,
     }
-    return single("page_letters", params, rows.ids, is_read=True)
+    if wanted.ids is None:
+        return single("page_letters", params, rows.ids, is_read=True)
+    return single("pick_letters", {**params, "ids": documents.numbers(wanted.ids)}, rows.ids, is_read=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windlass.core.checks import check_range
+from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
-from windlass.core.job import Count, DeadLetter, Execution, Job
+from windlass.core.job import MAX_NAME, Count, DeadLetter, Execution, Job
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.move import possible
@@ -54,6 +54,12 @@ def list_dead_letters(job_id: int) -> Call[list[DeadLetter]]:
 def count_jobs() -> Call[list[Count]]:
     """Count jobs by task, lane, state and reason without reading the jobs."""
     return single("count_jobs", {}, rows.counts, is_read=True)
+
+
+def count_task(task: str) -> Call[list[Count]]:
+    """Count a task's jobs by lane, state and reason; templates and what is paused or cancelled are left out."""
+    check_text("task", task, MAX_NAME)
+    return single("count_task", {"task": task}, rows.counts, is_read=True)
 
 
 def fold_counts(limit: int) -> Call[int]:

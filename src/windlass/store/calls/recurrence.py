@@ -15,7 +15,7 @@ from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.rows import Shape
 
-SHAPES = {"lock_missed": Shape((2,)), "catch_up": Shape((1,))}
+SHAPES = {"lock_missed": Shape((2,))}
 
 
 def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
@@ -31,28 +31,22 @@ def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
     return single("due_templates", {"limit": limit, "now": now}, rows.jobs, is_read=True)
 
 
-def count_missed(limit: int, now: datetime | None = None) -> Call[int]:
-    """Count jobs past their time whose rule wants a say in what is missed, up to `limit`."""
-    check_range("limit", limit, 1, 10_000)
-    params = {"limit": limit, "missed_after": MISSED_AFTER, "now": now}
-    return single("count_missed", params, lambda found: int(found[0][0]), is_read=True)
-
-
-def catch_up(limit: int, rng: Random, now: datetime | None = None) -> Call[Promoted]:
+def catch_up(limit: int, rng: Random, now: datetime | None = None) -> Call[int]:
     """Send jobs that missed their time where their rule says: to a later slot, or, if that has come too, to be claimed.
 
     The answer counts the claimable ones.
     """
 
-    def steps() -> Steps[Promoted]:
+    def steps() -> Steps[int]:
         [[moment]] = yield Step("clock", {"now": now})
         found = yield Step("lock_missed", {"limit": limit, "missed_after": MISSED_AFTER, "now": moment})
         moves = [_caught_up(_Missed._make(row), moment, rng) for row in found]
         if not moves:
-            return Promoted(0, None)
-        return rows.promoted((yield Step("catch_up", {"jobs": documents.array(moves), "now": now})))
+            return 0
+        [[claimable]] = yield Step("catch_up", {"jobs": documents.array(moves), "now": now})
+        return int(claimable)
 
-    return Call(steps, wakes=wakes.by_promotion)
+    return Call(steps, wakes=wakes.work)
 
 
 class _Missed(NamedTuple):

@@ -85,14 +85,15 @@ def touch_declared(app: str, names: Sequence[str], now: datetime | None = None) 
     return Call(steps, is_single=True)
 
 
-def prune_declared(app: str, older_than: timedelta, now: datetime | None = None) -> Call[Moved]:
-    """Disable what an application has not declared for so long; what others declared, or nobody, stays."""
+def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = (), now: datetime | None = None) -> Call[Moved]:
+    """Disable what an application has not declared for so long, but for names to keep; what others declared, or nobody, stays."""
     check_text("app", app, MAX_NAME)
     check_wait("older_than", older_than, least=timedelta())
 
     def steps() -> Steps[Moved]:
         params = {"app": app, "older_than": older_than, "now": now}
-        stale = documents.numbers(rows.ids((yield Step("stale_declared", params))))
+        names = documents.array(map(documents.quote, keep))
+        stale = documents.numbers(rows.ids((yield Step("stale_declared", {"names": names, **params}))))
         yield Step("lock_jobs", {"ids": stale})
         # Guarded once more: a worker may have declared it while we waited.
         gone = documents.numbers(rows.ids((yield Step("withdraw_declared", {"ids": stale, **params}))))
@@ -157,7 +158,7 @@ def _redefined(found: Job, job: NewJob, rule: Recurrence, chance: _Chance) -> St
     is_declared = job.declared_by is not None
     was_let_go = is_declared and found.declared_by is not None and found.declared_at is None
     is_fresh = not is_declared or (found.declared_at is not None and chance.moment - found.declared_at <= FRESH)
-    if is_fresh and found.declared_by == job.declared_by and _wanted(job) == _found(found):
+    if is_fresh and found.declared_by == job.declared_by and _wanted(job) == found_parts(found):
         return found
     slot_at = None if _keeps_time(found, rule) else rule.first(chance.moment)
     params = {
@@ -198,7 +199,8 @@ def _wanted(job: NewJob) -> dict[str, Any]:
     }
 
 
-def _found(job: Job) -> dict[str, Any]:
+def found_parts(job: Job) -> dict[str, Any]:
+    """Give what a schedule is made of now, as `redefine` takes it."""
     return {
         "lane": job.lane,
         "priority": job.base_priority,

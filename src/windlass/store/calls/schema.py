@@ -13,6 +13,6 @@ def check(dialect: str) -> Call[None]:
     """Raise SchemaError when migrations are missing, unknown or edited."""
 
     def decode(found: Sequence[Row]) -> None:
-        migrate.check(dialect, dict(found))  # type: ignore[arg-type]  # two columns: a number and its digest
+        migrate.check(dialect, dict(found))
 
     return single("list_schema", {}, decode, is_read=True)

@@ -57,11 +57,17 @@ def list_sources(after: str = "", limit: int = MAX_LIST) -> Call[list[Source]]:
     return single("list_sources", {"after_source": after, "limit": limit}, _sources, is_read=True)
 
 
-def stale(before: datetime, limit: int = MAX_LIST) -> Call[list[Source]]:
-    """Read sources that have not run since, those that never ran first."""
+def stale(before: datetime, after: Source | None = None, limit: int = MAX_LIST) -> Call[list[Source]]:
+    """Read sources that have not run since, those that never ran first, page by page."""
     check_instant("before", before)
     check_range("limit", limit, 1, MAX_LIST)
-    return single("stale_sources", {"ran_before": before, "limit": limit}, _sources, is_read=True)
+    params = {
+        "ran_before": before,
+        "after_at": None if after is None else after.last_run_at,
+        "after_source": "" if after is None else after.id,
+        "limit": limit,
+    }
+    return single("stale_sources", params, _sources, is_read=True)
 
 
 def _sources(rows: Sequence[Row]) -> list[Source]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from windlass.core.checks import check_characters, check_range
+from windlass.core.gate import GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
 from windlass.store import documents
 from windlass.store.calls.call import Call, Step, Steps, single
@@ -13,7 +14,8 @@ from windlass.store.rows import Shape
 
 MAX_LIST = 500
 
-SHAPES = {"stale_tasks": Shape((), (1,)), "list_tasks": Shape((5, 7, 8), (4,))}
+_TASK = Shape((5, 7, 8), (4,))
+SHAPES = {"stale_tasks": Shape((), (1,)), "list_tasks": _TASK, "get_known_task": _TASK}
 
 
 def declare(tasks: Sequence[DeclaredTask], now: datetime | None = None) -> Call[list[str]]:
@@ -45,6 +47,12 @@ def list_tasks(*, after: str = "", limit: int = MAX_LIST) -> Call[list[KnownTask
     check_range("limit", limit, 1, MAX_LIST)
     params = {"after_name": after, "limit": limit}
     return single("list_tasks", params, lambda found: [KnownTask(*row) for row in found], is_read=True)
+
+
+def get(name: str) -> Call[KnownTask | None]:
+    """Read one task; nothing when nobody declared or paused it."""
+    GateKind.TASK.check(name)
+    return single("get_known_task", {"name": name}, lambda found: KnownTask(*found[0]) if found else None, is_read=True)
 
 
 def knows(task: str) -> Call[bool]:

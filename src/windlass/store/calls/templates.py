@@ -26,6 +26,8 @@ class Spawned(NamedTuple):
 
     child: Enqueued | None = None
     error: InvalidInput | None = None
+    takes_place: bool = False
+    """Whether it cancels what came before it, whose worker is to be told."""
 
 
 class _Turn(NamedTuple):
@@ -56,8 +58,9 @@ def spawn(template_id: int, seen_at: datetime, rng: Random, now: datetime | None
 
 
 def _by_spawn(answer: Spawned | None) -> Collection[Topic]:
-    # A job whose place was taken has a worker to be told.
-    return (Topic.WORK, Topic.CONTROL) if answer is not None and answer.child is not None else ()
+    if answer is None or answer.child is None:
+        return ()
+    return (Topic.WORK, Topic.CONTROL) if answer.takes_place else (Topic.WORK,)
 
 
 def _spawn(template: Job, moment: datetime, rng: Random, now: datetime | None) -> Steps[Spawned | None]:
@@ -83,7 +86,7 @@ def _spawn(template: Job, moment: datetime, rng: Random, now: datetime | None) -
     if not turn.is_served:
         return Spawned()
     [enqueued] = yield from enqueue([child], now).steps()
-    return Spawned(enqueued)
+    return Spawned(enqueued, takes_place=rule.overlap is Overlap.CANCEL_PREVIOUS)
 
 
 def _is_late(template: Job, now: datetime) -> bool:

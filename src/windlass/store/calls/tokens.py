@@ -65,7 +65,7 @@ def revoke(token_id: int, now: datetime | None = None) -> Call[Token]:
 
 def seen(ids: Iterable[int], now: datetime | None = None) -> Call[int]:
     """Note that tokens were used."""
-    return single("see_tokens", {"ids": documents.numbers(ids), "now": now}, lambda found: len(found))
+    return single("see_tokens", {"ids": documents.numbers(ids), "now": now}, len)
 
 
 def list_tokens(after: int, limit: int, now: datetime | None = None) -> Call[list[Token]]:

@@ -34,6 +34,13 @@ where id > :after and id <= :until and (:task::text is null or task = :task::tex
   and (:fingerprint::text is null or fingerprint = :fingerprint::text) and (not :is_open::boolean or closed_at is null)
 order by id limit :limit
 
+-- name: pick_letters
+-- Apart from the walk over all letters, which would have to pass every other one.
+select id from windlass_dead_letters
+where id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and id > :after and id <= :until
+  and (:task::text is null or task = :task::text)
+  and (:fingerprint::text is null or fingerprint = :fingerprint::text) and (not :is_open::boolean or closed_at is null)
+order by id limit :limit
 
 -- name: get_letter
 select {letter_columns} from windlass_dead_letters d where d.id = :id::bigint

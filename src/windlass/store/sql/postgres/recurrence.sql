@@ -23,12 +23,6 @@ returning j.id
 select j.id from windlass_jobs j
 where j.parent_id = :parent_id::bigint and (j.closed_at is null or j.token is not null) order by j.id limit 1000
 
--- name: count_missed
--- Nearly always none, and then nothing else is asked.
-select count(*) from (
-    select 1 from windlass_jobs j where {missed} and j.run_at < {now} - :missed_after::interval limit :limit
-) as m
-
 -- name: lock_missed
 select j.id, j.cadence, j.slot_at, j.completed_runs from windlass_jobs j
 where {missed} and j.run_at < {now} - :missed_after::interval
@@ -46,4 +40,4 @@ with moved as (update windlass_jobs j set
 from json_to_recordset(:jobs::json) as s (id bigint, slot_us bigint, run_us bigint, has_ended boolean)
 where j.id = s.id and j.state in ('scheduled', 'pending')
 returning j.state)
-select count(*) filter (where state = 'pending'), null::timestamptz from moved
+select count(*) filter (where state = 'pending') from moved

@@ -47,20 +47,23 @@ with c as materialized (
 select id from changed
 
 -- name: touch_declared
+-- Workers that start together only read.
 with t as (
     update windlass_bodies b set declared_at = {now}
     from windlass_jobs j
-    where b.declared_by = :app and b.declared_at is not null and j.id = b.job_id
+    where b.declared_by = :app and b.declared_at < {now} - interval '1 minute' and j.id = b.job_id
       and j.name = any(array(select json_array_elements_text(:names::json)))
-    returning j.name
 )
-select name from t order by name
+select j.name from windlass_jobs j join windlass_bodies b on b.job_id = j.id
+where j.name = any(array(select json_array_elements_text(:names::json))) and b.declared_by = :app and b.declared_at is not null
+order by j.name
 
 -- name: stale_declared
 -- What an operator paused stays as it is: nobody may enable it later in the belief that only its code was gone.
 select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
 where b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
   and j.state in ('scheduled', 'pending', 'running') and not j.held
+  and j.name <> all(array(select json_array_elements_text(:names::json)))
 order by j.id limit 1000
 
 -- name: withdraw_declared
@@ -69,3 +72,11 @@ update windlass_bodies b set declared_at = null
 where b.job_id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
   and b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
 returning b.job_id
+
+-- name: rename_schedule
+update windlass_jobs j set name = :name, updated_at = {now}
+where j.id = :id and not exists (select 1 from windlass_jobs o where o.name = :name and o.id <> :id)
+returning j.id
+
+-- name: holder_of_name
+select id from windlass_jobs where name = :name

@@ -15,10 +15,12 @@ where id > :after_source order by id limit :limit
 -- name: stale_sources
 -- Those that never ran first. Two arms, because the index has them at its end.
 (select id, name, url, last_run_at, metadata::text, created_at, updated_at from windlass_sources
- where last_run_at is null order by id limit :limit)
+ where last_run_at is null and :after_at::timestamptz is null and id > :after_source::text order by id limit :limit)
 union all
 (select id, name, url, last_run_at, metadata::text, created_at, updated_at from windlass_sources
- where last_run_at < :ran_before::timestamptz order by last_run_at, id limit :limit)
+ where last_run_at < :ran_before::timestamptz
+   and (last_run_at, id) > (coalesce(:after_at::timestamptz, '-infinity'), :after_source::text)
+ order by last_run_at, id limit :limit)
 limit :limit
 
 -- name: touch_source

@@ -19,6 +19,10 @@ returning name
 select name, lane, options::text, breaker, is_declared, paused_at, paused_by, first_seen_at, seen_at
 from windlass_tasks where name > :after_name order by name limit :limit
 
+-- name: get_known_task
+select name, lane, options::text, breaker, is_declared, paused_at, paused_by, first_seen_at, seen_at
+from windlass_tasks where name = :name
+
 -- name: knows_task
 select count(*) from windlass_tasks where name = :task and is_declared
 

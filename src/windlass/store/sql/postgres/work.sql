@@ -257,6 +257,6 @@ with promoted as (
 )
 select (select count(*) from promoted), least(
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}),
-    -- A template that is due still: of several missed slots it serves one at a time.
-    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn)
-)
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now})
+), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, false),
+    coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after::interval, false)

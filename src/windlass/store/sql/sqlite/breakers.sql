@@ -15,6 +15,9 @@ select {breaker_columns} from windlass_breakers b where b.name = :name
 -- name: list_breakers
 select {breaker_columns} from windlass_breakers b where b.name > :after_name order by b.name limit :limit
 
+-- name: count_breakers
+select count(*) from (select 1 from windlass_breakers limit :most) as counted
+
 -- name: change_breaker
 update windlass_breakers set
     state = :state, failures = :failures, successes = :successes, threshold = :threshold, open_us = :open_us,
@@ -32,6 +35,17 @@ returning id
 -- name: list_breaker_events
 select id, breaker, state, reason, job_id, at from windlass_breaker_events
 where breaker = :name order by id desc limit :limit
+
+-- name: prune_breaker_events
+-- The newest of each stays: it says since when the breaker is as it is.
+delete from windlass_breaker_events where id in (
+    select e.id from windlass_breaker_events e
+    where e.at < {now} - :keep_for and exists (
+        select 1 from windlass_breaker_events later where later.breaker = e.breaker and later.id > e.id
+    )
+    order by e.id limit :limit
+)
+returning id
 
 -- name: holds_lease
 select count(*) > 0 from windlass_jobs j where j.id = :job_id and j.token = :token

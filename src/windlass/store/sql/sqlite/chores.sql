@@ -12,7 +12,8 @@ returning name, version, cursor
 
 -- name: end_chore
 -- Guarded by the version: whoever was replaced meanwhile changes nothing.
-update windlass_chores set last_rows = :rows, last_duration_ms = :duration_ms, last_error = :error, cursor = :cursor
+update windlass_chores set last_rows = :rows, last_duration_ms = :duration_ms, last_error = :error, cursor = :cursor,
+    due_at = coalesce({now} + :again, due_at)
 where name = :chore and version = :version
 returning name
 

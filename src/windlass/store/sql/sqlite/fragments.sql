@@ -137,6 +137,8 @@ where :any_recurring and closed_at is null and job_id in (
     select j.id from {guarded} where f.status = 'completed' and j.cadence is not null
 );
 {groups}
+select json_group_array(j.id) as ids_found from {guarded};
+{groups}
 update windlass_jobs as j set
     state = case g.final when 'superseded' then 'cancelled' else g.final end,
     wait_reason = case when g.final in ('scheduled', 'paused') then
@@ -168,8 +170,8 @@ update windlass_jobs as j set
         when g.final not in ('scheduled', 'paused') then g.done_reason end,
     updated_at = {now}
 from {decided} as g
-where j.id = g.id
-returning id, state
+where j.id = g.id;
+select id, state from windlass_jobs where id in (select value from json_each(:ids_found))
 
 -- name: enough
 -- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.

@@ -27,6 +27,12 @@ where id > :after and id <= :until and (:task is null or task = :task)
   and (:fingerprint is null or fingerprint = :fingerprint) and (not :is_open or closed_at is null)
 order by id limit :limit
 
+-- name: pick_letters
+-- Apart from the walk over all letters, which would have to pass every other one.
+select id from windlass_dead_letters
+where id in (select value from json_each(:ids)) and id > :after and id <= :until and (:task is null or task = :task)
+  and (:fingerprint is null or fingerprint = :fingerprint) and (not :is_open or closed_at is null)
+order by id limit :limit
 
 -- name: get_letter
 select {letter_columns} from windlass_dead_letters d where d.id = :id

@@ -23,12 +23,6 @@ returning id
 select id from windlass_jobs
 where parent_id = :parent_id and (closed_at is null or token is not null) order by id limit 1000
 
--- name: count_missed
--- Nearly always none, and then nothing else is asked.
-select count(*) from (
-    select 1 from windlass_jobs j where {missed} and j.run_at < {now} - :missed_after limit :limit
-)
-
 -- name: lock_missed
 select j.id, j.cadence, j.slot_at, j.completed_runs from windlass_jobs j
 where {missed} and j.run_at < {now} - :missed_after
@@ -48,4 +42,4 @@ update windlass_jobs as j set
     held = j.held and not coalesce(s.value ->> 'has_ended', 0), priority = j.base_priority, updated_at = {now}
 from json_each(:jobs) as s
 where j.id = s.value ->> 'id' and j.state in ('scheduled', 'pending');
-select count(*), null from json_each(:jobs) as s join windlass_jobs j on j.id = s.value ->> 'id' where j.state = 'pending'
+select count(*) from json_each(:jobs) as s join windlass_jobs j on j.id = s.value ->> 'id' where j.state = 'pending'

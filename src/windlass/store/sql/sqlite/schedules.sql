@@ -39,8 +39,9 @@ where j.id = :id and j.state in ('failed', 'cancelled') and j.token is null and 
 returning id
 
 -- name: touch_declared
+-- Workers that start together only read.
 update windlass_bodies set declared_at = {now}
-where declared_by = :app and declared_at is not null
+where declared_by = :app and declared_at < {now} - 60000000
   and job_id in (select id from windlass_jobs where name in (select value from json_each(:names)));
 select j.name from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.name in (select value from json_each(:names)) and b.declared_by = :app and b.declared_at is not null order by j.name
@@ -50,6 +51,7 @@ where j.name in (select value from json_each(:names)) and b.declared_by = :app a
 select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
 where b.declared_by = :app and b.declared_at <= {now} - :older_than
   and j.state in ('scheduled', 'pending', 'running') and not j.held
+  and j.name not in (select value from json_each(:names))
 order by j.id limit 1000
 
 -- name: withdraw_declared
@@ -57,3 +59,11 @@ order by j.id limit 1000
 update windlass_bodies set declared_at = null
 where job_id in (select value from json_each(:ids)) and declared_by = :app and declared_at <= {now} - :older_than
 returning job_id
+
+-- name: rename_schedule
+update windlass_jobs as j set name = :name, updated_at = {now}
+where j.id = :id and not exists (select 1 from windlass_jobs o where o.name = :name and o.id <> :id)
+returning id
+
+-- name: holder_of_name
+select id from windlass_jobs where name = :name

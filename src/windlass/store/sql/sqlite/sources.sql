@@ -13,9 +13,18 @@ select id, name, url, last_run_at, metadata, created_at, updated_at from windlas
 where id > :after_source order by id limit :limit
 
 -- name: stale_sources
--- Those that never ran first.
-select id, name, url, last_run_at, metadata, created_at, updated_at from windlass_sources
-where last_run_at is null or last_run_at < :ran_before order by last_run_at, id limit :limit
+-- Those that never ran first. Two arms, so that each begins where the page before it ended.
+select id, name, url, last_run_at, metadata, created_at, updated_at from (
+    select id, name, url, last_run_at, metadata, created_at, updated_at from windlass_sources
+    where last_run_at is null and :after_at is null and id > :after_source order by id limit :limit
+)
+union all
+select id, name, url, last_run_at, metadata, created_at, updated_at from (
+    select id, name, url, last_run_at, metadata, created_at, updated_at from windlass_sources
+    where last_run_at < :ran_before and (last_run_at, id) > (coalesce(:after_at, -1 << 62), :after_source)
+    order by last_run_at, id limit :limit
+)
+limit :limit
 
 -- name: touch_source
 update windlass_sources set last_run_at = max(coalesce(last_run_at, {now}), {now}), updated_at = {now} where id = :source_id

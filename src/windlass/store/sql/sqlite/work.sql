@@ -106,19 +106,17 @@ where state = 'pending' and lane = :lane_{i} and task = :task_{i}
 -- name: claim
 -- SQLite merges the arms lazily by itself. A job that was running when its worker died is taken alone and counts as started,
 -- so that it cannot harm its neighbours.
-update windlass_jobs set {taken}
-where id in (
-    select id from (
-        select id, crashes, row_number() over (order by priority desc, run_at, id) as place,
-            first_value(crashes) over (order by priority desc, run_at, id) as head
-        from (
-            select priority, run_at, id, crashes from ({arms})
-            where (select version from windlass_gates) = :version
-            order by priority desc, run_at, id limit :limit
-        )
-    ) where case when head > 0 then place = 1 else crashes = 0 end
-)
-returning {claimed_columns}
+select json_group_array(id) as ids_found from (
+    select id, crashes, row_number() over (order by priority desc, run_at, id) as place,
+        first_value(crashes) over (order by priority desc, run_at, id) as head
+    from (
+        select priority, run_at, id, crashes from ({arms})
+        where (select version from windlass_gates) = :version
+        order by priority desc, run_at, id limit :limit
+    )
+) where case when head > 0 then place = 1 else crashes = 0 end;
+update windlass_jobs set {taken} where id in (select value from json_each(:ids_found));
+select {claimed_columns} from windlass_jobs where id in (select value from json_each(:ids_found))
 
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
@@ -194,9 +192,9 @@ update windlass_jobs set state = 'pending', updated_at = {now} where id in (
     where j.state = 'scheduled' and not j.spawn and j.run_at <= {now}
       and not ({missed} and j.run_at < {now} - :missed_after) order by j.run_at, j.id limit :limit
 );
--- A template may be due still: of several missed slots it serves one at a time.
 select changes(), min(
     coalesce(ordinary, template), coalesce(template, ordinary)
-) from (select
+), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, 0),
+    coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after, 0) from (select
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}) as ordinary,
-    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) as template)
+    (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now}) as template)

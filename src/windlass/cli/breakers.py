@@ -1,0 +1,65 @@
+"""`windlass breakers`."""
+
+from __future__ import annotations
+
+import click
+
+from windlass.cli import options
+from windlass.cli.exit_codes import REFUSED
+from windlass.cli.noun import Noun
+from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.session import operating
+
+_COLUMNS = ("name", "state", "failures", "threshold", "open_for", "opened_at", "probe_at", "is_forced")
+
+
+@click.group(cls=Noun)
+def breakers() -> None:
+    """List, reset and open the circuit breakers that ever left closed."""
+
+
+@breakers.command(name="list")
+@click.option("--after", default="", metavar="NAME", help="Begin after this name.")
+@options.limit
+@options.as_json
+@options.database
+def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
+    """List breakers by name."""
+    with operating(database) as operator:
+        found = operator.breakers.list_sync(after=after, limit=limit)
+    if as_json:
+        say_json({"breakers": [plain(one) for one in found]})
+    else:
+        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+
+
+@breakers.command()
+@click.argument("name")
+@options.as_json
+@options.database
+def reset(name: str, *, as_json: bool, database: str | None) -> None:
+    """Close a breaker, whoever is trying it."""
+    with operating(database) as operator:
+        closed = operator.breakers.reset_sync(name)
+    if closed is None:
+        click.echo(f"windlass: breaker {name!r} has never left closed; `windlass breakers` lists those that have", err=True)
+        raise click.exceptions.Exit(REFUSED)
+    if as_json:
+        say_json(plain(closed))
+    else:
+        say(f"breaker {name} is {closed.state}")
+
+
+@breakers.command(name="open")
+@click.argument("name")
+@click.option("--for", "for_", metavar="DURATION", help="As in 10m. Default: until it is reset.")
+@options.as_json
+@options.database
+def open_(name: str, *, for_: str | None, as_json: bool, database: str | None) -> None:
+    """Open a breaker: its tasks are not claimed until it is reset, or tried again after a while."""
+    with operating(database) as operator:
+        opened = operator.breakers.force_open_sync(name, for_)
+    if as_json:
+        say_json(plain(opened))
+    else:
+        say(f"breaker {name} is {opened.state}" + ("" if for_ else "; close it with `windlass breakers reset`"))

@@ -1,0 +1,151 @@
+"""`windlass dead`: dead letters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from windlass.cli import options
+from windlass.cli.exit_codes import REFUSED
+from windlass.cli.noun import Noun
+from windlass.cli.output import plain, say, say_fields, say_json, say_table
+from windlass.cli.session import operating, person
+from windlass.core.bulk import Bulk
+from windlass.core.letter_page import LetterQuery, LetterStatus
+from windlass.core.letters import LetterFilter, Settled
+from windlass.errors import WindlassError
+
+_COLUMNS = ("id", "job_id", "task", "lane", "deaths", "died_at", "acknowledged_by", "closed_reason", "error")
+
+
+@click.group(cls=Noun)
+def dead() -> None:
+    """List, read, acknowledge and requeue the letters of jobs that failed for good."""
+
+
+@dead.command(name="list")
+@click.option("--status", type=click.Choice([one.value for one in LetterStatus]), help="Default: every one.")
+@click.option("--task", help="Only of this task.")
+@click.option("--fingerprint", help="Only deaths of one kind.")
+@click.option("--since", metavar="TIME", help="Died at this time or later, as in 2026-01-15T10:30Z.")
+@options.limit
+@click.option("--cursor", help="Where the page before ended.")
+@options.as_json
+@options.database
+def list_(*, status: str | None, since: str | None, as_json: bool, database: str | None, **given: Any) -> None:
+    """List dead letters, newest death first."""
+    query = LetterQuery(
+        status=None if status is None else LetterStatus(status),
+        since=None if since is None else options.read_time("since", since),
+        **given,
+    )
+    with operating(database) as operator:
+        page = operator.letters.list_sync(query)
+    if as_json:
+        say_json({"dead_letters": [plain(one) for one in page.letters], **_totals(page)})
+        return
+    say_table(({column: getattr(one, column) for column in _COLUMNS} for one in page.letters), _COLUMNS)
+    say(f"{len(page.letters)} of {page.total if page.is_total_exact else f'at least {page.total}'}")
+    if page.next_cursor is not None:
+        say(f"more with --cursor {page.next_cursor}")
+
+
+def _totals(page: Any) -> dict[str, Any]:
+    return {"total": page.total, "is_total_exact": page.is_total_exact, "next_cursor": page.next_cursor}
+
+
+@dead.command()
+@click.argument("letter_id", metavar="ID", type=int)
+@options.as_json
+@options.database
+def show(letter_id: int, *, as_json: bool, database: str | None) -> None:
+    """Show a dead letter with the job as it was."""
+    with operating(database) as operator:
+        letter = plain(operator.letters.get_sync(letter_id))
+    if as_json:
+        say_json(letter)
+    else:
+        say_fields(letter)
+
+
+_meant = (
+    click.argument("ids", metavar="[ID]...", nargs=-1, type=int),
+    click.option("--task", help="Every open letter of this task."),
+    click.option("--fingerprint", help="Every open letter of one kind."),
+    click.option("--all", "is_all", is_flag=True, help="Every open letter."),
+    click.option("--dry-run", is_flag=True, help="Only count what the filters match."),
+    options.as_json,
+    options.database,
+)
+
+
+def _settling(command: Any) -> Any:
+    for option in reversed(_meant):
+        command = option(command)
+    return command
+
+
+@dead.command()
+@click.option("--note", help="What to remember.")
+@_settling
+def acknowledge(ids: tuple[int, ...], *, note: str | None, database: str | None, **given: Any) -> None:
+    """Note that you have seen letters; retention may let go of them then."""
+    wanted = _wanted(ids, given)
+    with operating(database) as operator:
+        if wanted is None:
+            _tell(operator.letters.acknowledge_sync(ids, by=person(), note=note), "acknowledged", as_json=given["as_json"])
+        else:
+            bulk = operator.letters.acknowledge_all_sync(wanted, by=person(), note=note, dry_run=given["dry_run"])
+            _tell_bulk(bulk, "acknowledged", **_shown(given))
+
+
+@dead.command()
+@_settling
+def requeue(ids: tuple[int, ...], *, database: str | None, **given: Any) -> None:
+    """Bring back the jobs of open letters, with a fresh start; twice does not run twice."""
+    wanted = _wanted(ids, given)
+    with operating(database) as operator:
+        if wanted is None:
+            _tell(operator.letters.requeue_sync(ids), "requeued", as_json=given["as_json"])
+        else:
+            _tell_bulk(operator.letters.requeue_all_sync(wanted, dry_run=given["dry_run"]), "requeued", **_shown(given))
+
+
+def _wanted(ids: tuple[int, ...], given: dict[str, Any]) -> LetterFilter | None:
+    has_filter = bool(given["task"] or given["fingerprint"] or given["is_all"])
+    if bool(ids) is has_filter:
+        raise click.UsageError("Name letters, or say which are meant by filters or --all; not both.")
+    if ids and given["dry_run"]:
+        raise click.UsageError("--dry-run goes with filters.")
+    return None if ids else LetterFilter(task=given["task"], fingerprint=given["fingerprint"])
+
+
+def _shown(given: dict[str, Any]) -> dict[str, bool]:
+    return {"dry_run": given["dry_run"], "as_json": given["as_json"]}
+
+
+def _tell(settled: Settled, done: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"dead_letters": plain(settled.changed), "refused": plain(settled.refused), "missing": settled.missing})
+    else:
+        for letter in settled.changed:
+            say(f"dead letter {letter.id} of job {letter.job_id} is {done}")
+    problems = [settled._replace(changed=(), refused=(one,)) for one in settled.refused]
+    problems += [settled._replace(changed=(), refused=(), missing=(one,)) for one in settled.missing]
+    for problem in problems:
+        try:
+            problem.one()
+        except WindlassError as error:
+            click.echo(f"windlass: {error}", err=True)
+    if problems:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _tell_bulk(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        say_json({**bulk._asdict(), "dry_run": dry_run})
+    elif dry_run:
+        say(f"{bulk.matched} match; nothing was changed")
+    else:
+        say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")

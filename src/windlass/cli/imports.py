@@ -1,0 +1,109 @@
+"""`windlass import`: schedules from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from datetime import datetime
+from typing import TextIO
+
+import click
+
+from windlass.app import Windlass
+from windlass.cli.table import table
+from windlass.core.cadence import Recurrence
+from windlass.core.crontab import Entry, Unreadable, parse_crontab
+from windlass.core.job import NewJob
+from windlass.core.payload import encode_object
+from windlass.core.words import describe
+from windlass.errors import InvalidInput
+from windlass.ports import Store
+
+UNREAD = 3
+_TASK = "command"
+
+
+@click.group("import")
+def import_() -> None:
+    """Bring schedules from elsewhere."""
+
+
+@import_.command()
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.option("--apply", "is_applied", is_flag=True, help="Create the schedules; without it nothing is stored.")
+@click.option("--system", is_flag=True, help="A system's crontab, with a user's name before each command.")
+@click.option("--timezone", default="UTC", show_default=True, help="The zone of lines without CRON_TZ.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@click.option("--database", metavar="URL", help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL")
+def crontab(file: TextIO, *, is_applied: bool, system: bool, timezone: str, as_json: bool, database: str | None) -> None:
+    """Turn the lines of a crontab into recurring jobs of the task `command`.
+
+    Doing it twice changes nothing. Commands run only on workers with the pack `command` (WINDLASS_PACKS=command). Exit code 3:
+    some lines could not be read; they are listed, and nothing is stored for them.
+    """
+    found = parse_crontab(file.read(), has_users=system, timezone=timezone)
+    rows = asyncio.run(_import(Windlass(database), found, is_applied=is_applied))
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        click.echo(_page(rows, is_applied=is_applied))
+    sys.exit(UNREAD if any(row["problem"] for row in rows) else 0)
+
+
+Row = dict[str, object]
+
+
+async def _import(app: Windlass, found: list[Entry | Unreadable], *, is_applied: bool) -> list[Row]:
+    async with app:
+        store = await app.store()
+        now = await store.clock()
+        return [await _import_one(store, each, now, is_applied=is_applied) for each in found]
+
+
+async def _import_one(store: Store, found: Entry | Unreadable, now: datetime, *, is_applied: bool) -> Row:
+    if isinstance(found, Unreadable):
+        return _row(found.line, found.text, problem=found.reason)
+    rule = Recurrence(cadence=found.cadence, timezone=found.timezone)
+    try:
+        job = _job(found, rule)
+    except InvalidInput as error:
+        return _row(found.line, found.command, problem=str(error))
+    status = "new"
+    if is_applied:
+        [answer] = await store.enqueue([job])
+        status = "unchanged" if answer.is_duplicate else "created"
+    words = describe(found.cadence, found.timezone)
+    next_at = rule.first(now).isoformat(sep=" ", timespec="minutes")
+    return _row(found.line, found.command, name=found.name, when=words, next_at=next_at, status=status)
+
+
+def _row(line: int, command: str, *, problem: str | None = None, **known: str) -> Row:
+    blank = dict.fromkeys(("name", "when", "next_at", "status"))
+    return {"line": line, **blank, **known, "command": command, "problem": problem}
+
+
+def _job(entry: Entry, rule: Recurrence) -> NewJob:
+    payload: dict[str, object] = {"command": entry.command}
+    payload |= {key: value for key in ("env", "stdin", "user") if (value := getattr(entry, key))}
+    return NewJob(
+        task=_TASK,
+        name=entry.name,
+        payload=encode_object(payload),
+        recurrence=rule,
+        # Cron does not try again either.
+        max_attempts=1,
+        description=f"line {entry.line} of a crontab",
+        created_by="import crontab",
+    )
+
+
+def _page(rows: list[Row], *, is_applied: bool) -> str:
+    good = [row for row in rows if not row["problem"]]
+    headings = ("line", "name", "when", "next", "status" if is_applied else "would be", "command")
+    keys = ("line", "name", "when", "next_at", "status", "command")
+    parts = [table(headings, [[row[key] for key in keys] for row in good])] if good else ["windlass: no line can be imported"]
+    parts += [f"line {row['line']}: {row['problem']}: {row['command']}" for row in rows if row["problem"]]
+    if not is_applied and good:
+        parts.append("\nnothing was stored; add --apply to do it")
+    return "\n".join(parts)

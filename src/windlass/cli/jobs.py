@@ -1,0 +1,66 @@
+"""`windlass jobs` and `windlass job`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from windlass.cli import options
+from windlass.cli.output import job_fields, plain, say, say_fields, say_json, say_table
+from windlass.cli.session import operating
+from windlass.core.filter import JobFilter
+from windlass.core.page import JobQuery, Sort
+
+COLUMNS = ("id", "task", "lane", "state", "wait_reason", "priority", "attempt", "run_at", "subject", "last_error")
+_RUN_COLUMNS = ("number", "attempt", "status", "reason", "started_at", "duration_ms", "worker", "error")
+
+
+@click.command()
+@options.job_filters
+@click.option("--sort", type=click.Choice([sort.value for sort in Sort]), default="created_at", show_default=True)
+@click.option("--oldest-first", is_flag=True, help="In ascending order.")
+@options.limit
+@click.option("--offset", type=click.IntRange(0, 10_000), default=0, help="How many to leave out.")
+@click.option("--cursor", help="Where the page before ended.")
+@options.as_json
+@options.database
+def jobs(wanted: JobFilter, *, sort: str, oldest_first: bool, as_json: bool, database: str | None, **place: Any) -> None:
+    """List jobs, newest first."""
+    query = JobQuery(filter=wanted, sort=Sort(sort), is_descending=not oldest_first, **place)
+    with operating(database) as operator:
+        page = operator.list_sync(query)
+    if as_json:
+        say_json(
+            {
+                "jobs": [job_fields(one) for one in page.jobs],
+                "total": page.total,
+                "is_total_exact": page.is_total_exact,
+                "next_cursor": page.next_cursor,
+            }
+        )
+        return
+    say_table(({column: getattr(one, column) for column in COLUMNS} for one in page.jobs), COLUMNS)
+    say(f"{len(page.jobs)} of {page.total if page.is_total_exact else f'at least {page.total}'}")
+    if page.next_cursor is not None:
+        say(f"more with --cursor {page.next_cursor}")
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--runs", type=click.IntRange(0, 500), default=10, show_default=True, help="How many runs to show.")
+@options.as_json
+@options.database
+def job(job_id: str, *, runs: int, as_json: bool, database: str | None) -> None:
+    """Show a job, by its number or UUID, with its newest runs."""
+    with operating(database) as operator:
+        found = operator.get_sync(job_id)
+        executions = operator.executions_sync(found, limit=runs) if runs else []
+    if as_json:
+        shown = [plain(run) | {"duration_ms": run.duration_ms} for run in executions]
+        say_json({**job_fields(found), "runs": shown})
+        return
+    say_fields(job_fields(found))
+    if executions:
+        click.echo()
+        say_table(({column: getattr(run, column) for column in _RUN_COLUMNS} for run in executions), _RUN_COLUMNS)

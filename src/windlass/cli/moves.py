@@ -1,0 +1,79 @@
+"""`windlass retry`, `cancel`, `pause`, `resume` and `run-now`: of jobs by number, or of all that a filter matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from windlass.cli import options
+from windlass.cli.exit_codes import REFUSED
+from windlass.cli.output import job_fields, say, say_json
+from windlass.cli.session import operating
+from windlass.client.operations import Operator
+from windlass.core.filter import JobFilter
+from windlass.core.job import Job
+from windlass.errors import WindlassError
+
+_EVERYTHING = JobFilter()
+
+
+def _command(name: str, verb: str, done: str, summary: str) -> Callable[..., Any]:
+    @click.command(name=name, help=f"{summary}\n\nJobs are named by number or UUID, or meant by filters; --dry-run only counts.")
+    @click.argument("ids", metavar="[ID]...", nargs=-1)
+    @options.job_filters
+    @click.option("--all", "is_all", is_flag=True, help="Every job that can be; without it, a filter or an ID is needed.")
+    @click.option("--dry-run", is_flag=True, help="Only count what the filters match.")
+    @options.as_json
+    @options.database
+    def command(
+        ids: tuple[str, ...], *, wanted: JobFilter, is_all: bool, dry_run: bool, as_json: bool, database: str | None
+    ) -> None:
+        has_filter = wanted != _EVERYTHING
+        if bool(ids) is (has_filter or is_all):
+            raise click.UsageError("Name jobs, or say which are meant by filters or --all; not both.")
+        if ids and dry_run:
+            raise click.UsageError("--dry-run goes with filters.")
+        with operating(database) as operator:
+            if ids:
+                _move_each(operator, verb, ids, as_json=as_json)
+            else:
+                _move_matching(operator, verb, wanted, done, dry_run=dry_run, as_json=as_json)
+
+    return command
+
+
+def _move_each(operator: Operator, verb: str, ids: tuple[str, ...], *, as_json: bool) -> None:
+    moved: list[Job] = []
+    refused: list[str] = []
+    for job_id in ids:
+        try:
+            moved.append(getattr(operator, f"{verb}_sync")(job_id))
+        except WindlassError as error:
+            refused.append(str(error))
+            click.echo(f"windlass: {error}", err=True)
+    if as_json:
+        say_json({"jobs": [job_fields(one) for one in moved], "errors": refused})
+    else:
+        for one in moved:
+            say(f"job {one.id} is {one.state}")
+    if refused:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _move_matching(operator: Operator, verb: str, wanted: JobFilter, done: str, *, dry_run: bool, as_json: bool) -> None:
+    bulk = operator.bulk_sync(verb, wanted, dry_run=dry_run)
+    if as_json:
+        say_json({**bulk._asdict(), "dry_run": dry_run})
+    elif dry_run:
+        say(f"{bulk.matched} match; nothing was changed")
+    else:
+        say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")
+
+
+retry = _command("retry", "retry", "retried", "Give failed jobs a fresh start.")
+cancel = _command("cancel", "cancel", "cancelled", "Cancel jobs at once; a late success of a running one is refused.")
+pause = _command("pause", "pause", "paused", "Hold waiting jobs until they are resumed.")
+resume = _command("resume", "resume", "resumed", "Let paused jobs go on; recurring ones count anew from now.")
+run_now = _command("run-now", "run_now", "to run now", "Run waiting jobs now, running ones once more after their run.")

@@ -1,0 +1,17 @@
+"""Commands that are about one noun."""
+
+from __future__ import annotations
+
+import click
+
+_HELP = {"-h", "--help"}
+
+
+class Noun(click.Group):
+    """A group whose `list` need not be typed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read `windlass lanes --json` as `windlass lanes list --json`."""
+        if not args or (args[0].startswith("-") and args[0] not in _HELP):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)

@@ -1,0 +1,81 @@
+"""Options that many commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.job import JobState
+from windlass.errors import InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+database = click.option(
+    "--database",
+    "--database-url",
+    "database",
+    metavar="URL",
+    help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL, else windlass.toml.",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+limit = click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")
+
+_FILTERS = (
+    click.option("--state", "states", multiple=True, metavar="STATE", help="As in failed, or pending,running; again for more."),
+    click.option("--task", "tasks", multiple=True, help="Again for more."),
+    click.option("--lane", "lanes", multiple=True, help="Again for more."),
+    click.option("--subject", "--source-id", "subject", help="What the jobs are about, such as a source's id."),
+    click.option("--correlation-id", help="With a job's own UUID: the job and its children."),
+    click.option("--search", metavar="TEXT", help="Found in task, name, subject, unique key, last error or payload."),
+    click.option("--since", metavar="TIME", help="Created at this time or later, as in 2026-01-15T10:30Z."),
+)
+_NAMES = ("states", "tasks", "lanes", "subject", "correlation_id", "search", "since")
+
+
+def job_filters(command: F) -> F:
+    """Give a command the filters of lists of jobs, as one argument `wanted`."""
+
+    @wraps(command)
+    def call(**given: Any) -> Any:
+        return command(wanted=read_filter(**{name: given.pop(name) for name in _NAMES}), **given)
+
+    for option in reversed(_FILTERS):
+        call = option(call)
+    return call  # type: ignore[return-value]  # click's decorators give back what they were given
+
+
+def read_filter(
+    *, states: tuple[str, ...], tasks: tuple[str, ...], lanes: tuple[str, ...], since: str | None, **rest: Any
+) -> JobFilter:
+    """Make a filter of what was typed."""
+    words = [word.strip() for given in states for word in given.split(",")]
+    return JobFilter(
+        states=tuple(StateFilter(_state(word)) for word in words),
+        tasks=tasks,
+        lanes=lanes,
+        since=None if since is None else read_time("since", since),
+        **rest,
+    )
+
+
+def _state(word: str) -> JobState:
+    try:
+        return JobState(word)
+    except ValueError:
+        raise InvalidInput("state", word, f"must be one of {', '.join(JobState)}") from None
+
+
+def read_time(field: str, text: str) -> datetime:
+    """Read an instant as people write it."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(field, text, "must be a time such as 2026-01-15T10:30Z") from None
+    if found.tzinfo is None:
+        raise InvalidInput(field, text, "must carry a time zone, as in 2026-01-15T10:30Z")
+    return found

@@ -1,0 +1,23 @@
+"""Ready-made tasks, by the pack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+
+from windlass.app import Windlass
+from windlass.errors import ConfigError
+
+PACKS = {"staleness": "windlass.packs.staleness", "command": "windlass.packs.command"}
+ASKED_FOR = frozenset({"command"})
+"""Packs that must be named: whoever may enqueue could run any program with them."""
+SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)
+"""What `windlass up` brings without being asked."""
+
+
+def install(app: Windlass, names: Iterable[str]) -> None:
+    """Declare the tasks of these packs on an application; raises ConfigError for a name that is none."""
+    for name in dict.fromkeys(names):
+        if name not in PACKS:
+            raise ConfigError(f"packs: there is no pack {name!r}; there are {', '.join(sorted(PACKS))}")
+        import_module(PACKS[name]).install(app)

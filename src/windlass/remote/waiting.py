@@ -1,0 +1,49 @@
+"""Waiting for a job over HTTP: when to look again, and what its end means."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from windlass.core.job import CLOSED, JobState
+from windlass.errors import InvalidInput, JobCancelled, JobFailed, WaitTimeout
+from windlass.remote.ask import Duration, seconds
+from windlass.remote.records import Job
+
+_FIRST_LOOK_S = 0.05
+_LONGEST_LOOK_S = 2.0
+
+
+class Waiting:
+    """One wait, for either client."""
+
+    def __init__(self, timeout: Duration | None) -> None:
+        """Begin to count."""
+        self._ends_at = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
+        self._pause_s = _FIRST_LOOK_S
+
+    def is_over(self, job: Job) -> bool:
+        """Whether the job has ended; raises InvalidInput for one that never does."""
+        if job.state in CLOSED:
+            return True
+        if job.cadence is not None:
+            raise InvalidInput("job", job.number, "is recurring: it does not end, so nobody can wait for its result")
+        return False
+
+    def pause_s(self, job: Job) -> float:
+        """Say how long to sleep before the next look; raises WaitTimeout when the time is over."""
+        left = _LONGEST_LOOK_S if self._ends_at is None else self._ends_at - time.monotonic()
+        if left <= 0:
+            raise WaitTimeout(job.number, job.state)
+        pause = min(self._pause_s, left)
+        self._pause_s = min(self._pause_s * 1.5, _LONGEST_LOOK_S)
+        return pause
+
+    @staticmethod
+    def result_of(job: Job) -> Any:
+        """Give the result of a job that has ended, or raise why there is none."""
+        if job.state is JobState.FAILED:
+            raise JobFailed(job.number, "failed", job.last_error)
+        if job.state is JobState.CANCELLED:
+            raise JobCancelled(job.number, "was cancelled", job.done_reason)
+        return job.result

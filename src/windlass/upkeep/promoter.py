@@ -1,0 +1,122 @@
+"""Makes jobs claimable and lets templates spawn at the moment they are due."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from windlass.ports import Clock, Store
+from windlass.upkeep.hush import Hush
+from windlass.upkeep.tally import Tally
+
+log = logging.getLogger("windlass.upkeep")
+
+_BATCH = 500
+_SHORTEST_S = 0.001
+_LEAST_GAP_S = 0.004
+_MOST_GAP_S = 0.032
+"""The time between two rounds: due times close together are served as one. Who wakes in time and finds that others were
+quicker holds back, so that ten processes ask little more than one."""
+_HINT_GAP_S = 0.016
+"""Wake-ups say that something may be due earlier than was known; it hardly ever is within so short a time."""
+
+
+class Promoter:
+    """Sleeps until the next due time it knows of, a wake-up, or the poll interval; every process has one."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        poll_interval: timedelta,
+        promoted: Callable[[], None],
+        is_paused: Callable[[str], bool],
+    ) -> None:
+        """Serve `store`; `promoted` hears when jobs have become claimable."""
+        self._store = store
+        self._clock = clock
+        self._poll_s = poll_interval.total_seconds()
+        self._promoted = promoted
+        self._is_paused = is_paused
+        self._wake = asyncio.Event()
+        self._hush = Hush(clock.monotonic)
+        self._served = 0
+        self.promotions = Tally()
+        self.spawns = Tally()
+
+    def wake(self) -> None:
+        """Look now: something may be due earlier than what was known."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Promote until cancelled."""
+        gap_s = _LEAST_GAP_S
+        is_hint = True
+        while True:
+            self._wake.clear()
+            began = self._clock.monotonic()
+            before = self._served
+            pause = await self.round()
+            due = self._clock.monotonic() + pause
+            if self._served > before:
+                gap_s = _LEAST_GAP_S
+            elif not is_hint:
+                gap_s = min(2 * gap_s, _MOST_GAP_S)
+            is_hint = await self._sleep(pause)
+            earliest = min(due, began + _HINT_GAP_S) if is_hint else began + gap_s
+            await asyncio.sleep(max(earliest - self._clock.monotonic(), 0))
+
+    async def round(self) -> float:
+        """Do what is due; says how many seconds the next round can wait."""
+        if not self._is_paused("promote"):
+            return await self._guarded(self.promotions, self._promote)
+        if not self._is_paused("spawn"):
+            await self._guarded(self.spawns, self._spawn)
+        return self._poll_s
+
+    async def _guarded(self, tally: Tally, work: Callable[[], Awaitable[float]]) -> float:
+        try:
+            return await work()
+        except Exception as error:  # noqa: BLE001 - what is due now is still due at the next round
+            tally.fail(error)
+            if self._hush.lets("due"):
+                log.warning("what is due could not be served: %s: %s", type(error).__name__, error)
+            return self._poll_s
+
+    async def _promote(self) -> float:
+        began = self._clock.monotonic()
+        jobs, next_at, has_templates, _ = await self._store.promote(_BATCH)
+        self.promotions.note(jobs, self._clock.monotonic() - began)
+        self._tell(jobs)
+        if has_templates and not self._is_paused("spawn"):
+            return await self._guarded(self.spawns, self._spawn)
+        if jobs >= _BATCH:
+            return 0
+        if next_at is None:
+            return self._poll_s
+        return min(self._poll_s, max((next_at - self._clock.now()).total_seconds(), _SHORTEST_S))
+
+    async def _spawn(self) -> float:
+        began = self._clock.monotonic()
+        spawned = len(await self._store.spawn(_BATCH))
+        self.spawns.note(spawned, self._clock.monotonic() - began)
+        self._tell(spawned)
+        # Their next times, and those of other jobs, are found by the round that follows.
+        return _SHORTEST_S
+
+    def _tell(self, served: int) -> None:
+        self._served += served
+        if served:
+            self._promoted()
+
+    async def _sleep(self, seconds: float) -> bool:
+        """Wait for a wake-up at most so long; says whether one came."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,145 @@
+"""Circuit breakers: what is held back, why, and by whom."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import Query, Request
+from pydantic import BaseModel, Field, StringConstraints
+
+from windlass.core.access import Role
+from windlass.core.breaker import Breaker, BreakerReason, BreakerState
+from windlass.core.job import MAX_NAME
+from windlass.web.errors import Refusal
+from windlass.web.fields import Body, Limit, Listed, PathName, capped
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+_SECOND = timedelta(seconds=1)
+
+
+class BreakerOut(BaseModel):
+    """A breaker that has left closed at some time."""
+
+    name: str
+    state: BreakerState
+    failures: int
+    """What it opened for; probes that failed are added until it closes."""
+    successes: int
+    """How often a probe has closed it."""
+    threshold: int
+    """How many failures in a row open it."""
+    open_seconds: float
+    """How long it stays open before it is tried again."""
+    last_failure_at: datetime | None
+    opened_at: datetime | None
+    probe_at: datetime | None
+    """When it is tried again; null while it is open for good."""
+    half_opened_at: datetime | None
+    probe_job_id: int | None
+    """The job it is being tried with."""
+    is_forced: bool
+    """Whether an operator opened it."""
+    updated_at: datetime
+
+
+class BreakersOut(Listed):
+    """Breakers by name."""
+
+    breakers: list[BreakerOut]
+    next: str | None
+    """Send it as `after` for the next page."""
+
+
+class BreakerEventOut(BaseModel):
+    """One change of a breaker."""
+
+    id: int
+    state: BreakerState
+    reason: BreakerReason
+    job_id: int | None
+    at: datetime
+
+
+class BreakerEventsOut(Listed):
+    """Changes of a breaker, newest first."""
+
+    events: list[BreakerEventOut]
+
+
+class OpenIn(Body):
+    """For how long to hold work back; absent is until it is reset."""
+
+    for_: Annotated[
+        Annotated[str, StringConstraints(min_length=1, max_length=100)] | Annotated[float, Field(gt=0)] | None,
+        Field(alias="for", description="Seconds, or a duration such as `90s` or `1h30m`."),
+    ] = None
+
+
+def _out(breaker: Breaker) -> BreakerOut:
+    return BreakerOut(
+        name=breaker.name,
+        state=breaker.state,
+        failures=breaker.failures,
+        successes=breaker.successes,
+        threshold=breaker.threshold,
+        open_seconds=breaker.open_for / _SECOND,
+        last_failure_at=breaker.last_failure_at,
+        opened_at=breaker.opened_at,
+        probe_at=breaker.probe_at,
+        half_opened_at=breaker.half_opened_at,
+        probe_job_id=breaker.probe.job_id,
+        is_forced=breaker.is_forced,
+        updated_at=breaker.updated_at,
+    )
+
+
+def _known(name: str, breaker: Breaker | None) -> Breaker:
+    if breaker is None:
+        raise Refusal(404, f"breaker {name!r} not found: none of this name has ever left closed")
+    return breaker
+
+
+async def list_breakers(
+    request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100
+) -> BreakersOut:
+    """List the breakers that ever left closed."""
+    breakers = visit_of(request).app.breakers
+    found = await breakers.list(after=after, limit=capped(limit))
+    tally = await breakers.count()
+    last = found[-1].name if len(found) == capped(limit) else None
+    return BreakersOut(breakers=[_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+async def get_breaker(request: Request, name: PathName) -> BreakerOut:
+    """Read one breaker."""
+    return _out(_known(name, await visit_of(request).app.breakers.get(name)))
+
+
+async def list_breaker_history(request: Request, name: PathName, limit: Limit = 100) -> BreakerEventsOut:
+    """List the changes of a breaker, newest first."""
+    breakers = visit_of(request).app.breakers
+    _known(name, await breakers.get(name))
+    found = await breakers.history(name, limit=capped(limit))
+    events = [BreakerEventOut(id=one.id, state=one.state, reason=one.reason, job_id=one.job_id, at=one.at) for one in found]
+    return BreakerEventsOut(events=events, total=len(events), is_total_exact=len(events) < capped(limit))
+
+
+async def reset_breaker(request: Request, name: PathName) -> BreakerOut:
+    """Close a breaker, whoever is trying it."""
+    return _out(_known(name, await operator_of(request).breakers.reset(name)))
+
+
+async def force_open_breaker(request: Request, name: PathName, body: OpenIn | None = None) -> BreakerOut:
+    """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+    return _out(await operator_of(request).breakers.force_open(name, None if body is None else body.for_))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/breakers", Role.VIEWER, list_breakers),
+    Route("GET", "/api/v1/breakers/{name}", Role.VIEWER, get_breaker, errors=(404,)),
+    Route("GET", "/api/v1/breakers/{name}/history", Role.VIEWER, list_breaker_history, errors=(404,)),
+    Route("POST", "/api/v1/breakers/{name}/reset", Role.OPERATOR, reset_breaker, errors=(404,)),
+    Route("POST", "/api/v1/breakers/{name}/force-open", Role.OPERATOR, force_open_breaker, errors=(404,)),
+)

@@ -1,0 +1,85 @@
+"""Chores: the upkeep that one process of many does for each interval."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from windlass.core.access import Role
+from windlass.core.chore import Chore
+from windlass.web.errors import Refusal
+from windlass.web.fields import Listed, PathName
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+
+class ChoreOut(BaseModel):
+    """A chore and how it went the last time."""
+
+    name: str
+    is_paused: bool
+    paused_at: datetime | None
+    due_at: datetime | None
+    last_run_at: datetime | None
+    last_rows: int | None
+    """How many rows it changed."""
+    last_duration_ms: int | None
+    last_error: str | None
+    worker: str | None
+    """Which process did it."""
+
+
+class ChoresOut(Listed):
+    """Every chore that was ever due, by name."""
+
+    chores: list[ChoreOut]
+
+
+def _out(chore: Chore) -> ChoreOut:
+    return ChoreOut(
+        name=chore.name,
+        is_paused=chore.paused_at is not None,
+        paused_at=chore.paused_at,
+        due_at=chore.due_at,
+        last_run_at=chore.last_run_at,
+        last_rows=chore.last_rows,
+        last_duration_ms=chore.last_duration_ms,
+        last_error=chore.last_error,
+        worker=chore.worker,
+    )
+
+
+async def _get(request: Request, name: str) -> Chore:
+    for chore in await (await visit_of(request).app.store()).chores.list():
+        if chore.name == name:
+            return chore
+    raise Refusal(404, f"chore {name!r} not found: none of this name was ever due")
+
+
+async def list_chores(request: Request) -> ChoresOut:
+    """List the chores and how each went the last time."""
+    found = [_out(one) for one in await (await visit_of(request).app.store()).chores.list()]
+    return ChoresOut(chores=found, total=len(found))
+
+
+async def pause_chore(request: Request, name: PathName) -> ChoreOut:
+    """Let no process do a chore from now on."""
+    await _get(request, name)
+    await (await operator_of(request).store()).chores.pause(name)
+    return _out(await _get(request, name))
+
+
+async def resume_chore(request: Request, name: PathName) -> ChoreOut:
+    """Let processes do a chore again; one that is overdue is due at once."""
+    await _get(request, name)
+    await (await operator_of(request).store()).chores.resume(name)
+    return _out(await _get(request, name))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/chores", Role.VIEWER, list_chores),
+    Route("POST", "/api/v1/chores/{name}/pause", Role.ADMIN, pause_chore, errors=(404,)),
+    Route("POST", "/api/v1/chores/{name}/resume", Role.ADMIN, resume_chore, errors=(404,)),
+)

@@ -1,0 +1,261 @@
+"""Dead letters: what died, of what, and what operators do about it."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from fastapi import Path, Query, Request
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, model_validator
+
+from windlass.core.access import Role
+from windlass.core.bulk import Bulk
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import MAX_KEY, MAX_NAME, MAX_TEXT, DeadLetter
+from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
+from windlass.core.letters import MOST_IDS, LetterFilter
+from windlass.core.payload import redact
+from windlass.web.fields import Body, Limit, Listed, capped
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+LetterId = Annotated[int, Path(ge=1, le=MAX_JOB)]
+Fingerprint = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
+TaskName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+
+
+class LetterOut(BaseModel):
+    """The record of a job that failed for good, without the job itself."""
+
+    id: int
+    job_id: int
+    """The number of the job that died."""
+    task: str
+    lane: str
+    correlation_id: str | None
+    error_message: str
+    fingerprint: str
+    """The same for deaths of the same kind."""
+    deaths: int
+    """How often the job has died since the letter was opened; a schedule that goes on may die again."""
+    first_died_at: datetime
+    died_at: datetime
+    status: LetterStatus
+    acknowledged: bool
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+    note: str | None
+    closed_at: datetime | None
+    closed_reason: str | None
+
+
+class WholeLetterOut(LetterOut):
+    """A dead letter with the job as it was when it died."""
+
+    original_job: dict[str, Any]
+    """Values under keys that look secret are hidden from viewers."""
+    error_details: dict[str, Any] | None
+
+
+class LettersOut(Listed):
+    """Dead letters, newest death first."""
+
+    dead_letters: list[LetterOut]
+    next: str | None
+    """Send it as `cursor` for the next page."""
+
+
+class GroupOut(BaseModel):
+    """Deaths of the same kind, with the newest as an example."""
+
+    fingerprint: str
+    letters: int
+    deaths: int
+    last_died_at: datetime
+    newest_id: int
+    task: str
+    error_message: str
+
+
+class GroupsOut(Listed):
+    """Kinds of deaths, the one with the newest first."""
+
+    groups: list[GroupOut]
+
+
+class RequeuedOut(WholeLetterOut):
+    """A closed letter and the job that came back for it."""
+
+    requeued_id: int
+    """The number of the job that runs again: the one that died, or one made anew if it was gone."""
+
+
+class NoteIn(Body):
+    """What to remember about an acknowledgement."""
+
+    note: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
+
+
+class LetterFilterIn(Body):
+    """Letters that nothing has closed; an empty field asks for nothing."""
+
+    task: TaskName | None = None
+    fingerprint: Fingerprint | None = None
+
+
+class LettersIn(Body):
+    """Which letters: by number or by filter. An empty filter means every letter that nothing has closed."""
+
+    ids: Annotated[list[Annotated[int, Field(ge=1, le=MAX_JOB)]], Field(max_length=MOST_IDS)] | None = None
+    filter: LetterFilterIn | None = None
+    dry_run: bool = False
+    """Only count what would be meant."""
+
+    @model_validator(mode="after")
+    def check_choice(self) -> Self:
+        """Refuse to guess which letters are meant."""
+        if (self.ids is None) == (self.filter is None):
+            raise ValueError("give ids or filter")
+        return self
+
+    @property
+    def wanted(self) -> LetterFilter:
+        """The letters that are meant."""
+        if self.filter is None:
+            return LetterFilter(ids=tuple(self.ids or ()), is_open=False)
+        return LetterFilter(task=self.filter.task, fingerprint=self.filter.fingerprint)
+
+
+class NotedLettersIn(LettersIn):
+    """Which letters to acknowledge, with a note."""
+
+    note: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
+
+
+class LettersBulkOut(BaseModel):
+    """How many letters were meant and what became of them."""
+
+    matched: int
+    changed: int
+    refused: int
+    """Those that were settled before, or whose job cannot come back."""
+    missing: int
+    """Ids that no letter has."""
+    dry_run: bool
+
+
+def _facts(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "id": letter.id,
+        "job_id": letter.job_id,
+        "task": letter.task,
+        "lane": letter.lane,
+        "correlation_id": json.loads(letter.original_job).get("correlation_id"),
+        "error_message": letter.error,
+        "fingerprint": letter.fingerprint,
+        "deaths": letter.deaths,
+        "first_died_at": letter.first_died_at,
+        "died_at": letter.died_at,
+        "status": status_of(letter),
+        "acknowledged": letter.acknowledged_at is not None,
+        "acknowledged_at": letter.acknowledged_at,
+        "acknowledged_by": letter.acknowledged_by,
+        "note": letter.note,
+        "closed_at": letter.closed_at,
+        "closed_reason": letter.closed_reason,
+    }
+
+
+def _whole(request: Request, letter: DeadLetter) -> dict[str, Any]:
+    job = json.loads(letter.original_job)
+    details = None if letter.details is None else json.loads(letter.details)
+    if not visit_of(request).principal.may(Role.PRODUCER):
+        job, details = redact(job), redact(details)
+    return {**_facts(letter), "original_job": job, "error_details": details}
+
+
+async def list_dead_letters(  # noqa: PLR0917 - the parameters of the query, by name
+    request: Request,
+    status: Annotated[LetterStatus | None, Query()] = None,
+    task: Annotated[TaskName | None, Query()] = None,
+    fingerprint: Annotated[Fingerprint | None, Query()] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Died at this time or later.")] = None,
+    cursor: Annotated[str | None, Query(max_length=100)] = None,
+    limit: Limit = 50,
+) -> LettersOut:
+    """List dead letters, newest death first."""
+    query = LetterQuery(status=status, task=task, fingerprint=fingerprint, since=since, cursor=cursor, limit=capped(limit))
+    page = await visit_of(request).app.letters.list(query)
+    found = [LetterOut(**_facts(letter)) for letter in page.letters]
+    return LettersOut(dead_letters=found, total=page.total, is_total_exact=page.is_total_exact, next=page.next_cursor)
+
+
+async def group_dead_letters(
+    request: Request,
+    is_open: Annotated[
+        bool | None, Query(alias="open", description="Only those that nobody has dealt with, or only others.")
+    ] = None,
+    limit: Limit = 50,
+) -> GroupsOut:
+    """Group the newest dead letters by what killed the jobs."""
+    found = await visit_of(request).app.letters.groups(is_open=is_open, limit=capped(limit))
+    groups = [
+        GroupOut(
+            fingerprint=one.fingerprint,
+            letters=one.letters,
+            deaths=one.deaths,
+            last_died_at=one.last_died_at,
+            newest_id=one.newest_id,
+            task=one.task,
+            error_message=one.error,
+        )
+        for one in found.groups
+    ]
+    return GroupsOut(groups=groups, total=len(groups), is_total_exact=found.is_complete)
+
+
+async def get_dead_letter(request: Request, id: LetterId) -> WholeLetterOut:  # noqa: A002 - the path's word
+    """Read one dead letter with the job as it was."""
+    return WholeLetterOut(**_whole(request, await visit_of(request).app.letters.get(id)))
+
+
+async def acknowledge_dead_letter(request: Request, id: LetterId, body: NoteIn | None = None) -> WholeLetterOut:  # noqa: A002 - the path's word
+    """Note that the caller has seen a letter."""
+    by = visit_of(request).principal.name[:MAX_NAME]
+    settled = await operator_of(request).letters.acknowledge([id], by=by, note=None if body is None else body.note)
+    return WholeLetterOut(**_whole(request, settled.one()))
+
+
+async def requeue_dead_letter(request: Request, id: LetterId) -> RequeuedOut:  # noqa: A002 - the path's word
+    """Bring a dead job back with a fresh start and close its letter; twice does not run it twice."""
+    settled = await operator_of(request).letters.requeue([id])
+    return RequeuedOut(**_whole(request, settled.one()), requeued_id=settled.jobs[0].id)
+
+
+async def acknowledge_dead_letters(request: Request, body: NotedLettersIn) -> LettersBulkOut:
+    """Note that the caller has seen many letters, in batches."""
+    by = visit_of(request).principal.name[:MAX_NAME]
+    done = await operator_of(request).letters.acknowledge_all(body.wanted, by=by, note=body.note, dry_run=body.dry_run)
+    return _done(done, body)
+
+
+async def requeue_dead_letters(request: Request, body: LettersIn) -> LettersBulkOut:
+    """Bring back the jobs of many letters, in batches."""
+    return _done(await operator_of(request).letters.requeue_all(body.wanted, dry_run=body.dry_run), body)
+
+
+def _done(done: Bulk, body: LettersIn) -> LettersBulkOut:
+    missing = 0 if body.ids is None else len(body.ids) - done.matched
+    return LettersBulkOut(matched=done.matched, changed=done.changed, refused=done.refused, missing=missing, dry_run=body.dry_run)
+
+
+ROUTES = (
+    Route("GET", "/api/v1/dead-letters", Role.VIEWER, list_dead_letters),
+    Route("GET", "/api/v1/dead-letters/groups", Role.VIEWER, group_dead_letters),
+    Route("POST", "/api/v1/dead-letters/acknowledge", Role.OPERATOR, acknowledge_dead_letters),
+    Route("POST", "/api/v1/dead-letters/requeue", Role.OPERATOR, requeue_dead_letters),
+    Route("GET", "/api/v1/dead-letters/{id}", Role.VIEWER, get_dead_letter, errors=(404,)),
+    Route("POST", "/api/v1/dead-letters/{id}/acknowledge", Role.OPERATOR, acknowledge_dead_letter, errors=(404, 409)),
+    Route("POST", "/api/v1/dead-letters/{id}/requeue", Role.OPERATOR, requeue_dead_letter, errors=(404, 409)),
+)
