@@ -30,6 +30,8 @@ from windlass.core.durations import parse_duration
 from windlass.core.hooks import Hook, Hooks
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
+from windlass.core.pool import PULL_LANE
+from windlass.core.retry import RetrySpec
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
 from windlass.ports import Backend, Store
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound=Hook)
+_PULLED = RetrySpec(profile="pull")
 Lifespan = Callable[..., Any]
 """An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
 
@@ -249,6 +252,8 @@ class Windlass(Operator):
         if known is not None:
             return known.using(**options).job_of_payload(payload), True
         fields = {"task": task, "payload": encode_object(dict(payload)), **job_fields(options)}
+        if fields.get("lane") == PULL_LANE:
+            fields.setdefault("retry", _PULLED)
         return NewJob(**descended(fields)), False
 
     def on(self, event: str) -> Callable[[H], H]:

@@ -31,7 +31,7 @@ class Line:
         return [Enqueued(int(job.task)) for job in jobs]
 
 
-async def ask(outbox: LoopOutbox, task: str) -> Enqueued | Exception:
+async def ask(outbox: LoopOutbox[Enqueued], task: str) -> Enqueued | Exception:
     try:
         return await outbox.enqueue(NewJob(task=task))
     except StoreRefused as error:

@@ -15,6 +15,7 @@ from tests.support.raw import execute
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.ids import job_uuid
 from windlass.core.job import JobState, WaitReason
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
@@ -222,3 +223,22 @@ async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(
         longest[verb] = round(watch.longest, 3)
     print(f"{store.database.dialect}, {JOBS} jobs, longest transaction: {longest}")
     assert max(longest.values()) < MOST_SECONDS, longest
+
+
+async def test_a_bulk_by_numbers_changes_those_that_match(store: SqlStore, clock: FakeClock) -> None:
+    ids = [await enqueue_one(store, clock, a_job(f"t{n % 2}")) for n in range(6)]
+    wanted, everything = JobFilter(tasks=("t1",)), JobFilter()
+    asked = [ids[3], ids[0], ids[1], ids[1], 99_999, -5, 2**70]
+    assert await store.bulk("cancel", wanted, ids=asked, dry_run=True, now=clock.now()) == Bulk(2)
+    assert await store.bulk("cancel", wanted, ids=asked, now=clock.now()) == Bulk(2, 2, 0)
+    assert await store.bulk("cancel", everything, ids=asked, batch=1, now=clock.now()) == Bulk(3, 1, 2)
+    assert await store.bulk("cancel", everything, ids=[], now=clock.now()) == Bulk()
+    left = {job.id for job in await all_jobs(store) if job.state is JobState.PENDING}
+    assert left == {ids[2], ids[4], ids[5]}
+
+
+async def test_a_bulk_by_own_uuid_means_the_job_and_its_children(store: SqlStore, clock: FakeClock) -> None:
+    own = await enqueue_one(store, clock, a_job("parent"))
+    child = await enqueue_one(store, clock, a_job("child", parent_id=own))
+    await enqueue_one(store, clock, a_job("other"))
+    assert await matched(store, JobFilter(correlation_id=str(job_uuid(own)))) == [own, child]

@@ -14,6 +14,7 @@ import pytest
 from tests.store.builders import a_job, claim, end, enqueue_one, failure, recurring
 from tests.support.raw import execute
 from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.ids import job_uuid
 from windlass.core.job import CLOSED, Job, JobState, WaitReason
 from windlass.core.page import Cursor, JobQuery, Page, Sort
 from windlass.errors import InvalidInput
@@ -301,3 +302,45 @@ async def test_a_cursor_serves_only_the_list_it_came_from(store: SqlStore, clock
             JobQuery(cursor=cursor, **other)
     with pytest.raises(InvalidInput, match="not both"):
         JobQuery(cursor=cursor, offset=1)
+
+
+async def test_a_job_s_own_uuid_is_a_correlation_of_itself_and_its_children(store: SqlStore, clock: FakeClock) -> None:
+    own = await enqueue_one(store, clock, a_job("parent"))
+    other = await enqueue_one(store, clock, a_job("other", correlation_id="c"))
+    uuid = str(job_uuid(own))
+    child = await enqueue_one(store, clock, a_job("child", parent_id=own, correlation_id=uuid))
+    odd = await enqueue_one(store, clock, a_job("odd", parent_id=own, correlation_id="c"))
+    cousin = await enqueue_one(store, clock, a_job("cousin", correlation_id=uuid))
+
+    async def found(correlation_id: str, **rest: Any) -> list[int]:
+        query = JobQuery(filter=JobFilter(correlation_id=correlation_id), **rest)
+        return [job.id for job in (await store.list_jobs(query)).jobs]
+
+    assert await found(uuid) == await found(uuid.upper()) == [cousin, odd, child, own]
+    assert await found(uuid, is_descending=False) == [own, child, odd, cousin]
+    assert await found(uuid, sort=Sort.STATE, is_descending=False) == [own, child, odd, cousin]
+    assert await found("c") == [odd, other]
+    assert await found(str(own)) == []
+    assert await found(str(job_uuid(other))) == [other]
+    assert await found(str(job_uuid(99))) == []
+    related = await store.list_by_correlation(uuid)
+    assert [job.id for job in related.jobs] == [own, child, odd, cousin]
+
+
+async def test_a_list_by_own_uuid_goes_on_page_by_page_and_keeps_its_other_filters(store: SqlStore, clock: FakeClock) -> None:
+    own = await enqueue_one(store, clock, a_job("parent"))
+    uuid = str(job_uuid(own))
+    children = [await enqueue_one(store, clock, a_job(f"t{n % 2}", parent_id=own, correlation_id=uuid)) for n in range(7)]
+    for descending in (True, False):
+        seen: list[int] = []
+        query = JobQuery(filter=JobFilter(correlation_id=uuid), limit=3, is_descending=descending)
+        while True:
+            page = await store.list_jobs(query)
+            assert (page.total, page.is_total_exact) == (8, True)
+            seen += [job.id for job in page.jobs]
+            if page.next_cursor is None:
+                break
+            query = replace(query, cursor=page.next_cursor)
+        assert seen == sorted([own, *children], reverse=descending)
+    odd = await store.list_jobs(JobQuery(filter=JobFilter(correlation_id=uuid, tasks=("t1",))))
+    assert ([job.id for job in odd.jobs], odd.total) == ([children[5], children[3], children[1]], 3)

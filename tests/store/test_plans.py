@@ -146,6 +146,7 @@ INDEXES = {
     "list_due_oldest": {"windlass_jobs_scheduled"},
     "list_subject_newest": {"windlass_jobs_subjects"},
     "list_correlation_newest": {"windlass_jobs_correlations"},
+    "list_own_newest": {"windlass_jobs_correlations", "windlass_jobs_parents", "windlass_jobs_pkey"},
     "list_parent_newest": {"windlass_jobs_parents"},
     "list_recurring_newest": {"windlass_jobs_recurring"},
     "id_floor": {"windlass_jobs_pkey"},

@@ -15,7 +15,7 @@ from windlass.client.refs import JobRef, number_of
 from windlass.client.transaction import driver_connection
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
-from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob
+from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob, Stored
 from windlass.core.page import JobQuery, Page
 from windlass.core.payload import decode
 from windlass.core.pool import PULL_LANE
@@ -88,6 +88,15 @@ class Client:
         if hooks := self._hooks.of(Happening.ENQUEUE):
             _tell(hooks, job, enqueued)
         return enqueued
+
+    async def enqueue_and_get(self, job: NewJob) -> Stored:
+        """Enqueue one job as `enqueue_job` does, and see the row that it left."""
+        stored = await (await self._door()).counter.enqueue(job)
+        if hooks := self._hooks.of(Happening.ENQUEUE):
+            _tell(hooks, job, Enqueued(stored.id, stored.is_duplicate))
+        return stored
+
+    enqueue_and_get_sync = twin_of(enqueue_and_get)
 
     async def enqueue_jobs(self, jobs: Iterable[NewJob], connection: Any = None) -> Sequence[Enqueued]:
         """Enqueue jobs of any tasks, all or none, in one round trip."""

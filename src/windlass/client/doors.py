@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from windlass.client.outbox import LoopOutbox, Outbox, ThreadOutbox
 from windlass.core.blocking import run
+from windlass.core.job import Enqueued, Stored
 from windlass.ports import Backend, Store
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -21,7 +22,9 @@ class Door(NamedTuple):
     """A store and how to wait beside it."""
 
     store: Store
-    outbox: Outbox
+    outbox: Outbox[Enqueued]
+    counter: Outbox[Stored]
+    """As the outbox, for those who want to see the row their enqueue left."""
     sleep: Sleep
     is_blocking: bool = False
 
@@ -65,7 +68,9 @@ class Doors:
                 # What a loop left open when it ended cannot be closed from here; dropped, its connections close themselves.
                 self._by_loop = {other: door for other, door in self._by_loop.items() if not other.is_closed()}
                 store = self._backend.open_async()
-                door = self._by_loop[loop] = Door(store, LoopOutbox(store.enqueue), asyncio.sleep)
+                door = self._by_loop[loop] = Door(
+                    store, LoopOutbox(store.enqueue), LoopOutbox(store.enqueue_and_get), asyncio.sleep
+                )
             return door
 
     async def blocking(self) -> Door:
@@ -74,7 +79,9 @@ class Doors:
             with self._lock:
                 if self._blocking is None:
                     store = self._backend.open_blocking()
-                    self._blocking = Door(store, ThreadOutbox(store.enqueue), _block, is_blocking=True)
+                    self._blocking = Door(
+                        store, ThreadOutbox(store.enqueue), ThreadOutbox(store.enqueue_and_get), _block, is_blocking=True
+                    )
         return self._blocking
 
     async def leave(self) -> None:

@@ -134,11 +134,12 @@ class Operator(Scheduler):
         wanted: JobFilter,
         options: Mapping[str, Any] | None = None,
         *,
+        ids: Sequence[int] | None = None,
         dry_run: bool = False,
         batch: int = 500,
     ) -> Bulk:
-        """Do what a verb of the store does, by its name and with its options, to every job a filter matches."""
-        return await (await self.store()).bulk(verb, wanted, options, dry_run=dry_run, batch=batch)
+        """Do what a verb of the store does, by name and with its options, to every job a filter matches, or to those of `ids`."""
+        return await (await self.store()).bulk(verb, wanted, options, ids=ids, dry_run=dry_run, batch=batch)
 
     bulk_sync = twin_of(bulk)
 

@@ -10,19 +10,22 @@ from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
 from windlass.core.blocking import run
-from windlass.core.job import Enqueued, NewJob, OnConflict
+from windlass.core.job import NewJob, OnConflict
 from windlass.errors import StoreError, StoreUnavailable
 
 MOST = 500
 
-Send = Callable[[Sequence[NewJob]], Coroutine[Any, Any, list[Enqueued]]]
-Answer = Enqueued | BaseException
+A = TypeVar("A")
+Send = Callable[[Sequence[NewJob]], Coroutine[Any, Any, list[A]]]
 
 
-class Outbox(Protocol):
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Outbox(Protocol[A_co]):
     """Takes single jobs and answers after their commit."""
 
-    async def enqueue(self, job: NewJob) -> Enqueued:
+    async def enqueue(self, job: NewJob) -> A_co:
         """Enqueue a job, together with what else is waiting."""
         ...
 
@@ -62,7 +65,7 @@ def _order(letter: Letter[Any]) -> tuple[str, str]:
     return letter.job.task if letter.job.unique_key else "", letter.job.unique_key or ""
 
 
-async def _answers(send: Send, jobs: Sequence[NewJob]) -> Sequence[Answer]:
+async def _answers(send: Send[A], jobs: Sequence[NewJob]) -> Sequence[A | BaseException]:
     """Send a group; if it is refused, each job alone, so that only the bad one is told."""
     try:
         return await send(jobs)
@@ -74,7 +77,7 @@ async def _answers(send: Send, jobs: Sequence[NewJob]) -> Sequence[Answer]:
     return [answer for job in jobs for answer in await _answers(send, [job])]
 
 
-def _deliver(letters: Sequence[Letter[W]], answers: Sequence[Answer]) -> None:
+def _deliver(letters: Sequence[Letter[W]], answers: Sequence[object]) -> None:
     for letter, answer in zip(letters, answers, strict=True):
         if letter.waiter.done():
             continue
@@ -84,23 +87,23 @@ def _deliver(letters: Sequence[Letter[W]], answers: Sequence[Answer]) -> None:
             letter.waiter.set_result(answer)
 
 
-class LoopOutbox:
+class LoopOutbox(Generic[A]):
     """The outbox of one event loop."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send[A]) -> None:
         """Send groups with `send`."""
         self._send = send
-        self._waiting: deque[Letter[asyncio.Future[Enqueued]]] = deque()
+        self._waiting: deque[Letter[asyncio.Future[A]]] = deque()
         # Held here for as long as it runs: a caller that gives up must not take the others' flush with it.
         self._flusher: asyncio.Task[None] | None = None
 
-    async def enqueue(self, job: NewJob) -> Enqueued:
+    async def enqueue(self, job: NewJob) -> A:
         """Enqueue a job, together with what else is waiting."""
         if goes_alone(job):
-            [enqueued] = await self._send([job])
-            return enqueued
+            [answer] = await self._send([job])
+            return answer
         loop = asyncio.get_running_loop()
-        letter: Letter[asyncio.Future[Enqueued]] = Letter(job, loop.create_future())
+        letter: Letter[asyncio.Future[A]] = Letter(job, loop.create_future())
         self._waiting.append(letter)
         if self._flusher is None:
             self._flusher = loop.create_task(self._flush(), name="windlass-outbox")
@@ -120,29 +123,29 @@ class LoopOutbox:
             _deliver(self._waiting, [_interrupted(None) for _ in self._waiting])
             self._waiting.clear()
 
-    def _take(self) -> list[Letter[asyncio.Future[Enqueued]]]:
+    def _take(self) -> list[Letter[asyncio.Future[A]]]:
         taken = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
         return sorted((letter for letter in taken if not letter.waiter.cancelled()), key=_order) or (
             self._take() if self._waiting else []
         )
 
 
-class ThreadOutbox:
+class ThreadOutbox(Generic[A]):
     """The outbox of all threads of a process: the first to come sends for those that come meanwhile."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send[A]) -> None:
         """Send groups with `send`, whose coroutines never suspend."""
         self._send = send
         self._lock = threading.Lock()
-        self._waiting: deque[Letter[Future[Enqueued | None]]] = deque()
+        self._waiting: deque[Letter[Future[A | None]]] = deque()
         self._is_busy = False
 
-    async def enqueue(self, job: NewJob) -> Enqueued:
+    async def enqueue(self, job: NewJob) -> A:
         """Enqueue a job, together with what other threads bring."""
         if goes_alone(job):
-            [enqueued] = await self._send([job])
-            return enqueued
-        letter: Letter[Future[Enqueued | None]] = Letter(job, Future())
+            [alone] = await self._send([job])
+            return alone
+        letter: Letter[Future[A | None]] = Letter(job, Future())
         with self._lock:
             leads, self._is_busy = not self._is_busy, True
             if not leads:
@@ -151,13 +154,14 @@ class ThreadOutbox:
         answer = None if leads else letter.waiter.result()
         return self._lead(letter) if answer is None else answer
 
-    def _lead(self, own: Letter[Future[Enqueued | None]]) -> Enqueued:
+    def _lead(self, own: Letter[Future[A | None]]) -> A:
         with self._lock:
             others = [self._waiting.popleft() for _ in range(min(MOST - 1, len(self._waiting)))]
         own.waiter = Future()
         letters = sorted([own, *others], key=_order)
         try:
-            _deliver(letters, run(_answers(self._send, [letter.job for letter in letters])))
+            sending = _answers(self._send, [letter.job for letter in letters])
+            _deliver(letters, run(sending))
         except BaseException as error:
             _deliver(letters, [_interrupted(error) for _ in letters])
             raise

@@ -163,6 +163,8 @@ class Recurrence:
     """A run starts up to this much after its slot; slots themselves never move."""
     overlap: Overlap = Overlap.ALLOW
     """For templates only: a job that comes back is never beside itself."""
+    unit: str | None = None
+    """What the interval was given in, to be shown as it was given."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown zone and limits that end before they begin."""
@@ -338,4 +340,5 @@ _DEFAULTS = {
     "max_runs": None,
     "jitter": timedelta(),
     "overlap": Overlap.ALLOW,
+    "unit": None,
 }

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.checks import check_instant, check_range, check_text
-from windlass.core.ids import MAX_JOB
+from windlass.core.ids import MAX_JOB, parse_job_id
 from windlass.core.job import MAX_KEY, MAX_NAME, JobState, WaitReason
 
 MAX_SEARCH = 200
@@ -20,6 +20,11 @@ class StateFilter(NamedTuple):
     reasons: frozenset[WaitReason] | None = None
 
 
+def own_job(correlation_id: str) -> int | None:
+    """Read a correlation id as a job's own UUID; a plain number may be somebody's correlation id."""
+    return None if correlation_id.isdecimal() else parse_job_id(correlation_id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
     """A set of jobs; an empty field asks for nothing."""
@@ -29,6 +34,7 @@ class JobFilter:
     lanes: tuple[str, ...] = ()
     subject: str | None = None
     correlation_id: str | None = None
+    """A job's own UUID means the job and its children too."""
     parent_id: int | None = None
     search: str | None = None
     """Found in the task, name, subject, unique key, last error or payload, whatever the case."""
@@ -51,6 +57,11 @@ class JobFilter:
             check_range("parent_id", self.parent_id, 1, MAX_JOB)
         if self.since is not None:
             check_instant("since", self.since)
+
+    @property
+    def own_job(self) -> int | None:
+        """The job whose own UUID is asked for as a correlation id."""
+        return None if self.correlation_id is None else own_job(self.correlation_id)
 
     @property
     def is_counted(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from windlass.core.cadence import Every, OnExhausted, Recurrence, parse_cadence
 from windlass.core.checks import check_range
@@ -47,7 +48,35 @@ class IntervalForm:
             fixed_rate=self.fixed_rate,
             start_at=self.start_at,
             on_exhausted=OnExhausted.FAIL,
+            unit=None if every is None else self.interval_type or "minutes",
         )
+
+
+class IntervalChange(NamedTuple):
+    """What somebody changes of an interval; what is None stays."""
+
+    number: int | None
+    unit: str | None
+
+    def fields(self, rule: Recurrence) -> dict[str, Any]:
+        """Give the fields of the rule that has this interval."""
+        number, unit = shown_interval(rule) or (None, None)
+        if self.number is None and number is None:
+            raise InvalidInput("interval_type", self.unit, "goes with interval_minutes")
+        unit = self.unit or unit or "minutes"
+        return {"cadence": interval(self.number or number or 0, unit), "unit": unit}
+
+
+def shown_interval(rule: Recurrence | None) -> tuple[int, str] | None:
+    """Say a rule's interval as it was given, or in the largest unit that fits; None when it has none of whole minutes."""
+    if rule is None or not isinstance(rule.cadence, Every):
+        return None
+    units = (rule.unit,) if rule.unit in UNITS else tuple(reversed(UNITS))
+    for unit in units:
+        number, rest = divmod(rule.cadence.period, UNITS[unit])
+        if not rest:
+            return number, unit
+    return None
 
 
 def interval(number: int, unit: str | None = None) -> Every:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from windlass.core.cadence import Overlap, Recurrence
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
@@ -331,6 +332,18 @@ class Enqueued(NamedTuple):
     is_duplicate: bool = False
 
 
+class Stored(NamedTuple):
+    """The job an enqueue led to, as the enqueue left it."""
+
+    job: Job
+    is_duplicate: bool
+
+    @property
+    def id(self) -> int:
+        """The job's number."""
+        return self.job.id
+
+
 class Promoted(NamedTuple):
     """How many jobs became due, when the next one does, and whether templates are due to spawn."""
 
@@ -494,6 +507,20 @@ class Edit:
     recurrence: Recurrence | None = None
     """A new cadence needs `next_at`: only a changed cadence moves the next run."""
     next_at: datetime | None = None
+    rule: Mapping[str, Any] | None = None
+    """Fields of the job's own recurrence to change, or `interval` with an IntervalChange; the rest of it stays."""
+    payload_fields: Mapping[str, Any] | None = None
+    """Fields of the job's own payload to change."""
+    retry_base: timedelta | None = None
+    """The first delay of the job's own retry policy."""
+    is_enabled: bool | None = None
+    """Whether a recurring job goes on by itself."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the job must be read to know what it becomes."""
+        parts = (self.rule, self.payload_fields, self.retry_base, self.is_enabled)
+        return any(part is not None for part in parts)
 
     def __post_init__(self) -> None:
         """Refuse bad values before anything is written."""

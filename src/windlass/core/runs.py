@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.histogram import Histogram, merge
+from windlass.core.interval_status import status_of
 from windlass.core.job import Count, JobState, RunReason, RunStatus, WaitReason
 
 UNCOUNTED = frozenset({RunReason.RELEASED, RunReason.SNOOZED})
@@ -95,7 +96,7 @@ class JobStats:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerMetrics:
-    """Jobs by state now, and runs since the beginning."""
+    """Jobs by seed 001's status now, and runs since the beginning."""
 
     jobs: Mapping[JobState, int]
     executions: int
@@ -111,7 +112,7 @@ def scheduler_metrics(counts: Sequence[Count], totals: Sequence[Total]) -> Sched
     completed = sum(one.runs for one in counted if one.status is RunStatus.COMPLETED)
     decided = completed + sum(one.runs for one in counted if one.status is RunStatus.FAILED)
     return SchedulerMetrics(
-        jobs={state: sum(one.jobs for one in counts if one.state is state) for state in JobState},
+        jobs={status: sum(one.jobs for one in counts if status_of(one.state, one.wait_reason) is status) for status in JobState},
         executions=runs,
         average_duration_ms=sum(one.duration_ms for one in counted) / runs if runs else None,
         success_rate=completed / decided if decided else 0.0,

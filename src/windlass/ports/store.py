@@ -26,6 +26,7 @@ from windlass.core.job import (
     NewJob,
     Promoted,
     Slices,
+    Stored,
 )
 from windlass.core.outcome import Finish, Run
 from windlass.core.page import JobQuery, Page
@@ -152,6 +153,10 @@ class Store(Protocol):
 
     async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
+        ...
+
+    async def enqueue_and_get(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Stored]:
+        """Insert jobs as `enqueue` does; the answers are the rows as that left them."""
         ...
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
@@ -311,11 +316,12 @@ class Store(Protocol):
         wanted: JobFilter,
         options: Mapping[str, Any] | None = None,
         *,
+        ids: Sequence[int] | None = None,
         dry_run: bool = False,
         batch: int = 500,
         now: datetime | None = None,
     ) -> Bulk:
-        """Do what a verb does, by its name and with its options, to every job a filter matches, batch by batch."""
+        """Do what a verb does, by its name and with its options, to every job a filter matches, or to those of some jobs."""
         ...
 
     @property

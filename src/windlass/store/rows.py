@@ -46,6 +46,7 @@ JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27,
 SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
     "contact": Shape((0,)),
+    "insert_jobs": Shape((2,)),
     "claim": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
     "finish": Shape(packed=2),
     "reclaim": Shape(packed=2),

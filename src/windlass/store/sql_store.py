@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from operator import itemgetter
@@ -31,6 +31,7 @@ from windlass.core.job import (
     NewJob,
     Promoted,
     Slices,
+    Stored,
 )
 from windlass.core.outcome import Finish, Run
 from windlass.core.page import JobQuery, Page
@@ -221,6 +222,10 @@ class SqlStore:
         if not jobs:
             return []
         return await self._db.run(work.enqueue(jobs, now, self._rng))
+
+    async def enqueue_and_get(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Stored]:
+        """Insert jobs as `enqueue` does; the answers are the rows as that left them."""
+        return await self._db.run(work.enqueue_and_get(jobs, now, self._rng)) if jobs else []
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
@@ -445,11 +450,12 @@ class SqlStore:
         wanted: JobFilter,
         options: Mapping[str, Any] | None = None,
         *,
+        ids: Sequence[int] | None = None,
         dry_run: bool = False,
         batch: int = documents.MAX_ROWS,
         now: datetime | None = None,
     ) -> Bulk:
-        """Do what a verb does, by its name and with its options, to every job a filter matches.
+        """Do what a verb does, by its name and with its options, to every job a filter matches, or to those of some jobs.
 
         Each batch is a transaction of its own, so an error leaves the batches before it done. Jobs that come meanwhile are
         left alone.
@@ -458,18 +464,29 @@ class SqlStore:
         known = {"judge": self._judge, "token": self._new_token(), "rng": self._rng, "now": now}
         make = bulk.maker(verb, options or {}, known)
         size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
-        until = await self._db.run(bulk.highest())
-        done, page = Bulk(), bulk.Page([], 0)
-        while page.end is not None:
-            page = await self._db.run(bulk.page_ids(wanted, page.end, until))
+        done = Bulk()
+        async for found in self._pages(wanted, ids):
             if dry_run:
-                done = done.plus(Bulk(len(page.ids)))
+                done = done.plus(Bulk(len(found)))
                 continue
-            for start in range(0, len(page.ids), size):
-                call = bulk.batch(make, wanted, page.ids[start : start + size])
+            for start in range(0, len(found), size):
+                call = bulk.batch(make, wanted, found[start : start + size])
                 part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1), now))
                 done = done.plus(part)
         return done
+
+    async def _pages(self, wanted: JobFilter, ids: Sequence[int] | None) -> AsyncIterator[Sequence[int]]:
+        """Find the jobs of a bulk, some at a time."""
+        if ids is not None:
+            for start in range(0, len(chosen := sorted(set(ids))), documents.MAX_ROWS):
+                part = await self._db.run(bulk.matching(wanted, chosen[start : start + documents.MAX_ROWS]))
+                yield part
+            return
+        until = await self._db.run(bulk.highest())
+        page = bulk.Page([], 0)
+        while page.end is not None:
+            page = await self._db.run(bulk.page_ids(wanted, page.end, until))
+            yield page.ids
 
     async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
         """Change a job; only a new cadence moves its next run."""

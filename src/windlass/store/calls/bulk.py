@@ -18,7 +18,7 @@ from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.clone import clone
 from windlass.store.calls.conditions import conditions
 from windlass.store.calls.letters import Settling
-from windlass.store.calls.move import Move
+from windlass.store.calls.move import Move, possible
 
 VERBS: Mapping[str, Callable[..., Move]] = {
     "cancel": control.cancel,
@@ -83,6 +83,11 @@ def page_ids(wanted: JobFilter, after: int, until: int, window: int = WINDOW) ->
         return Page(rows.ids((yield Step("page_ids", {"after": after, "until": end, **conditions(wanted)}))), end)
 
     return Call(steps, is_read=True)
+
+
+def matching(wanted: JobFilter, ids: Sequence[int]) -> Call[list[int]]:
+    """Read which of some jobs match."""
+    return single("matching_ids", {"ids": documents.numbers(possible(ids)), **conditions(wanted)}, rows.ids)
 
 
 def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:

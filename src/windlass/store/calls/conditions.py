@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.ids import job_uuid
 from windlass.core.job import WAITING, WaitReason
 from windlass.store import documents
 
 
 def conditions(jobs: JobFilter) -> dict[str, Any]:
     """Write a filter's fields; one that asks for nothing is null."""
+    own = jobs.own_job
     return {
         "states": _state_words(jobs.states),
         "tasks": _array(jobs.tasks),
         "lanes": _array(jobs.lanes),
         "subject": jobs.subject,
-        "correlation_id": jobs.correlation_id,
+        "correlation_id": jobs.correlation_id if own is None else str(job_uuid(own)),
+        "own": own or 0,
         "parent_id": jobs.parent_id,
         "since": jobs.since,
         "is_template": jobs.is_template,

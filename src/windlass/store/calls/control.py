@@ -7,9 +7,10 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from windlass.core.cadence import Recurrence
+from windlass.core.cadence import EPOCH, Recurrence
 from windlass.core.checks import check_range
 from windlass.core.job import INT32, MAX_TEXT, Edit, Job, JobState
+from windlass.core.merge import Merged, merged
 from windlass.core.payload import sanitise_text
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput
@@ -20,6 +21,8 @@ from windlass.store.calls.move import Move, answer, move, numbers, possible
 
 HIGHEST_BOOST = 100
 _FAILED = frozenset({JobState.FAILED})
+# Not to be edited any more; a failed job may be, before it is retried.
+_OVER = frozenset({JobState.COMPLETED, JobState.CANCELLED})
 
 
 def _move(name: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Move:
@@ -142,20 +145,19 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
     """Change a job; only a new cadence moves its next run."""
     params = {
         "id": job_id if possible([job_id]) else 0,
-        "payload": changes.payload,
         "metadata": changes.metadata,
         "description": changes.description,
         "priority": changes.priority,
         "max_attempts": changes.max_attempts,
-        "retry": None if changes.retry is None else changes.retry.encode(),
         "timeout_us": None if changes.timeout is None else documents.microseconds(changes.timeout),
-        "cadence": None if changes.recurrence is None else changes.recurrence.encode(),
-        "next_at": changes.next_at,
         "now": now,
     }
 
     def steps() -> Steps[Moved]:
-        changed = set(rows.ids((yield Step("edit", params))))
+        became = yield from _became(job_id, changes, now)
+        changed = set(rows.ids((yield Step("edit", params | became._asdict()))))
+        if changed and changes.is_enabled is not None:
+            yield from _switch(job_id, now, is_on=changes.is_enabled)
         moved = answer("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])}))))
         if moved.refused:
             _explain_refusal(moved.refused[0], changes)
@@ -164,8 +166,30 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
     return Call(steps, wakes=wakes.by_move)
 
 
+def _became(job_id: int, changes: Edit, now: datetime | None) -> Steps[Merged]:
+    if not changes.is_partial:
+        return merged(changes, None, EPOCH)
+    # Locked first: what only changes a part is worked out from a row that nobody may change meanwhile.
+    yield Step("lock_jobs", {"ids": numbers([job_id])})
+    [[moment]] = yield Step("clock", {"now": now})
+    found = rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])})))
+    return merged(changes, found[0] if found and found[0].state not in _OVER else None, moment)
+
+
+def _switch(job_id: int, now: datetime | None, *, is_on: bool) -> Steps[None]:
+    """Let a schedule go on or stop it; one that has ended has nothing to switch."""
+    [job] = rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])})))
+    if job.cadence is None and is_on:
+        raise InvalidInput("schedule_enabled", is_on, f"job {job_id} is not recurring")
+    if job.cadence is None or job.is_enabled is is_on:
+        return
+    name = "enable" if is_on else "disable"
+    if not (yield Step(name, {"ids": numbers([job_id]), "now": now})):
+        answer(name, [job_id], set(), [job]).one()
+
+
 def _explain_refusal(job: Job, changes: Edit) -> None:
-    if job.state in {JobState.COMPLETED, JobState.CANCELLED}:
+    if job.state in _OVER:
         return
     if changes.recurrence is not None and job.cadence is None:
         raise InvalidInput("cadence", str(changes.recurrence.cadence), f"job {job.id} is not recurring")

@@ -24,7 +24,7 @@ _KEY_WIDTH = 7
 MOST_GATHERED = 20_000
 # The slices' shares bound what is gathered; leases come on top of it.
 _LEAST_DEPTH = 100_000
-_SOURCES = ("all", "gathered", "slices", "subject", "correlation", "parent", "recurring", "closed", "due", "waiting")
+_SOURCES = ("all", "gathered", "slices", "subject", "correlation", "own", "parent", "recurring", "closed", "due", "waiting")
 _PAGE = rows.Shape(
     tuple(_KEY_WIDTH + place for place in rows.JOB.instants), tuple(_KEY_WIDTH + place for place in rows.JOB.booleans)
 )
@@ -81,7 +81,7 @@ def _narrow_source(jobs: JobFilter) -> str | None:
     if jobs.parent_id is not None:
         return "parent"
     if jobs.correlation_id is not None:
-        return "correlation"
+        return "correlation" if jobs.own_job is None else "own"
     if jobs.subject is not None:
         return "subject"
     return "recurring" if jobs.is_recurring or jobs.is_template else None

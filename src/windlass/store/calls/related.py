@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from windlass.core.checks import check_text
-from windlass.core.ids import job_uuid, parse_job_id
+from windlass.core.filter import own_job
+from windlass.core.ids import job_uuid
 from windlass.core.job import MAX_KEY
 from windlass.core.related import MOST_RELATED, Branch, Related, Tree
 from windlass.store import rows
@@ -20,8 +21,7 @@ SHAPES = {
 def list_by_correlation(correlation_id: str) -> Call[Related]:
     """Read the jobs of one correlation; a job's own UUID means the job and its children."""
     check_text("correlation_id", correlation_id, MAX_KEY)
-    # A plain number may be somebody's correlation id.
-    own = None if correlation_id.isdecimal() else parse_job_id(correlation_id)
+    own = own_job(correlation_id)
     params = {"correlation_id": correlation_id if own is None else str(job_uuid(own)), "own": own or 0}
 
     def related(found: list[Row]) -> Related:

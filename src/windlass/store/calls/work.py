@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range, check_text
 from windlass.core.contact import Contact
+from windlass.core.first_row import first_row
 from windlass.core.job import (
     MAX_NAME,
     MAX_TEXT,
@@ -25,10 +26,12 @@ from windlass.core.job import (
     OnConflict,
     Slice,
     Slices,
+    Stored,
 )
 from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
 from windlass.core.payload import sanitise_text
 from windlass.core.retry import Profile
+from windlass.core.topic import Topic
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
@@ -61,9 +64,41 @@ def enqueue(jobs: Sequence[NewJob], now: datetime | None = None, rng: Random | N
     if any(_waits_for_slot(job) for job in jobs):
         return Call(lambda: _enqueue_recurring(jobs, now, rng), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
+    return Call(lambda: _enqueue(jobs, entries, now), is_single=_is_single(jobs, entries), wakes=told)
+
+
+def enqueue_and_get(jobs: Sequence[NewJob], now: datetime | None = None, rng: Random | None = None) -> Call[list[Stored]]:
+    """Insert jobs and say what that left; only holders of a taken key have to be read."""
+
+    def told(stored: list[Stored]) -> Collection[Topic]:
+        return wakes.by_enqueue(jobs, [Enqueued(one.job.id, one.is_duplicate) for one in stored])
+
+    if any(_waits_for_slot(job) for job in jobs):
+        return Call(lambda: _enqueue_recurring_and_get(jobs, now, rng), wakes=told)
+    entries = [documents.new_job(job) for job in jobs]
+    return Call(lambda: _enqueue_and_get(jobs, entries, now), is_single=_is_single(jobs, entries), wakes=told)
+
+
+def _is_single(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> bool:
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
-    is_single = not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
-    return Call(lambda: _enqueue(jobs, entries, now), is_single=is_single, wakes=told)
+    return not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
+
+
+def _enqueue_recurring_and_get(jobs: Sequence[NewJob], now: datetime | None, rng: Random | None) -> Steps[list[Stored]]:
+    timed = yield from _all_timed(jobs, now, rng)
+    return (yield from _enqueue_and_get(timed, [documents.new_job(job) for job in timed], now))
+
+
+def _enqueue_and_get(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Stored]]:
+    made_at: dict[int, datetime] = {}
+    enqueued = yield from _enqueue(jobs, entries, now, made_at)
+    holders = {one.id for place, one in enumerate(enqueued) if place not in made_at}
+    found = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers(holders)}))) if holders else []
+    held = {job.id: job for job in found}
+    return [
+        Stored(first_row(jobs[place], one.id, made_at[place]) if place in made_at else held[one.id], one.is_duplicate)
+        for place, one in enumerate(enqueued)
+    ]
 
 
 def _waits_for_slot(job: NewJob) -> bool:
@@ -71,10 +106,14 @@ def _waits_for_slot(job: NewJob) -> bool:
 
 
 def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None, rng: Random | None) -> Steps[list[Enqueued]]:
+    timed = yield from _all_timed(jobs, now, rng)
+    return (yield from _enqueue(timed, [documents.new_job(job) for job in timed], now))
+
+
+def _all_timed(jobs: Sequence[NewJob], now: datetime | None, rng: Random | None) -> Steps[list[NewJob]]:
     """Give recurring jobs without a time their first slot, counted from the database's clock."""
     [[moment]] = yield Step("clock", {"now": now})
-    timed = [_timed(job, moment, rng) if _waits_for_slot(job) else job for job in jobs]
-    return (yield from _enqueue(timed, [documents.new_job(job) for job in timed], now))
+    return [_timed(job, moment, rng) if _waits_for_slot(job) else job for job in jobs]
 
 
 def _timed(job: NewJob, moment: datetime, rng: Random | None) -> NewJob:
@@ -85,11 +124,14 @@ def _timed(job: NewJob, moment: datetime, rng: Random | None) -> NewJob:
     return replace(job, run_at=slot_at if rng is None else rule.run_time(slot_at, rng), slot_at=slot_at)
 
 
-def _enqueue(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Enqueued]]:
+def _enqueue(
+    jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None, made_at: dict[int, datetime] | None = None
+) -> Steps[list[Enqueued]]:
+    """Insert, and where that fails look for the holder, until each job has one or the other; notes when which was made."""
     found: dict[int, Enqueued] = {}
     waiting: Sequence[int] = range(len(jobs))
     for _ in range(_LOOKS):
-        found.update((yield from _insert(waiting, entries, now)))
+        found.update((yield from _insert(waiting, entries, now, made_at)))
         waiting = [place for place in waiting if place not in found]
         if waiting:
             found.update((yield from _meet_holders(jobs, waiting, now)))
@@ -100,14 +142,18 @@ def _enqueue(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | N
     raise StoreConflict(f"task {taken.task!r}: the holder of unique key {taken.unique_key or taken.name!r} stays invisible")
 
 
-def _insert(places: Sequence[int], entries: Sequence[Entry], now: datetime | None) -> Steps[dict[int, Enqueued]]:
+def _insert(
+    places: Sequence[int], entries: Sequence[Entry], now: datetime | None, made_at: dict[int, datetime] | None
+) -> Steps[dict[int, Enqueued]]:
     inserted: dict[int, Enqueued] = {}
     ordered = [entries[place] for place in places]
     for cut in documents.batches(ordered, ENQUEUE_ROWS):
         part = places[cut]
         batch = documents.in_order(ordered[cut])
-        for place, job_id in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
+        for place, job_id, moment in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
             inserted[part[place]] = Enqueued(job_id)
+            if made_at is not None:
+                made_at[part[place]] = moment
     return inserted
 
 

@@ -222,7 +222,7 @@ j.id, -j.id as rank, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_a
 -- name: job_matches
 {list_sliced}
 and (:subject::text is null or j.subject = :subject::text)
-and (:correlation_id::text is null or j.correlation_id = :correlation_id::text)
+and (:correlation_id::text is null or j.correlation_id = :correlation_id::text or j.id = :own::bigint or j.parent_id = :own::bigint)
 and (:parent_id::bigint is null or j.parent_id = :parent_id::bigint)
 and (:since::timestamptz is null or j.created_at >= :since::timestamptz)
 and (:is_template::boolean is null or j.spawn = :is_template::boolean)

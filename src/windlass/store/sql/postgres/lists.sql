@@ -58,6 +58,36 @@ select {listed} from windlass_jobs j where j.correlation_id is not null
     order by j.correlation_id, j.id limit 10501
 {list_tail}
 
+-- name: list_own_newest
+-- A job's own UUID means the job and its children, beside those that carry it as their correlation id.
+{list_head}
+select {listed} from windlass_jobs j where j.id = any(array(
+        (select k.id from windlass_jobs k where k.correlation_id is not null
+            and (k.correlation_id, k.id) > (:correlation_id::text, :above::bigint)
+            and (k.correlation_id, k.id) < (:correlation_id::text, :below::bigint)
+         order by k.correlation_id desc, k.id desc limit 10501)
+        union select k.id from windlass_jobs k where k.id = :own::bigint and k.id > :above::bigint and k.id < :below::bigint
+        union (select k.id from windlass_jobs k where k.parent_id is not null
+            and (k.parent_id, k.id) > (:own::bigint, :above::bigint) and (k.parent_id, k.id) < (:own::bigint, :below::bigint)
+         order by k.parent_id desc, k.id desc limit 10501)
+    )) order by j.id desc limit 10501
+{list_tail}
+
+-- name: list_own_oldest
+-- As above, from the other end.
+{list_head}
+select {listed} from windlass_jobs j where j.id = any(array(
+        (select k.id from windlass_jobs k where k.correlation_id is not null
+            and (k.correlation_id, k.id) > (:correlation_id::text, :above::bigint)
+            and (k.correlation_id, k.id) < (:correlation_id::text, :below::bigint)
+         order by k.correlation_id, k.id limit 10501)
+        union select k.id from windlass_jobs k where k.id = :own::bigint and k.id > :above::bigint and k.id < :below::bigint
+        union (select k.id from windlass_jobs k where k.parent_id is not null
+            and (k.parent_id, k.id) > (:own::bigint, :above::bigint) and (k.parent_id, k.id) < (:own::bigint, :below::bigint)
+         order by k.parent_id, k.id limit 10501)
+    )) order by j.id limit 10501
+{list_tail}
+
 -- name: list_parent_newest
 {list_head}
 select {listed} from windlass_jobs j where j.parent_id is not null

@@ -49,7 +49,7 @@ with doc as materialized (
         case when declared_by is not null then {now} end
     from doc where id in (select id from inserted)
 )
-select ord, id from doc where id in (select id from inserted)
+select ord, id, {now} from doc where id in (select id from inserted)
 
 -- name: find_holders
 -- Who holds the keys that an insert left out. A separate statement: only a new snapshot sees a rival that has just committed.

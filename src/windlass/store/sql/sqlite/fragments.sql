@@ -239,7 +239,7 @@ j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_at, j.updated_at
 -- name: job_matches
 {list_sliced}
 and (:subject is null or j.subject = :subject)
-and (:correlation_id is null or j.correlation_id = :correlation_id)
+and (:correlation_id is null or j.correlation_id = :correlation_id or j.id = :own or j.parent_id = :own)
 and (:parent_id is null or j.parent_id = :parent_id)
 and (:since is null or j.created_at >= :since)
 and (:is_template is null or j.spawn = :is_template)

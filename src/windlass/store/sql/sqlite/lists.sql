@@ -50,6 +50,30 @@ select {listed} from windlass_jobs j indexed by windlass_jobs_correlations
     where j.correlation_id = :correlation_id and j.id > :above and j.id < :below order by j.id limit 10501
 {list_tail}
 
+-- name: list_own_newest
+-- A job's own UUID means the job and its children, beside those that carry it as their correlation id.
+{list_head}
+select {listed} from windlass_jobs j where j.id in (
+        select id from (select k.id from windlass_jobs k indexed by windlass_jobs_correlations
+            where k.correlation_id = :correlation_id and k.id > :above and k.id < :below order by k.id desc limit 10501)
+        union select k.id from windlass_jobs k where k.id = :own and k.id > :above and k.id < :below
+        union select id from (select k.id from windlass_jobs k indexed by windlass_jobs_parents
+            where k.parent_id = :own and k.id > :above and k.id < :below order by k.id desc limit 10501)
+    ) order by j.id desc limit 10501
+{list_tail}
+
+-- name: list_own_oldest
+-- As above, from the other end.
+{list_head}
+select {listed} from windlass_jobs j where j.id in (
+        select id from (select k.id from windlass_jobs k indexed by windlass_jobs_correlations
+            where k.correlation_id = :correlation_id and k.id > :above and k.id < :below order by k.id limit 10501)
+        union select k.id from windlass_jobs k where k.id = :own and k.id > :above and k.id < :below
+        union select id from (select k.id from windlass_jobs k indexed by windlass_jobs_parents
+            where k.parent_id = :own and k.id > :above and k.id < :below order by k.id limit 10501)
+    ) order by j.id limit 10501
+{list_tail}
+
 -- name: list_parent_newest
 {list_head}
 select {listed} from windlass_jobs j indexed by windlass_jobs_parents 

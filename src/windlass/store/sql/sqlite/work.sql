@@ -44,7 +44,7 @@ select :last_id + 1 + g.ord + p.key, p.value, metadata, description, item_key, c
     case when declared_by is not null then {now} end
 from g cross join json_each(g.rows) as p
 where exists (select 1 from windlass_jobs where id = :last_id + 1 + g.ord + p.key);
-select id - :last_id - 1, id from windlass_jobs where id > :last_id order by id
+select id - :last_id - 1, id, {now} from windlass_jobs where id > :last_id order by id
 
 -- name: find_holders
 -- Who holds the keys that an insert left out.

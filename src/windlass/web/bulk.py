@@ -1,0 +1,205 @@
+"""Many jobs in one request: enqueued all or none, or moved by numbers or by filter."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Request
+from pydantic import BaseModel, Field, StringConstraints
+
+from windlass.core.access import Role
+from windlass.core.filter import MAX_SEARCH, JobFilter
+from windlass.core.ids import job_uuid, parse_job_id
+from windlass.core.interval_status import states_of
+from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
+from windlass.errors import InvalidInput
+from windlass.web.fields import Body, Name
+from windlass.web.job_forms import Described, Instant, JobIn, Key, Priority, native_job
+from windlass.web.jobs import check_task
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+MOST_JOBS = 10_000
+_MOST_NAMES = 100
+_AT_ONCE = 200
+
+
+class Action(StrEnum):
+    """What may be done to many jobs."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RETRY = "retry"
+    RUN_NOW = "run_now"
+    STOP = "stop"
+    ENABLE = "enable"
+    DISABLE = "disable"
+    BOOST = "boost"
+    SET_PRIORITY = "set_priority"
+    FAIL = "fail"
+    BURY = "bury"
+    CLONE = "clone"
+    TAKE_LEASE = "take_lease"
+    DELETE = "delete"
+
+
+_BY_HAND = "failed by an operator"
+_VERBS = {"stop": "stop_run"}
+"""Where the store has another word."""
+
+
+class JobsIn(Body):
+    """Jobs in our own form."""
+
+    jobs: Annotated[list[JobIn], Field(min_length=1, max_length=MOST_JOBS)]
+
+
+class EnqueuedOut(BaseModel):
+    """The job that one entry led to."""
+
+    id: UUID
+    number: int
+    duplicate: bool
+
+
+class JobsMadeOut(BaseModel):
+    """What a bulk led to: one entry for each that was sent, in order."""
+
+    jobs: list[EnqueuedOut]
+    total: int
+    enqueued: int
+    duplicates: int
+
+
+class FilterIn(Body):
+    """Which jobs are meant: those that have everything that is given."""
+
+    status: Annotated[list[Annotated[JobState, Field(strict=False)]], Field(min_length=1, max_length=100)] | None = None
+    task: Annotated[list[Name], Field(min_length=1, max_length=_MOST_NAMES)] | None = None
+    lane: Annotated[list[Name], Field(min_length=1, max_length=_MOST_NAMES)] | None = None
+    source_id: Key | None = None
+    search: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SEARCH)] | None = None
+    correlation_id: Key | None = None
+    since: Instant | None = None
+
+
+class BulkIn(Body):
+    """What to do, and to which jobs: `ids`, `filter`, or those of the ids that match the filter."""
+
+    action: Annotated[Action, Field(strict=False)]
+    ids: Annotated[list[int | str], Field(min_length=1, max_length=MOST_JOBS)] | None = None
+    """Numbers or UUIDs."""
+    filter: FilterIn | None = None
+    """An empty one means every job."""
+    dry_run: bool = False
+    amount: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Of boost; 10 if left out."""
+    priority: Priority | None = None
+    """Of set_priority."""
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)] | None = None
+    """Of cancel, fail and bury."""
+    will_retry: bool | None = None
+    """Of fail; true if left out."""
+
+
+class BulkOut(BaseModel):
+    """How many jobs there were and what became of them; a dry run only matches."""
+
+    action: str
+    dry_run: bool
+    matched: int
+    changed: int
+    refused: int
+    """Matched, and the action is not for the state they were in."""
+    missing: int
+    """Ids that no job has, or that the filter left out."""
+
+
+async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
+    """Enqueue up to 10,000 jobs in one transaction, all or none."""
+    visit = visit_of(request)
+    by = visit.principal.name[:MAX_NAME]
+    described: list[Described] = []
+    for start in range(0, len(body.jobs), _AT_ONCE):
+        described += [native_job(one, visit.app, by) for one in body.jobs[start : start + _AT_ONCE]]
+        # Others are waiting for their answers meanwhile.
+        await asyncio.sleep(0)
+    for job in {job.task: job for job, is_known in described if not is_known}.values():
+        await check_task(visit, job)
+    answers = await visit.app.enqueue_jobs(job for job, _ in described)
+    made = [EnqueuedOut(id=job_uuid(one.id), number=one.id, duplicate=one.is_duplicate) for one in answers]
+    duplicates = sum(one.is_duplicate for one in answers)
+    return JobsMadeOut(jobs=made, total=len(made), enqueued=len(made) - duplicates, duplicates=duplicates)
+
+
+async def run_bulk(request: Request, body: BulkIn) -> BulkOut:
+    """Do something to many jobs, some hundred in a transaction; says exactly how many were changed."""
+    if body.ids is None and body.filter is None:
+        raise InvalidInput("filter", None, "say which jobs are meant: ids, filter or both")
+    ids = None if body.ids is None else list(dict.fromkeys(map(_number, body.ids)))
+    known = None if ids is None else [number for number in ids if number is not None]
+    verb = _VERBS.get(body.action, body.action)
+    wanted = filter_of(body.filter or FilterIn())
+    done = await operator_of(request).bulk(verb, wanted, _options(body), ids=known, dry_run=body.dry_run)
+    missing = 0 if body.ids is None else len(body.ids) - done.matched
+    return BulkOut(
+        action=body.action,
+        dry_run=body.dry_run,
+        matched=done.matched,
+        changed=done.changed,
+        refused=done.refused,
+        missing=missing,
+    )
+
+
+def _number(ref: int | str) -> int | None:
+    return parse_job_id(ref)
+
+
+def filter_of(body: FilterIn) -> JobFilter:
+    """Say which jobs a filter means."""
+    return JobFilter(
+        states=tuple(state for word in dict.fromkeys(body.status or ()) for state in states_of(word)),
+        tasks=tuple(body.task or ()),
+        lanes=tuple(body.lane or ()),
+        subject=body.source_id,
+        search=body.search,
+        correlation_id=body.correlation_id,
+        since=body.since,
+    )
+
+
+def _options(body: BulkIn) -> dict[str, Any]:
+    """Pick what the action takes; what it does not take is refused."""
+    given = {name: value for name in ("amount", "priority", "reason", "will_retry") if (value := getattr(body, name)) is not None}
+    takes = _TAKES.get(body.action, {})
+    for name, value in given.items():
+        if name not in takes:
+            raise InvalidInput(name, value, f"{body.action} does not take it")
+    if body.action is Action.SET_PRIORITY and body.priority is None:
+        raise InvalidInput("priority", None, "is required")
+    options = {takes[name]: value for name, value in given.items()}
+    return {**_DEFAULTS.get(body.action, {}), **options}
+
+
+_TAKES: dict[str, dict[str, str]] = {
+    "cancel": {"reason": "reason"},
+    "boost": {"amount": "amount"},
+    "set_priority": {"priority": "priority"},
+    "bury": {"reason": "error"},
+    "fail": {"reason": "error", "will_retry": "will_retry"},
+}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "boost": {"amount": 10},
+    "bury": {"error": _BY_HAND},
+    "fail": {"error": _BY_HAND, "will_retry": True},
+}
+
+ROUTES = (
+    Route("POST", "/api/v1/jobs/bulk", Role.PRODUCER, create_jobs, 201, errors=(409,)),
+    Route("POST", "/api/v1/bulk", Role.OPERATOR, run_bulk, errors=(409,)),
+)

@@ -1,0 +1,122 @@
+"""Executions: how the runs of a job went."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Path, Query, Request
+from pydantic import BaseModel
+
+from windlass.client.refs import number_of
+from windlass.core.access import Role
+from windlass.core.ids import execution_uuid, job_uuid, parse_execution_id
+from windlass.core.job import Execution, RunReason, RunStatus
+from windlass.core.page import MAX_OFFSET
+from windlass.web.errors import Refusal
+from windlass.web.fields import Limit, Listed, capped
+from windlass.web.job_shape import Eyes, eyes_of
+from windlass.web.jobs import JobId
+from windlass.web.route import Route
+from windlass.web.visit import visit_of
+
+
+class ExecutionOut(BaseModel):
+    """One run of a job; what ends a run is null while it goes on."""
+
+    id: UUID
+    job_id: UUID
+    execution_number: int
+    status: RunStatus
+    started_at: datetime
+    completed_at: datetime | None
+    duration_ms: int | None
+    items_crawled: int
+    items_indexed: int
+    error_message: str | None
+    stack_trace: str | None
+    cpu_time_ms: int | None
+    memory_peak_mb: int | None
+    retry_attempt: int
+    """0 is the first try."""
+    metadata: dict[str, Any]
+    attempt: int
+    reason: RunReason | None
+    error_type: str | None
+    worker: str
+    slot_at: datetime | None
+    wait_ms: int
+    log_excerpt: str | None
+    result: Any
+    stopped_at: datetime | None
+
+
+class ExecutionsOut(Listed):
+    """A page of a job's runs, newest first."""
+
+    executions: list[ExecutionOut]
+    limit: int
+    offset: int
+
+
+def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
+    """Show a run."""
+    return ExecutionOut(
+        id=execution_uuid(run.job_id, run.number),
+        job_id=job_uuid(run.job_id),
+        execution_number=run.number,
+        status=run.status,
+        started_at=run.started_at,
+        completed_at=run.finished_at,
+        duration_ms=run.duration_ms,
+        items_crawled=run.items_crawled or 0,
+        items_indexed=run.items_indexed or 0,
+        error_message=run.error,
+        stack_trace=run.stack_trace,
+        cpu_time_ms=run.cpu_time_ms,
+        memory_peak_mb=run.memory_peak_mb,
+        retry_attempt=max(run.attempt - 1, 0),
+        metadata=eyes.read(run.metadata) or {},
+        attempt=run.attempt,
+        reason=run.reason,
+        error_type=run.error_type,
+        worker=run.worker,
+        slot_at=run.slot_at,
+        wait_ms=run.wait_ms,
+        log_excerpt=run.log_excerpt,
+        result=eyes.read(run.result),
+        stopped_at=run.stopped_at,
+    )
+
+
+async def list_executions(
+    request: Request,
+    id: JobId,  # noqa: A002 - the path's word
+    limit: Limit = 50,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
+) -> ExecutionsOut:
+    """List a job's runs, the one that goes on first, then newest first."""
+    store = await visit_of(request).app.store()
+    number, most = number_of(id), capped(limit)
+    runs = await store.list_executions(number, limit=most, offset=offset)
+    total = await store.count_executions(number)
+    if not total:
+        # A job without runs has an empty list; no job has none.
+        await store.get(number)
+    eyes = eyes_of(request)
+    return ExecutionsOut(executions=[execution_out(run, eyes) for run in runs], total=total, limit=most, offset=offset)
+
+
+async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, max_length=64)]) -> ExecutionOut:  # noqa: A002 - the path's word
+    """Read one run."""
+    found = parse_execution_id(id)
+    if found is None:
+        raise Refusal(404, f"execution {id!r} not found")
+    return execution_out(await (await visit_of(request).app.store()).get_execution(*found), eyes_of(request))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/jobs/{id}/executions", Role.VIEWER, list_executions, errors=(404,)),
+    Route("GET", "/api/v1/executions/{id}", Role.VIEWER, get_execution, errors=(404,)),
+)

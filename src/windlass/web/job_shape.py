@@ -1,0 +1,271 @@
+"""A job as the API shows it: seed 001's columns, and ours beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Annotated, Any, NamedTuple
+from uuid import UUID
+
+from fastapi import Request
+from pydantic import BaseModel, Field
+
+from windlass.core.access import Role
+from windlass.core.cadence import Cron, Recurrence
+from windlass.core.ids import job_uuid
+from windlass.core.interval import shown_interval
+from windlass.core.interval_status import status_of
+from windlass.core.job import WAITING, Job, JobState, UniqueScope, WaitReason
+from windlass.core.payload import decode, redact
+from windlass.core.retry import Profile, RetrySpec
+from windlass.errors import InvalidInput
+from windlass.web.visit import visit_of
+
+CRAWL = "crawl"
+"""The task of seed 001's jobs."""
+_SECOND = timedelta(seconds=1)
+_RETRIED = frozenset({WaitReason.RETRY, WaitReason.LOST})
+_UNFAILED = frozenset({JobState.RUNNING, JobState.COMPLETED})
+_QUEUED = frozenset({JobState.SCHEDULED, JobState.PENDING})
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class JobOut(BaseModel):
+    """A job. `status` is seed 001's word for `state`; times are UTC."""
+
+    id: UUID
+    number: int
+    source_id: str | None
+    """The subject."""
+    source_name: str | None
+    url: str | None
+    status: JobState
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    """When the job, or the last run of a recurring one, ended."""
+    error_message: str | None
+    interval_minutes: int | None
+    """How many of `interval_type`, whatever its name says."""
+    interval_type: str | None
+    next_run_at: datetime | None
+    """Null while the job is paused, runs or is over."""
+    is_paused: bool
+    paused_at: datetime | None
+    cancelled_at: datetime | None
+    max_retries: Count
+    retry_backoff_seconds: int | float
+    current_retry_count: Count
+    """Failed runs since the last fresh start."""
+    lock_token: UUID | None
+    """A digest of the lease's token: equal while the lease is the same, and good for nothing else."""
+    lock_acquired_at: datetime | None
+    metadata: dict[str, Any]
+    schedule_time: str | None
+    schedule_enabled: bool
+    """Whether the job comes back by itself: recurring, and neither paused nor disabled."""
+
+    task: str
+    payload: dict[str, Any]
+    lane: str
+    priority: int
+    base_priority: int
+    state: JobState
+    wait_reason: WaitReason | None
+    run_at: datetime
+    slot_at: datetime | None
+    attempts: Count
+    max_attempts: Count
+    timeout_ms: int | None
+    enabled: bool
+    running_since: datetime | None
+    last_run_at: datetime | None
+    last_error: str | None
+    last_error_at: datetime | None
+    next_retry_at: datetime | None
+    created_by: str | None
+    last_cursor: str | None
+    progress_count: int
+    progress_message: str | None
+    result_count: int
+    target_count: int | None
+    last_progress_at: datetime | None
+    done_reason: str | None
+    correlation_id: str
+    parent_id: UUID | None
+    name: str | None
+    unique_key: str | None
+    unique_scope: UniqueScope | None
+    subject: str | None
+    item_key: list[str] | None
+    collection: str | None
+    description: str | None
+    cadence: str | None
+    timezone: str | None
+    fixed_rate: bool
+    start_at: datetime | None
+    worker: str | None
+    lease_expires_at: datetime | None
+    consecutive_failures: int
+    executions: int
+    """How many runs have begun."""
+
+
+class JobDetailOut(JobOut):
+    """A job with what its newest run that has ended gave."""
+
+    result: Any
+
+
+class Eyes(NamedTuple):
+    """Whose answer it is: what settings leave open, and whether secrets are hidden."""
+
+    profiles: Mapping[str, Profile]
+    is_viewer: bool
+
+    def read(self, text: str | None) -> Any:
+        """Read stored JSON as its reader may see it."""
+        value = None if text is None else decode(text)
+        return redact(value) if self.is_viewer else value
+
+
+def eyes_of(request: Request) -> Eyes:
+    """Say how the caller sees jobs."""
+    visit = visit_of(request)
+    return Eyes(visit.server.profiles, not visit.principal.may(Role.PRODUCER))
+
+
+def job_out(job: Job, eyes: Eyes) -> JobOut:
+    """Show a job."""
+    return JobOut(**job_fields(job, eyes))
+
+
+def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
+    """Give every field of a job's answer."""
+    payload = eyes.read(job.payload)
+    state = job.state
+    is_queued = state in _QUEUED
+    return {
+        "id": job_uuid(job.id),
+        "number": job.id,
+        "status": status_of(state, job.wait_reason),
+        "created_at": job.created_at,
+        "updated_at": job.updated_at,
+        "started_at": job.started_at,
+        "completed_at": _completed_at(job),
+        "error_message": job.last_error,
+        "next_run_at": job.run_at if is_queued else None,
+        "is_paused": state is JobState.PAUSED,
+        "paused_at": job.paused_at,
+        "cancelled_at": job.closed_at if state is JobState.CANCELLED else None,
+        "lock_token": None if job.token is None else token_digest(job.token),
+        "lock_acquired_at": None if job.token is None else job.claimed_at,
+        "metadata": eyes.read(job.metadata) or {},
+        "task": job.task,
+        "payload": payload,
+        "lane": job.lane,
+        "priority": job.priority,
+        "base_priority": job.base_priority,
+        "state": state,
+        "wait_reason": job.wait_reason if state in WAITING else None,
+        "run_at": job.run_at,
+        "slot_at": job.slot_at,
+        "timeout_ms": None if job.timeout_us is None else job.timeout_us // 1000,
+        "enabled": job.is_enabled,
+        "running_since": (job.started_at or job.claimed_at) if state is JobState.RUNNING else None,
+        "last_run_at": job.started_at,
+        "last_error": job.last_error,
+        "last_error_at": job.last_error_at,
+        "next_retry_at": job.run_at if is_queued and job.wait_reason in _RETRIED else None,
+        "created_by": job.created_by,
+        "last_cursor": job.last_cursor,
+        "progress_count": job.progress_count,
+        "progress_message": job.progress_message,
+        "result_count": job.result_count,
+        "target_count": job.target_count,
+        "last_progress_at": job.last_progress_at,
+        "done_reason": job.done_reason,
+        "correlation_id": job.correlation_id or str(job_uuid(job.id)),
+        "parent_id": None if job.parent_id is None else job_uuid(job.parent_id),
+        "name": job.name,
+        "unique_key": job.unique_key,
+        "unique_scope": job.unique_scope,
+        "subject": job.subject,
+        "item_key": eyes.read(job.item_key),
+        "collection": job.collection,
+        "description": job.description,
+        "worker": job.worker,
+        "lease_expires_at": job.lease_expires_at,
+        "consecutive_failures": job.consecutive_failures,
+        "executions": job.executions,
+        **_source(job, payload),
+        **_attempts(job, eyes.profiles),
+        **_schedule(job),
+    }
+
+
+def _completed_at(job: Job) -> datetime | None:
+    if job.state in {JobState.COMPLETED, JobState.FAILED}:
+        return job.closed_at
+    return job.finished_at if job.cadence is not None else None
+
+
+def _source(job: Job, payload: dict[str, Any]) -> dict[str, Any]:
+    """Show what a crawl is of; other tasks may have anything under these names."""
+    given = payload if job.task == CRAWL else {}
+    name, url = given.get("source_name"), given.get("url")
+    return {
+        "source_id": job.subject,
+        "source_name": name if isinstance(name, str) else None,
+        "url": url if isinstance(url, str) else None,
+    }
+
+
+def _attempts(job: Job, profiles: Mapping[str, Profile]) -> dict[str, Any]:
+    spec = RetrySpec.decode(job.retry)
+    seconds = spec.resolve(profiles).base / _SECOND
+    most = job.max_attempts or profiles[spec.profile].max_attempts
+    return {
+        "attempts": job.attempt,
+        "max_attempts": most,
+        "max_retries": most - 1,
+        "retry_backoff_seconds": int(seconds) if seconds.is_integer() else seconds,
+        "current_retry_count": max(job.attempt - 1, 0) if _has_run_unfailed(job) else job.attempt,
+    }
+
+
+def _has_run_unfailed(job: Job) -> bool:
+    """Whether the last attempt goes on, went well, or was ended by a cancel."""
+    was_stopped = job.state is JobState.CANCELLED and job.finished_at == job.closed_at
+    return job.state in _UNFAILED or was_stopped
+
+
+def _schedule(job: Job) -> dict[str, Any]:
+    rule = _rule(job)
+    number, unit = shown_interval(rule) or (None, None)
+    return {
+        "interval_minutes": number,
+        "interval_type": unit,
+        "schedule_time": rule.cadence.expression if rule is not None and isinstance(rule.cadence, Cron) else None,
+        "schedule_enabled": job.cadence is not None and job.is_enabled,
+        "cadence": job.cadence if rule is None else str(rule.cadence),
+        "timezone": None if rule is None else rule.timezone,
+        "fixed_rate": rule is not None and rule.fixed_rate,
+        "start_at": None if rule is None else rule.start_at,
+    }
+
+
+def _rule(job: Job) -> Recurrence | None:
+    try:
+        return job.recurrence
+    except InvalidInput:
+        # Shown as it is: one row that nobody can read must not hide the others.
+        return None
+
+
+def token_digest(token: int) -> UUID:
+    """Name a lease's token without telling it."""
+    return UUID(bytes=sha256(f"lease:{token}".encode()).digest()[:16], version=5)

@@ -1,0 +1,142 @@
+"""What operators do to one job; each answers the row its own statement left."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Request
+from pydantic import Field, StringConstraints
+
+from windlass.core.access import Role
+from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
+from windlass.errors import InvalidTransition
+from windlass.web.fields import Body
+from windlass.web.job_shape import JobOut, eyes_of, job_out
+from windlass.web.jobs import JobId
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+Reason = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+_BY_HAND = "failed by an operator"
+
+
+class CancelIn(Body):
+    """Why."""
+
+    reason: Reason | None = None
+
+
+class BoostIn(Body):
+    """By how much; nothing goes beyond 100."""
+
+    amount: Annotated[int, Field(ge=1, le=100)] = 10
+
+
+class BuryIn(Body):
+    """What the dead letter says."""
+
+    error: Reason | None = None
+
+
+class FailIn(BuryIn):
+    """What the run is said to have failed of."""
+
+    will_retry: bool = True
+    """Whether the retry policy decides; otherwise the job fails for good."""
+
+
+async def pause_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's word, as below
+    """Hold a scheduled job until it is resumed."""
+    return job_out(await operator_of(request).pause(id), eyes_of(request))
+
+
+async def resume_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """Let a paused job go on; a recurring one counts anew from now."""
+    return job_out(await operator_of(request).resume(id), eyes_of(request))
+
+
+async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) -> JobOut:  # noqa: A002
+    """Cancel a job at once; a late success of its run is refused."""
+    return job_out(await operator_of(request).cancel(id, body.reason if body else None), eyes_of(request))
+
+
+async def retry_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """Start a failed job afresh."""
+    operator = operator_of(request)
+    job = await operator.get(id)
+    # The engine would also hurry a job that waits for its retry; in seed 001's words that one is scheduled, not failed.
+    if job.state is not JobState.FAILED:
+        raise InvalidTransition(job.id, "retry", job.state, JobState.PENDING)
+    return job_out(await operator.retry(job), eyes_of(request))
+
+
+async def run_job_now(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """Run a waiting job now, a running one once more after its run."""
+    return job_out(await operator_of(request).run_now(id), eyes_of(request))
+
+
+async def stop_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """Ask a recurring job to end this run; its schedule goes on."""
+    return job_out(await operator_of(request).stop(id), eyes_of(request))
+
+
+async def enable_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """Let a job go on at its next time, at once if that has passed."""
+    return job_out(await operator_of(request).enable(id), eyes_of(request))
+
+
+async def disable_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """Stop a job from running by itself, keeping its next time; a running one finishes its run."""
+    return job_out(await operator_of(request).disable(id), eyes_of(request))
+
+
+async def boost_job(request: Request, id: JobId, body: BoostIn | None = None) -> JobOut:  # noqa: A002
+    """Raise the priority of a job that is not over."""
+    return job_out(await operator_of(request).boost(id, (body or BoostIn()).amount), eyes_of(request))
+
+
+async def fail_job(request: Request, id: JobId, body: FailIn | None = None) -> JobOut:  # noqa: A002
+    """End a run as failed, by its retry policy or for good; a waiting job only for good."""
+    given = body or FailIn()
+    failed = await operator_of(request).fail(id, given.error or _BY_HAND, will_retry=given.will_retry)
+    return job_out(failed, eyes_of(request))
+
+
+async def bury_job(request: Request, id: JobId, body: BuryIn | None = None) -> JobOut:  # noqa: A002
+    """Fail a waiting job for good, with a dead letter."""
+    error = (body.error if body else None) or _BY_HAND
+    return job_out(await operator_of(request).bury(id, error), eyes_of(request))
+
+
+async def clone_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """Make a new job from a finished one, which becomes its parent."""
+    by = visit_of(request).principal.name[:MAX_NAME]
+    return job_out(await operator_of(request).clone(id, by), eyes_of(request))
+
+
+async def take_lease(request: Request, id: JobId) -> JobOut:  # noqa: A002
+    """End a job's lease as if its worker had stopped renewing it."""
+    return job_out(await operator_of(request).take_lease(id), eyes_of(request))
+
+
+_HANDLERS = {
+    "pause": pause_job,
+    "resume": resume_job,
+    "cancel": cancel_job,
+    "retry": retry_job,
+    "run-now": run_job_now,
+    "stop": stop_job,
+    "enable": enable_job,
+    "disable": disable_job,
+    "boost": boost_job,
+    "fail": fail_job,
+    "bury": bury_job,
+    "take-lease": take_lease,
+}
+ROUTES = (
+    *(
+        Route("POST", f"/api/v1/jobs/{{id}}/{verb}", Role.OPERATOR, handler, errors=(404, 409))
+        for verb, handler in _HANDLERS.items()
+    ),
+    Route("POST", "/api/v1/jobs/{id}/clone", Role.OPERATOR, clone_job, 201, errors=(404, 409)),
+)

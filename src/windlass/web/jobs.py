@@ -1,0 +1,199 @@
+"""Jobs: made, listed, read, edited, deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query, Request, Response
+
+from windlass.app import Windlass
+from windlass.client.refs import number_of
+from windlass.core.access import Role
+from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
+from windlass.core.interval_status import states_of
+from windlass.core.job import MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
+from windlass.core.page import MAX_OFFSET, JobQuery, Sort
+from windlass.core.payload import decode_request
+from windlass.core.pool import PULL_LANE
+from windlass.errors import InvalidInput, UnknownTask
+from windlass.web.fields import Limit, Listed, capped
+from windlass.web.job_edits import EditIn, edit_of
+from windlass.web.job_forms import CrawlIn, Instant, JobIn, crawl_job, crawl_source, native_job, read_form
+from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
+from windlass.web.route import Route
+from windlass.web.visit import Visit, operator_of, visit_of
+
+JobId = Annotated[str, Path(min_length=1, max_length=64, description="A job's UUID or its number.")]
+SortBy = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
+_SORTS = {"next_run_at": Sort.RUN_AT, "status": Sort.STATE}
+_MOST_BYTES = 2**30
+"""The server bounds bodies, and the codec payloads."""
+
+
+class JobMadeOut(JobOut):
+    """The job a request led to."""
+
+    duplicate: bool
+    """Whether it was there before and holds the unique key or the name."""
+
+
+class JobsOut(Listed):
+    """A page of jobs."""
+
+    jobs: list[JobOut]
+    limit: int
+    offset: int
+    sort_by: str
+    sort_order: str
+    is_complete: bool
+    """Otherwise only the newest jobs were looked at, or sorted; the rest was left out."""
+    next_cursor: str | None
+    """Send it as `cursor` for the next page."""
+
+
+async def create_job(request: Request, body: JobIn | CrawlIn) -> JobMadeOut:
+    """Enqueue a job: one of any task, or seed 001's crawl; 200 when it is a duplicate."""
+    return job_made(await enqueue(visit_of(request), body), request)
+
+
+def job_made(stored: Stored, request: Request) -> JobMadeOut:
+    """Show what an enqueue led to."""
+    return JobMadeOut(**job_fields(stored.job, eyes_of(request)), duplicate=stored.is_duplicate)
+
+
+async def create_job_hot(request: Request) -> Response:
+    """Answer as `create_job` is documented to, without FastAPI's own work in between."""
+    body = read_form(decode_request(await request.body(), field="body", limit=_MOST_BYTES))
+    stored = await enqueue(visit_of(request), body)
+    made = job_made(stored, request)
+    headers = {"location": f"/api/v1/jobs/{made.id}"}
+    status = 200 if stored.is_duplicate else 201
+    return Response(made.model_dump_json(), status, headers, "application/json")
+
+
+async def enqueue(visit: Visit, body: JobIn | CrawlIn) -> Stored:
+    """Enqueue what a form describes, in one commit with what others send meanwhile."""
+    app, by = visit.app, visit.principal.name[:MAX_NAME]
+    if isinstance(body, CrawlIn):
+        source = crawl_source(body)
+        job = crawl_job(body, source, app, by)
+        await app.sources.upsert(source)
+        return await app.enqueue_and_get(job)
+    job, is_known = native_job(body, app, by)
+    if not is_known:
+        await check_task(visit, job)
+    return await app.enqueue_and_get(job)
+
+
+async def check_task(visit: Visit, job: NewJob) -> None:
+    """Refuse a job that nobody is known to have code for; outside workers of lane `pull` need not say what they have."""
+    known = visit.server.known_tasks
+    if job.lane == PULL_LANE or job.task in known or visit.app.accepts_unknown:
+        return
+    if not await visit.app.known_tasks.knows(job.task):
+        raise UnknownTask(job.task)
+    known.add(job.task)
+
+
+Text = Annotated[str | None, Query(max_length=MAX_KEY)]
+Shortened = Annotated[str | None, Query(max_length=MAX_NAME)]
+
+
+async def list_jobs(  # noqa: PLR0913 - one for each filter
+    request: Request,
+    *,
+    status: Annotated[str | None, Query(max_length=200, description="Some of seed 001's states, with commas.")] = None,
+    task: Shortened = None,
+    lane: Shortened = None,
+    source_id: Text = None,
+    search: Annotated[str | None, Query(max_length=MAX_SEARCH)] = None,
+    correlation_id: Text = None,
+    since: Annotated[Instant | None, Query(description="Made at this time or later.")] = None,
+    sort_by: SortBy = "created_at",
+    sort_order: Literal["asc", "desc"] = "desc",
+    limit: Limit = 50,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="For more, go on with the cursor.")] = 0,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before.")] = None,
+) -> JobsOut:
+    """List jobs, newest first if nothing else is said; `total` is exact unless it is marked."""
+    wanted = JobFilter(
+        states=statuses(status),
+        tasks=(task,) if task else (),
+        lanes=(lane,) if lane else (),
+        subject=source_id or None,
+        search=search or None,
+        correlation_id=correlation_id or None,
+        since=since,
+    )
+    query = JobQuery(
+        filter=wanted,
+        sort=_SORTS.get(sort_by) or Sort(sort_by),
+        is_descending=sort_order == "desc",
+        limit=capped(limit),
+        offset=offset,
+        cursor=cursor or None,
+    )
+    page = await visit_of(request).app.list(query)
+    eyes = eyes_of(request)
+    return JobsOut(
+        jobs=[job_out(job, eyes) for job in page.jobs],
+        total=page.total,
+        is_total_exact=page.is_total_exact,
+        limit=query.limit,
+        offset=offset,
+        sort_by=sort_by,
+        sort_order=sort_order,
+        is_complete=page.is_complete,
+        next_cursor=page.next_cursor,
+    )
+
+
+def statuses(words: str | None) -> tuple[StateFilter, ...]:
+    """Read a comma list of seed 001's states."""
+    found: list[StateFilter] = []
+    for word in (words or "").split(","):
+        if not word.strip():
+            continue
+        try:
+            found += states_of(JobState(word.strip()))
+        except ValueError:
+            raise InvalidInput("status", word, f"use some of {', '.join(JobState)}") from None
+    return tuple(dict.fromkeys(found))
+
+
+async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - the path's word
+    """Read one job, with the result of its newest run."""
+    app, eyes = visit_of(request).app, eyes_of(request)
+    job = await app.get(id)
+    return JobDetailOut(**job_fields(job, eyes), result=eyes.read(await newest_result(app, job.id) if job.executions else None))
+
+
+async def newest_result(app: Windlass, number: int) -> str | None:
+    """Read what the newest run that has ended gave."""
+    runs = await (await app.store()).list_executions(number, limit=2)
+    return next((run.result for run in runs if run.status is not RunStatus.RUNNING), None)
+
+
+async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa: A002 - the path's word
+    """Change some fields of a job; only a new cadence moves its next run. What moves a job has routes of its own."""
+    operator = operator_of(request)
+    number = number_of(id)
+    if body.has_source:
+        body.check_task((await operator.get(number)).task)
+    moved = await (await operator.store()).edit(number, edit_of(body))
+    return job_out(moved.one(), eyes_of(request))
+
+
+async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's word
+    """Remove a job that nobody holds, with its executions; the answer is the job as it was."""
+    return job_out(await operator_of(request).delete(id), eyes_of(request))
+
+
+_MADE: dict[int, Any] = {200: JobMadeOut}
+ROUTES = (
+    Route("POST", "/api/v1/jobs", Role.PRODUCER, create_job, 201, errors=(409,), others=_MADE, hot=create_job_hot),
+    Route("GET", "/api/v1/jobs", Role.VIEWER, list_jobs),
+    Route("GET", "/api/v1/jobs/{id}", Role.VIEWER, get_job, errors=(404,)),
+    Route("PUT", "/api/v1/jobs/{id}", Role.OPERATOR, edit_job, errors=(404, 409)),
+    Route("DELETE", "/api/v1/jobs/{id}", Role.OPERATOR, delete_job, errors=(404, 409)),
+)

@@ -1,0 +1,139 @@
+"""Statistics: of one job, of the scheduler, of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from windlass.client.refs import number_of
+from windlass.core.access import Role
+from windlass.core.chore import Chore
+from windlass.core.job import JobState
+from windlass.web.jobs import JobId
+from windlass.web.route import Route
+from windlass.web.visit import visit_of
+
+_LOOKS = frozenset({"promote", "spawn", "reclaim"})
+"""Chores that look for what is due or lost."""
+_METRICS = frozenset({"fold"})
+"""Chores that keep the counts."""
+
+
+class JobStatsOut(BaseModel):
+    """How the kept runs of one job went; released and snoozed ones count nowhere."""
+
+    total_executions: int
+    successful_runs: int
+    failed_runs: int
+    average_duration_ms: int
+    """0 when none has ended."""
+    last_execution_at: datetime | None
+    next_scheduled_at: datetime | None
+    success_rate: float
+    """Completed among all that ended; 0 when none has."""
+
+
+class JobCountsOut(BaseModel):
+    """Jobs by seed 001's status, now."""
+
+    pending: int
+    scheduled: int
+    running: int
+    paused: int
+    completed: int
+    failed: int
+    cancelled: int
+
+
+class RunCountsOut(BaseModel):
+    """Runs since the beginning, also those that are no longer kept."""
+
+    total: int
+    average_duration_ms: int
+    success_rate: float
+
+
+class MetricsOut(BaseModel):
+    """The scheduler at a glance."""
+
+    jobs: JobCountsOut
+    executions: RunCountsOut
+    last_check_at: datetime | None
+    """When any process last looked for due jobs; null when none ever did."""
+    last_metrics_update: datetime | None
+    """When any process last folded the counts, which are exact at any time."""
+    stale_locks_cleared: int
+    """Lost leases since the beginning."""
+
+
+class QueueStatsOut(BaseModel):
+    """The queue in seed 003's words: `failed` will be tried again."""
+
+    pending: int
+    processing: int
+    failed: int
+    oldest_pending_minutes: int
+
+
+async def get_job_stats(request: Request, id: JobId) -> JobStatsOut:  # noqa: A002 - the path's word
+    """Sum up the runs of one job."""
+    stats = await visit_of(request).app.runs.job(number_of(id))
+    return JobStatsOut(
+        total_executions=stats.total_executions,
+        successful_runs=stats.successful_runs,
+        failed_runs=stats.failed_runs,
+        average_duration_ms=round(stats.average_duration_ms or 0),
+        last_execution_at=stats.last_execution_at,
+        next_scheduled_at=stats.next_scheduled_at,
+        success_rate=stats.success_rate,
+    )
+
+
+async def get_scheduler_metrics(request: Request) -> MetricsOut:
+    """Sum up all jobs and runs."""
+    store = await visit_of(request).app.store()
+    metrics = await store.runs.metrics()
+    chores, workers = await store.chores.list(), await store.workers.list()
+    seen = max((one.seen_at for one in workers), default=None)
+    return MetricsOut(
+        jobs=JobCountsOut(**{state.value: metrics.jobs[state] for state in JobState}),
+        executions=RunCountsOut(
+            total=metrics.executions,
+            average_duration_ms=round(metrics.average_duration_ms or 0),
+            success_rate=metrics.success_rate,
+        ),
+        last_check_at=newest([last_run(chores, _LOOKS), seen]),
+        last_metrics_update=last_run(chores, _METRICS),
+        stale_locks_cleared=metrics.lost_leases,
+    )
+
+
+def last_run(chores: Iterable[Chore], names: frozenset[str]) -> datetime | None:
+    """Say when one of some chores was last done, by anybody."""
+    return newest(chore.last_run_at for chore in chores if chore.name in names)
+
+
+def newest(moments: Iterable[datetime | None]) -> datetime | None:
+    """Pick the latest of those there are."""
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+async def get_queue_stats(request: Request) -> QueueStatsOut:
+    """Sum up what waits, runs and will be tried again."""
+    stats = await visit_of(request).app.stats()
+    return QueueStatsOut(
+        pending=stats.pending,
+        processing=stats.processing,
+        failed=stats.failed,
+        oldest_pending_minutes=stats.oldest_pending_minutes,
+    )
+
+
+ROUTES = (
+    Route("GET", "/api/v1/jobs/{id}/stats", Role.VIEWER, get_job_stats, errors=(404,)),
+    Route("GET", "/api/v1/scheduler/metrics", Role.VIEWER, get_scheduler_metrics),
+    Route("GET", "/api/v1/queue/stats", Role.VIEWER, get_queue_stats),
+)
