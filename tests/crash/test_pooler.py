@@ -173,6 +173,9 @@ async def use_operator_verbs(use: Verbs, waiting: int) -> None:
     await use("set_priority", [waiting], 7)
     await use("age")
     await use("age_some")
+    await use("count_task", "work")
+    await use("get_many", [waiting])
+    await use("enqueue_and_get", [NewJob(task="later", lane="verbs", delay=timedelta(hours=1))])
     await use("check_schema")
     (await use("bury", [waiting], "for the test")).one()
     [copy] = (await use("clone", [waiting])).changed
