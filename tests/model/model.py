@@ -22,6 +22,7 @@ from windlass.core.job import (
     Lease,
     NewJob,
     OnConflict,
+    Promoted,
     RunReason,
     RunStatus,
     UniqueScope,
@@ -488,16 +489,30 @@ class Model:
         self.finish(endings, now)
         self.stop(cancelled, now)
 
-    def promote(self, limit: int, now: datetime) -> tuple[int, datetime | None]:
-        """Make due jobs pending, after what was missed went where its rule says; say when the next is due."""
-        missed = sorted((row.run_at, row.id) for row in self.jobs.values() if _is_missed(row, now))
-        promoted = sum(self._catch_up(self.jobs[number], now) for _, number in missed[:limit])
+    def promote(self, limit: int, now: datetime) -> Promoted:
+        """Make due jobs pending, and send what was missed where its rule says; say when the next is due."""
+        promoted = self._promote_due(limit, now)
+        missed = self._missed(now)
+        if missed:
+            promoted += sum(self._catch_up(self.jobs[number], now) for _, number in missed[:limit])
+            promoted += self._promote_due(limit, now)
         waiting = [row for row in self.jobs.values() if row.state is S.SCHEDULED]
-        due = [row for row in waiting if row.run_at <= now and not row.spawn and not _is_missed(row, now)]
-        for _, number in sorted((row.run_at, row.id) for row in due)[:limit]:
+        next_at = min((row.run_at for row in waiting if row.run_at > now), default=None)
+        has_templates = any(row.spawn and row.run_at <= now for row in waiting)
+        return Promoted(promoted, next_at, has_templates, bool(self._missed(now)))
+
+    def _missed(self, now: datetime) -> list[tuple[datetime, int]]:
+        return sorted((row.run_at, row.id) for row in self.jobs.values() if _is_missed(row, now))
+
+    def _promote_due(self, limit: int, now: datetime) -> int:
+        due = sorted(
+            (row.run_at, row.id)
+            for row in self.jobs.values()
+            if row.state is S.SCHEDULED and row.run_at <= now and not row.spawn and not _is_missed(row, now)
+        )[:limit]
+        for _, number in due:
             self.jobs[number].state = S.PENDING
-        next_at = min((row.run_at for row in waiting if row.spawn or row.run_at > now), default=None)
-        return promoted + min(len(due), limit), next_at
+        return len(due)
 
     def _catch_up(self, row: Row, now: datetime) -> bool:
         rule = row.recurrence
