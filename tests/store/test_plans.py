@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -17,6 +17,7 @@ from tests.store.builders import a_job, a_lease
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
+from windlass.core.outcome import Returned, Run, decide
 from windlass.store import SqlStore, open_store
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.sqlite import driver
@@ -271,6 +272,36 @@ def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
         allowed = ("USING INDEX", "USING COVERING INDEX", "windlass_gates", "gates")
         assert [line for line in walks if not any(word in line for word in allowed)] == [], lines
     connection.close()
+
+
+async def test_plans_made_on_empty_tables_never_read_one_as_a_whole(postgres_server: PostgresServer) -> None:
+    """The server keeps a plan when the table has grown; a worker that is started first would crawl through the first burst."""
+    with fresh_postgres(postgres_server) as dsn:
+        store = open_store(dsn, rng=Random(1))
+        for _ in range(12):
+            await store.enqueue([a_job()])
+            jobs = await store.claim(await store.slices(), 10, a_lease())
+            now = jobs[0].claimed_at
+            await store.renew([(job.id, job.token, now) for job in jobs], timedelta(seconds=20))
+            await store.finish([decide(job, Returned(), Run(now, now), now=now, rng=Random(1)) for job in jobs])
+            await store.promote()
+        await store.aclose()
+        # The server counts when a connection has ended.
+        while not (scans := _scans(dsn))["windlass_jobs"].by_index:  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.01)
+        assert [name for name, seen in scans.items() if seen.whole] == []
+
+
+class _Scans(NamedTuple):
+    whole: int
+    by_index: int
+
+
+def _scans(dsn: str) -> dict[str, _Scans]:
+    tables = ["windlass_jobs", "windlass_bodies", "windlass_executions", "windlass_dead_letters"]
+    query = "select relname, seq_scan, coalesce(idx_scan, 0) from pg_stat_user_tables where relname = any(%s)"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return {name: _Scans(whole, by_index) for name, whole, by_index in connection.execute(query, [tables]).fetchall()}
 
 
 _DOCUMENTS = ("ids", "ids_found", "batch", "leases", "items", "runs")

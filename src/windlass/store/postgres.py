@@ -73,7 +73,9 @@ class Postgres:
         self.dsn = dsn
         self._listen_dsn = listen_dsn or dsn
         self._announcer = Announcer(partial(_Notifier, dsn))
-        self._pool = AsyncConnectionPool(dsn, reconnect_failed=_try_again, **_pool_options(size, prepare=prepare))
+        self._pool = AsyncConnectionPool(
+            dsn, reconnect_failed=_try_again, configure=_steady if prepare else None, **_pool_options(size, prepare=prepare)
+        )
         self._is_open = False
         self._identity: str | None = None
         self._owner = Owner()
@@ -153,7 +155,12 @@ class SyncPostgres:
         """Describe the pool; it opens at first use."""
         self.dsn = dsn
         self._announcer = Announcer(partial(_Notifier, dsn))
-        self._pool = ConnectionPool(dsn, reconnect_failed=_try_again_sync, **_pool_options(size, prepare=prepare))
+        self._pool = ConnectionPool(
+            dsn,
+            reconnect_failed=_try_again_sync,
+            configure=_steady_sync if prepare else None,
+            **_pool_options(size, prepare=prepare),
+        )
         self._is_open = False
         self._identity: str | None = None
         self._owner = Owner()
@@ -312,6 +319,20 @@ def _pool_options(size: int, *, prepare: bool) -> dict[str, Any]:
         "reconnect_timeout": _RECONNECT_S,
         "kwargs": {"autocommit": True, "prepare_threshold": 1 if prepare else None},
     }
+
+
+# A plan that was made while the tables were empty would read all of them at every claim, for as long as the server keeps it:
+# until the first ANALYZE after a burst, a minute or more. There is an index for everything we ask. Through a pooler nothing
+# is set, and nothing prepared.
+_STEADY = "set enable_seqscan = off; set jit = off"
+
+
+async def _steady(connection: psycopg.AsyncConnection[Any]) -> None:
+    await connection.execute(_STEADY)
+
+
+def _steady_sync(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(_STEADY)
 
 
 async def _try_again(pool: AsyncConnectionPool[Any]) -> None:

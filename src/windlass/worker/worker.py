@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from random import Random
 
 from windlass.core.pool import EVERY_LANE
@@ -24,6 +25,8 @@ log = logging.getLogger("windlass.worker")
 _MOMENT_S = 0.001
 _WATCH_S = 0.05
 _LAST_ACKS_S = 5.0
+# The threads of the store need the interpreter for moments, between statements; by default they would wait 5 ms for each.
+_TURN_S = 0.0005
 
 
 class Worker:
@@ -115,6 +118,8 @@ class Worker:
         """Work until stopped; everything claimed is finished or given back when this returns."""
         capture = LogCapture()
         logging.getLogger().addHandler(capture)
+        turn_s = sys.getswitchinterval()
+        sys.setswitchinterval(min(turn_s, _TURN_S))
         self._heart.start()
         for pool in self._pools:
             pool.start()
@@ -128,6 +133,7 @@ class Worker:
                 acker.cancel()
         finally:
             await asyncio.to_thread(self._heart.close)
+            sys.setswitchinterval(turn_s)
             logging.getLogger().removeHandler(capture)
 
     def _heard(self, beat: Beat) -> None:
