@@ -189,3 +189,12 @@ async def test_a_database_that_does_not_answer_is_503(web: Served, monkeypatch: 
     ready = await web.client.get("/readyz")
     assert (ready.status_code, "10.0.0.1" in ready.text) == (503, False)
     assert (await web.client.get("/healthz")).status_code == 200
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+@pytest.mark.parametrize(
+    ("query", "told"), [("tusk=mail", "is not a parameter of this route"), ("task=mail&task=", "task: is given more than once")]
+)
+async def test_a_filter_that_cannot_be_meant_is_refused_and_not_dropped(web: Served, query: str, told: str) -> None:
+    answer = await web.ask("GET", f"/api/v1/jobs?{query}")
+    assert (answer.status_code, told in answer.json()["error"]) == (400, True), answer.text

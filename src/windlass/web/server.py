@@ -247,13 +247,17 @@ class Exchange:
                 raise Refusal(400, f"{name.decode()}: must be sent once")
 
     def _check_query(self, entry: Entry) -> None:
-        """Refuse a parameter the route does not have: a filter with a typing error would show everything."""
-        for part in self._scope["query_string"].split(b"&"):
+        """Refuse a parameter the route does not have, and one given twice: a filter that is dropped would show too much."""
+        names: set[str] = set()
+        for part in filter(None, self._scope["query_string"].split(b"&")):
             name = unquote_plus(part.partition(b"=")[0].decode("latin-1"))
-            if part and name not in entry.query:
+            if name not in entry.query:
                 raise Refusal(
                     400, f"{shown(name)}: is not a parameter of this route; it has {', '.join(sorted(entry.query)) or 'none'}"
                 )
+            if name in names:
+                raise Refusal(400, f"{name}: is given more than once")
+            names.add(name)
 
     def _check_csrf(self) -> None:
         """Ask browsers for the token of their session; a form brings it in its body."""
