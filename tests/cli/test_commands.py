@@ -107,3 +107,10 @@ def test_a_worker_runs_jobs_until_it_is_told_to_stop(folder: Path) -> None:
     _, lines = worker.communicate(timeout=30)
     assert (state, worker.returncode) == ("completed", 0), lines
     assert '"message": "job completed"' in lines
+
+
+def test_a_worker_whose_supervisor_died_before_it_was_there_ends_by_itself(folder: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    done = windlass(folder, "worker", "jobs:app", "--alone", "--parent", str(gone.pid))
+    assert (done.returncode, done.stderr) == (0, "")

@@ -28,8 +28,17 @@ _PR_SET_PDEATHSIG = 1
 @click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
 @click.option("--migrate", is_flag=True, help="Bring the schema up to date first.")
 @click.option("--alone", is_flag=True, hidden=True, help="Work in this process; what the supervisor starts.")
+@click.option("--parent", type=int, hidden=True, help="The supervisor that started this process.")
 def worker(
-    target: str, *, pools: str | None, processes: int, log_level: str, json_logs: bool, migrate: bool, alone: bool
+    target: str,
+    *,
+    pools: str | None,
+    processes: int,
+    log_level: str,
+    json_logs: bool,
+    migrate: bool,
+    alone: bool,
+    parent: int | None,
 ) -> None:
     """Run the jobs of an application until stopped.
 
@@ -41,9 +50,17 @@ def worker(
         app = load_app(target)
         _settle(app, pools, migrate=migrate)
         app.close()
-        command = [sys.executable, "-m", "windlass", *_without(sys.argv[1:], "--migrate"), "--alone"]
+        command = [
+            sys.executable,
+            "-m",
+            "windlass",
+            *_without(sys.argv[1:], "--migrate"),
+            "--alone",
+            "--parent",
+            str(os.getpid()),
+        ]
         sys.exit(Supervisor(command, processes).run())
-    _die_with_parent()
+    _die_with_parent(parent)
     app = load_app(target)
     _settle(app, pools, migrate=False)
     lost = asyncio.run(_work(app, target))
@@ -79,7 +96,10 @@ async def _work(app: Windlass, target: str) -> bool:
     return running.has_lost
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int | None) -> None:
     """Stop in order when the supervisor is gone, where the system can tell; elsewhere its signal does."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    # It may have died before this process could ask to be told.
+    if parent is not None and os.getppid() != parent:
+        sys.exit(0)
