@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import sys
 from datetime import datetime
 from typing import TextIO
 
 import click
 
-from windlass.app import Windlass
-from windlass.cli.table import table
+from windlass.cli import options
+from windlass.cli.exit_codes import PARTLY
+from windlass.cli.output import say, say_json, say_table
+from windlass.cli.session import operating
+from windlass.core.blocking import run
 from windlass.core.cadence import Recurrence
 from windlass.core.crontab import Entry, Unreadable, parse_crontab
 from windlass.core.job import NewJob
@@ -20,7 +21,6 @@ from windlass.core.words import describe
 from windlass.errors import InvalidInput
 from windlass.ports import Store
 
-UNREAD = 3
 _TASK = "command"
 
 
@@ -34,8 +34,8 @@ def import_() -> None:
 @click.option("--apply", "is_applied", is_flag=True, help="Create the schedules; without it nothing is stored.")
 @click.option("--system", is_flag=True, help="A system's crontab, with a user's name before each command.")
 @click.option("--timezone", default="UTC", show_default=True, help="The zone of lines without CRON_TZ.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-@click.option("--database", metavar="URL", help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL")
+@options.as_json
+@options.database
 def crontab(file: TextIO, *, is_applied: bool, system: bool, timezone: str, as_json: bool, database: str | None) -> None:
     """Turn the lines of a crontab into recurring jobs of the task `command`.
 
@@ -43,22 +43,21 @@ def crontab(file: TextIO, *, is_applied: bool, system: bool, timezone: str, as_j
     some lines could not be read; they are listed, and nothing is stored for them.
     """
     found = parse_crontab(file.read(), has_users=system, timezone=timezone)
-    rows = asyncio.run(_import(Windlass(database), found, is_applied=is_applied))
+    with operating(database, makes_file=True) as operator:
+        rows = run(_import(run(operator.store()), found, is_applied=is_applied))
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        say_json(rows)
     else:
-        click.echo(_page(rows, is_applied=is_applied))
-    sys.exit(UNREAD if any(row["problem"] for row in rows) else 0)
+        _say_page(rows, is_applied=is_applied)
+    sys.exit(PARTLY if any(row["problem"] for row in rows) else 0)
 
 
 Row = dict[str, object]
 
 
-async def _import(app: Windlass, found: list[Entry | Unreadable], *, is_applied: bool) -> list[Row]:
-    async with app:
-        store = await app.store()
-        now = await store.clock()
-        return [await _import_one(store, each, now, is_applied=is_applied) for each in found]
+async def _import(store: Store, found: list[Entry | Unreadable], *, is_applied: bool) -> list[Row]:
+    now = await store.clock()
+    return [await _import_one(store, each, now, is_applied=is_applied) for each in found]
 
 
 async def _import_one(store: Store, found: Entry | Unreadable, now: datetime, *, is_applied: bool) -> Row:
@@ -98,12 +97,16 @@ def _job(entry: Entry, rule: Recurrence) -> NewJob:
     )
 
 
-def _page(rows: list[Row], *, is_applied: bool) -> str:
+def _say_page(rows: list[Row], *, is_applied: bool) -> None:
     good = [row for row in rows if not row["problem"]]
-    headings = ("line", "name", "when", "next", "status" if is_applied else "would be", "command")
-    keys = ("line", "name", "when", "next_at", "status", "command")
-    parts = [table(headings, [[row[key] for key in keys] for row in good])] if good else ["windlass: no line can be imported"]
-    parts += [f"line {row['line']}: {row['problem']}: {row['command']}" for row in rows if row["problem"]]
+    status = "status" if is_applied else "would be"
+    if good:
+        shown = [row | {"next": row["next_at"], status: row["status"]} for row in good]
+        say_table(shown, ("line", "name", "when", "next", status, "command"), widest=None)
+    else:
+        say("no line can be imported")
+    for row in rows:
+        if row["problem"]:
+            click.echo(f"line {row['line']}: {row['problem']}: {row['command']}")
     if not is_applied and good:
-        parts.append("\nnothing was stored; add --apply to do it")
-    return "\n".join(parts)
+        click.echo("\nnothing was stored; add --apply to do it")

@@ -23,6 +23,11 @@ database = click.option(
     help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL, else windlass.toml.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+host = click.option("--host", help="Where to listen; default: WINDLASS_HOST, else 127.0.0.1.")
+port = click.option("--port", type=click.IntRange(0, 65_535), help="Default: WINDLASS_PORT, else 8060; 0 is any free port.")
+pools = click.option("--pools", help="Slots by lane, as in fast=3,*=5; * serves every lane but pull.")
+json_logs = click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
+migrate = click.option("--migrate", is_flag=True, help="Bring the schema up to date first.")
 limit = click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")
 
 _FILTERS = (
@@ -35,6 +40,11 @@ _FILTERS = (
     click.option("--since", metavar="TIME", help="Created at this time or later, as in 2026-01-15T10:30Z."),
 )
 _NAMES = ("states", "tasks", "lanes", "subject", "correlation_id", "search", "since")
+
+
+def log_level(default: str) -> Callable[[F], F]:
+    """Give a command the level of its log."""
+    return click.option("--log-level", default=default, show_default=True, help="debug, info, warning or error.")
 
 
 def job_filters(command: F) -> F:

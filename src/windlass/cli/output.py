@@ -33,9 +33,9 @@ def say_json(document: Any) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
 
-def say_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+def say_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, widest: int | None = _WIDEST) -> None:
     """Print rows under their headings; numbers to the right."""
-    texts = [[cell(row.get(column)) for column in columns] for row in rows]
+    texts = [[cell(row.get(column), widest) for column in columns] for row in rows]
     widths = [max(len(line[place]) for line in [list(columns), *texts]) for place in range(len(columns))]
     for line in [[column.replace("_", " ") for column in columns], *texts]:
         click.echo("  ".join(_padded(text, width) for text, width in zip(line, widths, strict=True)).rstrip())

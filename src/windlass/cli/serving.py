@@ -1,11 +1,9 @@
-"""What `windlass serve` and `windlass up` have in common: a server that listens until a signal comes."""
+"""What `windlass serve` and `windlass up` have in common: a server with its port."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,25 +43,3 @@ async def opened(app: Windlass) -> AsyncIterator[Desk]:
         is_private = start.is_loopback(app.settings.host) or sys.stdout.isatty()
         greeting = start.greeting(server, bound.getsockname()[1], first_token, is_private=is_private)
         yield Desk(listener.Listener(server, bound), greeting)
-
-
-class Signals:
-    """Hears SIGTERM and Ctrl-C from its making on, and tells whoever can stop once that is there."""
-
-    def __init__(self) -> None:
-        """Catch them, lest one that comes during the start ends the process in the middle of it."""
-        self._heard = 0
-        self._actions: tuple[Callable[[], None], Callable[[], None]] | None = None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._hear)
-
-    def tell(self, stop: Callable[[], None], hurry: Callable[[], None]) -> None:
-        """Call `stop` at the first one, be it past already, and `hurry` at every further one."""
-        self._actions = stop, hurry
-        if self._heard:
-            stop()
-
-    def _hear(self) -> None:
-        self._heard += 1
-        if self._actions is not None:
-            self._actions[self._heard > 1]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 from windlass.app import Windlass
 from windlass.errors import ConfigError
@@ -30,3 +31,10 @@ def load_app(target: str) -> Windlass:
     if not isinstance(found, Windlass):
         raise ConfigError(f"{target!r} is a {type(found).__name__}, not a Windlass application")
     return found
+
+
+def open_app(target: str | None, **settings: Any) -> Windlass:
+    """Give the application that was named, or one that has only a database; with the settings that were typed."""
+    app = Windlass() if target is None else load_app(target)
+    app.configure(**{name: value for name, value in settings.items() if value is not None})
+    return app

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from dataclasses import asdict
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import click
 
 from windlass.app import Windlass
+from windlass.cli import options
+from windlass.cli.session import person
 from windlass.core.access import NewToken, Role, Token
 from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.durations import parse_duration
 from windlass.ports import Tokens
-
-_database = click.option("--database", metavar="URL", help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL.")
-_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 
 
 @click.group()
@@ -30,8 +28,8 @@ def token() -> None:
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What its holder may do.")
 @click.option("--lane", "lanes", multiple=True, help="A lane that a worker may serve; again for more. Default: every lane.")
 @click.option("--expires", metavar="DURATION", help="As in 12h or 90d. Default: never.")
-@_json
-@_database
+@options.as_json
+@options.database
 def new(name: str, *, role: str, lanes: tuple[str, ...], expires: str | None, as_json: bool, database: str | None) -> None:
     """Make a token and show its secret, this once."""
     wanted = NewToken(
@@ -52,8 +50,8 @@ def new(name: str, *, role: str, lanes: tuple[str, ...], expires: str | None, as
 
 
 @token.command(name="list")
-@_json
-@_database
+@options.as_json
+@options.database
 def list_(*, as_json: bool, database: str | None) -> None:
     """List the tokens, without their secrets."""
     with Windlass(database) as app:
@@ -70,8 +68,8 @@ def list_(*, as_json: bool, database: str | None) -> None:
 
 @token.command()
 @click.argument("token_id", metavar="ID", type=int)
-@_json
-@_database
+@options.as_json
+@options.database
 def revoke(token_id: int, *, as_json: bool, database: str | None) -> None:
     """End a token, and every session it opened."""
     with Windlass(database) as app:
@@ -80,7 +78,7 @@ def revoke(token_id: int, *, as_json: bool, database: str | None) -> None:
 
 
 def _tokens(app: Windlass) -> Tokens:
-    return run(app.blocking_store()).acting(Actor(f"cli:{getpass.getuser()}")).tokens
+    return run(app.blocking_store()).acting(Actor(person())).tokens
 
 
 def _all(app: Windlass) -> list[Token]:

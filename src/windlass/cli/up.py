@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 
 import click
 
 from windlass import packs
 from windlass.app import Windlass
-from windlass.cli.serving import Signals, opened
-from windlass.cli.target import load_app
+from windlass.cli import options
+from windlass.cli.exit_codes import abandon
+from windlass.cli.serving import opened
+from windlass.cli.signals import Signals
+from windlass.cli.target import open_app
 from windlass.config import PREFIX
 from windlass.telemetry import configure_logging
 
@@ -20,12 +22,12 @@ _OWN = "windlass.packs.standard:app"
 
 @click.command()
 @click.argument("target", metavar="[MODULE:APP]", default=_OWN, required=False)
-@click.option("--host", help="Where to listen; default: WINDLASS_HOST, else 127.0.0.1.")
-@click.option("--port", type=click.IntRange(0, 65_535), help="Default: WINDLASS_PORT, else 8060; 0 is any free port.")
-@click.option("--database", metavar="URL", help="Default: WINDLASS_DATABASE_URL, else sqlite:///windlass.db.")
-@click.option("--pools", help="Slots by lane, as in fast=3,*=5; * serves every lane but pull.")
-@click.option("--log-level", default="warning", show_default=True, help="debug, info, warning or error.")
-@click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
+@options.host
+@options.port
+@options.database
+@options.pools
+@options.log_level("warning")
+@options.json_logs
 def up(
     target: str, *, host: str | None, port: int | None, database: str | None, pools: str | None, log_level: str, json_logs: bool
 ) -> None:
@@ -38,17 +40,12 @@ def up(
     if database is not None:
         # By the environment, so that handlers in child processes find it too.
         os.environ[f"{PREFIX}DATABASE_URL"] = database
-    app = load_app(target)
-    given = {"host": host, "port": port, "pools": pools, "database_url": database}
-    app.configure(**{name: value for name, value in given.items() if value is not None})
+    app = open_app(target, host=host, port=port, pools=pools, database_url=database)
     packs.install(app, app.settings.packs or packs.SAFE)
     app.migrate()
     app.check_schema()
     if asyncio.run(_run(app, target)):
-        # Handlers that would not stop are still on other threads; nothing is left to wait for.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+        abandon()
 
 
 async def _run(app: Windlass, target: str) -> bool:

@@ -3,104 +3,93 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from windlass.app import Windlass
-from windlass.cli.table import table
-from windlass.cli.target import load_app
-from windlass.core.audit import Actor
+from windlass.cli import options
+from windlass.cli.noun import Noun
+from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.session import operating
+from windlass.cli.signals import Signals
+from windlass.cli.target import open_app
+from windlass.core.blocking import run
 from windlass.core.chore import Chore
-from windlass.store import SqlStore
 from windlass.telemetry import configure_logging
-
-_DATABASE = click.option("--database", metavar="URL", help="sqlite:///path or postgresql://…; default: WINDLASS_DATABASE_URL")
 
 
 @click.command()
 @click.argument("target", metavar="[MODULE:APP]", required=False)
-@_DATABASE
-@click.option("--log-level", default="info", show_default=True, help="debug, info, warning or error.")
-@click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
-@click.option("--migrate", is_flag=True, help="Bring the schema up to date first.")
+@options.database
+@options.log_level("info")
+@options.json_logs
+@options.migrate
 def upkeep(target: str | None, *, database: str | None, log_level: str, json_logs: bool, migrate: bool) -> None:
     """Keep the queue moving without running jobs: promote, spawn, reclaim, age, prune, fold.
 
     Every worker does this too; run it alone where workers come and go. SIGTERM or Ctrl-C stops it.
     """
     configure_logging(log_level, as_json=json_logs)
-    app = open_app(target, database)
+    app = open_app(target, database_url=database)
     if migrate:
         app.migrate()
     app.check_schema()
     asyncio.run(_keep_up(app))
 
 
-def open_app(target: str | None, database: str | None) -> Windlass:
-    """Give the application that was named, or one that has only a database."""
-    app = Windlass() if target is None else load_app(target)
-    if database is not None:
-        app.configure(database_url=database)
-    return app
-
-
 async def _keep_up(app: Windlass) -> None:
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    signals, stopping = Signals(), asyncio.Event()
+    signals.tell(stopping.set, stopping.set)
     async with app, app.keeping():
         await stopping.wait()
 
 
-@click.group()
+@click.group(cls=Noun)
 def chores() -> None:
     """Look at upkeep, pause and resume it."""
 
 
 @chores.command("list")
-@_DATABASE
-def list_(database: str | None) -> None:
+@options.as_json
+@options.database
+def list_(*, as_json: bool, database: str | None) -> None:
     """Show each chore: when it ran last, where, how long, how many rows, and its last error."""
-    found = asyncio.run(_list(Windlass(database)))
-    headings = ("chore", "state", "last run", "rows", "ms", "worker", "last error")
-    click.echo(table(headings, [_line(chore) for chore in found]))
+    with operating(database) as operator:
+        found = run(run(operator.store()).chores.list())
+    if as_json:
+        say_json({"chores": [plain(chore) for chore in found], "total": len(found)})
+    else:
+        say_table(map(_line, found), ("chore", "state", "last_run", "rows", "ms", "worker", "last_error"), widest=None)
 
 
-async def _list(app: Windlass) -> Sequence[Chore]:
-    async with app:
-        return await (await app.store()).chores.list()
-
-
-def _line(chore: Chore) -> tuple[object, ...]:
-    ran = None if chore.last_run_at is None else chore.last_run_at.isoformat(sep=" ", timespec="seconds")
-    state = "paused" if chore.paused_at is not None else "active"
-    return chore.name, state, ran, chore.last_rows, chore.last_duration_ms, chore.worker, chore.last_error
+def _line(chore: Chore) -> dict[str, Any]:
+    return {
+        "chore": chore.name,
+        "state": "paused" if chore.paused_at is not None else "active",
+        "last_run": chore.last_run_at,
+        "rows": chore.last_rows,
+        "ms": chore.last_duration_ms,
+        "worker": chore.worker,
+        "last_error": chore.last_error,
+    }
 
 
 @chores.command()
 @click.argument("name")
-@_DATABASE
-def pause(name: str, database: str | None) -> None:
+@options.database
+def pause(name: str, *, database: str | None) -> None:
     """Let no process do a chore until it is resumed; processes notice within seconds."""
-    is_changed = asyncio.run(_pause(Windlass(database), name, to_pause=True))
-    click.echo(f"windlass: {name} is paused" if is_changed else f"windlass: {name} was paused already")
+    with operating(database) as operator:
+        is_changed = run(run(operator.store()).chores.pause(name))
+    say(f"{name} is paused" if is_changed else f"{name} was paused already")
 
 
 @chores.command()
 @click.argument("name")
-@_DATABASE
-def resume(name: str, database: str | None) -> None:
+@options.database
+def resume(name: str, *, database: str | None) -> None:
     """Undo `pause`."""
-    is_changed = asyncio.run(_pause(Windlass(database), name, to_pause=False))
-    click.echo(f"windlass: {name} goes on" if is_changed else f"windlass: {name} was not paused")
-
-
-async def _pause(app: Windlass, name: str, *, to_pause: bool) -> bool:
-    async with app:
-        store = await app.store()
-        assert isinstance(store, SqlStore)  # noqa: S101 - the only kind an application opens
-        kept = store.acting(Actor("cli")).chores
-        return await (kept.pause(name) if to_pause else kept.resume(name))
+    with operating(database) as operator:
+        is_changed = run(run(operator.store()).chores.resume(name))
+    say(f"{name} goes on" if is_changed else f"{name} was not paused")
