@@ -218,3 +218,40 @@ async def test_loops_and_threads_enqueue_at_the_same_time(app: Windlass) -> None
     answers = [answer for part in await asyncio.gather(*threads) for answer in part] + list(await here)
     assert len({answer.id for answer in answers}) == 400
     assert sum(count.jobs for count in await app.counts()) == 400
+
+
+async def lonely(line: Line) -> LoopOutbox[Enqueued]:
+    """Give an outbox whose last caller was alone: the next one sends for itself."""
+    outbox = LoopOutbox(line.send)
+    await outbox.enqueue(NewJob(task="1"))
+    line.groups.clear()
+    return outbox
+
+
+async def test_what_comes_while_a_lonely_caller_sends_is_the_next_group() -> None:
+    line = Line()
+    outbox = await lonely(line)
+    line.gate.clear()
+    calls = [asyncio.ensure_future(outbox.enqueue(NewJob(task=str(number)))) for number in range(2, 6)]
+    await asyncio.sleep(0)
+    line.gate.set()
+    assert await asyncio.gather(*calls) == [Enqueued(number) for number in range(2, 6)]
+    assert line.groups == [["2"], ["3", "4", "5"]]
+    await asyncio.gather(*(outbox.enqueue(NewJob(task=str(number))) for number in range(6, 9)))
+    assert line.groups[2:] == [["6", "7", "8"]]
+
+
+async def test_a_lonely_caller_that_gives_up_or_is_refused_leaves_the_others_their_turn() -> None:
+    line = Line()
+    outbox = await lonely(line)
+    line.gate.clear()
+    first = asyncio.ensure_future(outbox.enqueue(NewJob(task="2")))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(outbox.enqueue(NewJob(task="3")))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    line.gate.set()
+    assert await second == Enqueued(3)
+    assert isinstance(await ask(outbox, "bad"), StoreRefused)
+    assert await outbox.enqueue(NewJob(task="4")) == Enqueued(4)

@@ -172,6 +172,25 @@ def test_silent_connections_are_closed(port: int) -> None:
         assert read_all(connection) == b""
 
 
+def test_an_address_that_is_too_large_is_refused_as_headers_are(port: int) -> None:
+    for path in (f"/api/v1/{'x' * 40_000}", f"/healthz?{'x' * 40_000}"):
+        assert status_of(answer_to(port, request("GET", path, CLOSE))) in {400, 431}
+
+
+def test_blank_lines_do_not_hold_a_connection(port: int) -> None:
+    with connect(port) as connection:
+        answer, started = trickle(connection, b"\r\n")
+    assert answer == b""
+    assert time.monotonic() - started < 5
+
+
+def test_pipelined_requests_are_answered_in_order(port: int) -> None:
+    with connect(port) as connection:
+        connection.sendall(request("GET", "/healthz") + request("HEAD", "/healthz") + request("GET", "/nothing", BEARER, CLOSE))
+        answer = read_all(connection)
+    assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404"]
+
+
 @pytest.mark.parametrize(
     "headers",
     [

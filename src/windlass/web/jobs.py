@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request, Response
+from pydantic_core import to_json
 
 from windlass.app import Windlass
 from windlass.client.refs import number_of
@@ -65,10 +66,11 @@ async def create_job_hot(request: Request) -> Response:
     """Answer as `create_job` is documented to, without FastAPI's own work in between."""
     body = read_form(decode_request(await request.body(), field="body", limit=_MOST_BYTES))
     stored = await enqueue(visit_of(request), body)
-    made = job_made(stored, request)
-    headers = {"location": f"/api/v1/jobs/{made.id}"}
+    # As the model would write them, which a test compares; checking our own fields takes longer than writing them.
+    fields = {**job_fields(stored.job, eyes_of(request)), "duplicate": stored.is_duplicate}
+    headers = {"location": f"/api/v1/jobs/{fields['id']}"}
     status = 200 if stored.is_duplicate else 201
-    return Response(made.model_dump_json(), status, headers, "application/json")
+    return Response(to_json(fields), status, headers, "application/json")
 
 
 async def enqueue(visit: Visit, body: JobIn | CrawlIn) -> Stored:

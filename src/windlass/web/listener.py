@@ -53,7 +53,6 @@ class Listener(uvicorn.Server):
             backlog=_BACKLOG,
             timeout_keep_alive=int(limits.idle.total_seconds()),
             timeout_graceful_shutdown=max(1, int(settings.grace.total_seconds())),
-            h11_max_incomplete_event_size=limits.header_bytes,
         )
         super().__init__(config)
         self._windlass = server

@@ -49,6 +49,7 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 JSON = b"application/json"
 _SAFE = frozenset({"GET", "HEAD"})
 _AUDITED = frozenset({401, 403})
+_ONCE = (b"host", b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -197,7 +198,8 @@ class Exchange:
         scope, headers = self._scope, self._headers
         if self._has_doubles:
             self._check_doubles()
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > self._server.limits.header_bytes:
+        address_bytes = len(self._raw_path) + len(scope["query_string"])
+        if address_bytes + sum(len(name) + len(value) for name, value in scope["headers"]) > self._server.limits.header_bytes:
             raise Refusal(431, f"headers: must not be larger than {self._server.limits.header_bytes} bytes")
         local = scope["server"][0] if scope.get("server") else None
         if self._raw_path not in PROBES and not self._server.hears(headers.get(b"host"), local):
@@ -242,7 +244,15 @@ class Exchange:
     def _check_doubles(self) -> None:
         """Refuse what two readers on the way may take differently."""
         names = [name for name, _ in self._scope["headers"]]
-        for name in (b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id"):
+        for name in (
+            b"host",
+            b"authorization",
+            b"cookie",
+            b"content-type",
+            b"content-length",
+            b"x-internal-secret",
+            b"x-worker-id",
+        ):
             if names.count(name) > 1:
                 raise Refusal(400, f"{name.decode()}: must be sent once")
 
@@ -289,7 +299,7 @@ class Exchange:
             return b""
         limits = self._server.limits
         too_large = Refusal(413, f"body: must not be larger than {limits.body_bytes} bytes")
-        # h11 has checked that it is a number.
+        # The parser has checked that it is a number.
         if int(self._headers.get(b"content-length", b"0")) > limits.body_bytes:
             raise too_large
         parts: list[bytes] = []
