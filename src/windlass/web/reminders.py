@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
-from pydantic import AwareDatetime, BaseModel
+from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.ids import MAX_JOB
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.errors import UnknownTask
 from windlass.web.fields import Body, Limit, Listed, capped
+from windlass.web.job_forms import Instant
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
@@ -24,7 +25,7 @@ ReminderId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 class ReminderIn(Body):
     """A mail and its time."""
 
-    due_at: AwareDatetime
+    due_at: Instant
     mail: dict[str, Any]
     """The payload of an `email` job."""
 

@@ -16,7 +16,7 @@ from windlass.worker.context import JobContext
 _OK = range(200, 300)
 _SERVER_ERRORS = range(500, 600)
 _ASK_AGAIN = frozenset({408, 425, 429})
-_LONGEST = timedelta(days=1)
+_SHORTEST, _LONGEST = timedelta(seconds=10), timedelta(days=1)
 
 
 def delivery_id(ctx: JobContext, job: Job) -> str:
@@ -44,13 +44,17 @@ def check_status(answer: Answer, who: str, now: datetime) -> None:
 
 
 def _wished(answer: Answer, now: datetime) -> timedelta | None:
-    """Read Retry-After, in seconds or as a date, within reason."""
-    text = answer.headers.get("retry-after", "").strip()
+    """Give how long a server asks us to wait; one that says "at once" each time must not use up all tries in a second."""
+    wait = _retry_after(answer.headers.get("retry-after", "").strip(), now)
+    return None if wait is None or wait < _SHORTEST else min(wait, _LONGEST)
+
+
+def _retry_after(text: str, now: datetime) -> timedelta | None:
+    """Read the header: seconds or a date."""
     if text.isdecimal() and text.isascii():
-        return min(timedelta(seconds=min(int(text), 10**6)), _LONGEST)
+        return timedelta(seconds=min(int(text), 10**6))
     try:
         moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return min(max(aware - now, timedelta()), _LONGEST)
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - now

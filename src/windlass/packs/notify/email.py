@@ -13,7 +13,7 @@ from windlass.app import Windlass
 from windlass.core.signals import Discard
 from windlass.packs.notify import mail_server
 from windlass.packs.notify.delivery import delivery_id
-from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, Line, MailAddress, Payload
+from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT, Line, MailAddress, Payload
 from windlass.packs.notify.template import Filled, fill
 from windlass.worker.context import JobContext
 
@@ -53,7 +53,7 @@ def install(app: Windlass) -> None:
         lane=LANE,
         payload=Email,
         breaker=BREAKER,
-        timeout="2m",
+        timeout=TIMEOUT,
         retry=RETRY,
         max_attempts=MAX_ATTEMPTS,
         isolation="thread",
@@ -82,7 +82,7 @@ def compose(mail: Email, content: Filled, sender: str, name: str) -> EmailMessag
     message["From"] = sender
     message["To"] = mail.to
     message["Subject"] = content.subject
-    message["Date"] = formatdate()
+    message["Date"] = formatdate(localtime=True)
     message["Message-ID"] = f"<{name}@{parseaddr(sender)[1].rpartition('@')[2]}>"
     if mail.reply_to is not None:
         message["Reply-To"] = mail.reply_to

@@ -10,7 +10,7 @@ from pydantic import Field
 from windlass.app import Windlass
 from windlass.core.payload import encode
 from windlass.packs.notify.delivery import ask, check_status, delivery_id
-from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, Headers, Json, Payload, WebAddress
+from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT, Headers, Json, Payload, WebAddress
 from windlass.packs.outgoing import Answer, Limits, parse_url
 from windlass.worker.context import JobContext
 
@@ -33,7 +33,7 @@ class Integration(Payload):
 def install(app: Windlass) -> None:
     """Declare the task."""
 
-    @app.task(name=TASK, lane=LANE, payload=Integration, timeout="2m", retry=RETRY, max_attempts=MAX_ATTEMPTS)
+    @app.task(name=TASK, lane=LANE, payload=Integration, timeout=TIMEOUT, retry=RETRY, max_attempts=MAX_ATTEMPTS)
     async def integration(ctx: JobContext, call: Integration) -> dict[str, Any]:
         """Send data to another system and keep its answer; its breaker is `integration` and its host."""
         now = await (await app.store()).clock()
@@ -50,7 +50,7 @@ def _headers(call: Integration, name: str) -> dict[str, str]:
     ours = {"accept": "application/json", "idempotency-key": name}
     if call.data is not None:
         ours["content-type"] = "application/json"
-    return ours | {header.lower(): value for header, value in call.headers.items()}
+    return ours | call.headers
 
 
 def _body(call: Integration) -> bytes | None:

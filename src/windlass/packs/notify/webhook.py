@@ -14,7 +14,7 @@ from windlass.app import Windlass
 from windlass.core.payload import encode
 from windlass.core.signals import Discard
 from windlass.packs.notify.delivery import ask, check_status, delivery_id
-from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, Line, Payload, WebAddress
+from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT, Line, Payload, WebAddress
 from windlass.packs.outgoing import Limits, parse_url
 from windlass.worker.context import JobContext
 
@@ -36,7 +36,7 @@ class Webhook(Payload):
 def install(app: Windlass) -> None:
     """Declare the task."""
 
-    @app.task(name=TASK, lane=LANE, payload=Webhook, timeout="2m", retry=RETRY, max_attempts=MAX_ATTEMPTS)
+    @app.task(name=TASK, lane=LANE, payload=Webhook, timeout=TIMEOUT, retry=RETRY, max_attempts=MAX_ATTEMPTS)
     async def webhook(ctx: JobContext, hook: Webhook) -> dict[str, Any]:
         """Post a signed body; 2xx is success, 5xx and "not now" are retried, everything else fails for good."""
         secret = app.settings.webhook_secret

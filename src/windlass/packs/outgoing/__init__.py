@@ -12,7 +12,7 @@ from windlass.packs.outgoing.errors import (
     Unreachable,
     UrlRefused,
 )
-from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, outgoing
+from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, check_headers, outgoing
 from windlass.packs.outgoing.url import parse_url
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "TooManyRedirects",
     "Unreachable",
     "UrlRefused",
+    "check_headers",
     "outgoing",
     "parse_url",
 ]

@@ -132,14 +132,7 @@ class Outgoing:
 
     def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
         """Check what a caller sends along, and add who we are."""
-        headers = {"accept": "*/*", "user-agent": self._user_agent}
-        for name, value in given.items():
-            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-                raise InvalidInput("headers", name, "is not a header that can be sent")
-            if name.lower() in _OURS:
-                raise InvalidInput("headers", name, "is not for callers to set")
-            headers[name.lower()] = value
-        return headers
+        return {"accept": "*/*", "user-agent": self._user_agent, **check_headers(given)}
 
     async def _ask(self, request: _Request, limits: Limits, *, follow: bool) -> Answer | _Request:
         """Send to one address; gives what to send next when the answer is a redirect that is to be followed."""
@@ -184,6 +177,16 @@ async def _clear_errors(url: WebUrl) -> AsyncIterator[None]:
         raise Unreachable(f"{url.origin}: did not answer in time") from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
         raise Unreachable(f"{url.origin}: {str(error) or type(error).__name__}") from error
+
+
+def check_headers(given: Mapping[str, str]) -> dict[str, str]:
+    """Give the headers by names in lower case; raises InvalidInput for what would change the request around them."""
+    for name, value in given.items():
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise InvalidInput("headers", name, "is not a header that can be sent")
+        if name.lower() in _OURS:
+            raise InvalidInput("headers", name, "is not for callers to set")
+    return {name.lower(): value for name, value in given.items()}
 
 
 def _method(given: str) -> str:
