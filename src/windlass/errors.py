@@ -29,6 +29,8 @@ WindlassError
 ├── Abandoned                 a worker gave up on a call in a thread (windlass.worker.threads)
 ├── ChildNotStarted           no child process could be had, so the job was not run (windlass.worker.processes)
 ├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
+├── OutgoingError             a request of a pack was refused or not answered (windlass.packs.outgoing)
+├── MailServerFailed          the mail server is away or not well (windlass.packs.notify)
 ├── RemoteError               what a server answered a client over HTTP (windlass.remote)
 │   ├── Unauthorized          no credentials, or none that are good
 │   ├── Forbidden             the role does not allow it

@@ -7,6 +7,7 @@ from windlass.packs.notify import cleanup, email, integration, reminders, webhoo
 
 
 def install(app: Windlass) -> None:
-    """Declare the tasks, under the seed's names and in its fast lane."""
+    """Declare the tasks, under the seed's names and in its fast lane; an application's own task of such a name stays."""
     for part in (email, webhook, integration, cleanup, reminders):
-        part.install(app)
+        if part.TASK not in app.tasks:
+            part.install(app)
