@@ -531,6 +531,15 @@ async def test_an_answer_that_says_it_is_too_large_is_not_read() -> None:
         assert (await Outgoing(allow_private=True).send("HEAD", site.url())).body == b""
 
 
+async def test_an_answer_without_a_body_may_tell_the_length_of_one() -> None:
+    async def unchanged(_seen: Seen, write: Write) -> None:
+        await write(reply(304, content_length="99999999", content_encoding="gzip"))
+
+    async with serve(unchanged) as site:
+        answer = await Outgoing(allow_private=True).send("GET", site.url(), headers={"If-None-Match": '"x"'})
+        assert (answer.status, answer.body) == (304, b"")
+
+
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [

@@ -25,6 +25,8 @@ USER_AGENT = f"windlass/{__version__}"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SEE_OTHER = 303
+# They may tell the length of a body that they do not have.
+_BODILESS = frozenset({204, 304})
 _POST_BECOMES_GET = frozenset({301, 302})
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "trailer", "upgrade"})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -140,7 +142,8 @@ class Outgoing:
             headers = _read_headers(response)
             if follow and response.status in _REDIRECTS and "location" in headers:
                 return request.redirected(response.status, headers["location"])
-            if request.method != "HEAD" and _announced(headers) > limits.max_bytes:
+            has_body = request.method != "HEAD" and response.status not in _BODILESS
+            if has_body and _announced(headers) > limits.max_bytes:
                 raise too_large(limits.max_bytes)
             body = await read_body(response.aiter_stream(), headers, limits.max_bytes)
             return Answer(response.status, str(request.url), headers, body)
