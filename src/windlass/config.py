@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
+from urllib.parse import urlsplit
 
 from windlass.core.access import Role
 from windlass.core.breaker import BreakerSpec
@@ -84,6 +85,41 @@ def _names(value: Any) -> tuple[str, ...]:
     if not names or not all(names):
         raise ValueError("must be a list of names, as in email,crawl")
     return names
+
+
+_MAIL_PROTOCOLS = frozenset({"smtp", "smtp+starttls", "smtps"})
+_OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+_MAIL_SERVER = "must be like smtp://host:25, smtp+starttls://user:password@host:587 or smtps://user:password@host:465"
+_LEAST_SECRET = 16
+
+
+def _mail_server(value: Any) -> str:
+    text = _text(value)
+    try:
+        parts = urlsplit(text)
+        is_sound = parts.scheme in _MAIL_PROTOCOLS and bool(parts.hostname) and parts.port != 0 and parts.path in {"", "/"}
+    except ValueError:
+        raise ValueError(_MAIL_SERVER) from None
+    if not is_sound:
+        raise ValueError(_MAIL_SERVER)
+    if parts.username is not None and parts.scheme == "smtp" and parts.hostname not in _OWN_HOSTS:
+        raise ValueError("has a password, which only smtp+starttls:// or smtps:// may carry to another machine")
+    return text
+
+
+def _mail_from(value: Any) -> str:
+    text = _text(value)
+    address = text.rpartition("<")[2].removesuffix(">") if text.endswith(">") else text
+    local, _, domain = address.rpartition("@")
+    if not local or not domain or not address.isascii() or any(mark.isspace() for mark in address) or not text.isprintable():
+        raise ValueError("must be a mail address, as in shop@example.org or Shop <shop@example.org>")
+    return text
+
+
+def _long_secret(value: Any) -> str:
+    if len(_text(value)) < _LEAST_SECRET:
+        raise ValueError(f"must have at least {_LEAST_SECRET} characters")
+    return str(value)
 
 
 def _role(value: Any) -> Role:
@@ -196,6 +232,11 @@ class Settings:
     accept_unknown: _Flag = False
     packs: _Names = None
     allow_private_addresses: _Flag = False
+    smtp_url: Annotated[str | None, Read(_mail_server, is_secret=True)] = field(default=None, repr=False)
+    mail_from: Annotated[str | None, Read(_mail_from)] = None
+    mail_templates: _OptionalText = None
+    """A folder with more mails for `email`, each a file <name>.txt."""
+    webhook_secret: Annotated[str | None, Read(_long_secret, is_secret=True)] = field(default=None, repr=False)
     stale_days: Annotated[int, Read(_whole(1, 36_500), variable="STALE_DAYS")] = 30
     reset_crawling_after: Annotated[
         timedelta, Read(_minutes(1, 525_600), "reset_crawling_after_min", "RESET_CRAWLING_AFTER_MIN")

@@ -14,6 +14,7 @@ WindlassError
 ├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── SourceNotFound
+├── ReminderNotFound
 ├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
@@ -28,6 +29,8 @@ WindlassError
 ├── Abandoned                 a worker gave up on a call in a thread (windlass.worker.threads)
 ├── ChildNotStarted           no child process could be had, so the job was not run (windlass.worker.processes)
 ├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
+├── OutgoingError             a request of a pack was refused or not answered (windlass.packs.outgoing)
+├── MailServerFailed          the mail server is away or not well (windlass.packs.notify)
 ├── RemoteError               what a server answered a client over HTTP (windlass.remote)
 │   ├── Unauthorized          no credentials, or none that are good
 │   ├── Forbidden             the role does not allow it
@@ -110,6 +113,14 @@ class SourceNotFound(WindlassError):
     def __init__(self, source_id: object) -> None:
         super().__init__(f"source {shown(source_id)} not found")
         self.source_id = source_id
+
+
+class ReminderNotFound(WindlassError):
+    """No reminder has this number."""
+
+    def __init__(self, reminder_id: object) -> None:
+        super().__init__(f"reminder {shown(reminder_id)} not found")
+        self.reminder_id = reminder_id
 
 
 class TokenNotFound(WindlassError):

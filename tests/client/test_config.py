@@ -48,6 +48,9 @@ def test_a_none_among_the_arguments_was_not_given() -> None:
         ("WINDLASS_ACCEPT_UNKNOWN", "false", "accept_unknown", False),
         ("WINDLASS_RETRY_JITTER", "0.25", "retry_jitter", 0.25),
         ("WINDLASS_GRACE", "0", "grace", timedelta()),
+        ("WINDLASS_SMTP_URL", "smtp://u:p@localhost:25", "smtp_url", "smtp://u:p@localhost:25"),
+        ("WINDLASS_SMTP_URL", "smtps://u:p@mail.example.org", "smtp_url", "smtps://u:p@mail.example.org"),
+        ("WINDLASS_MAIL_FROM", "Shop <shop@example.org>", "mail_from", "Shop <shop@example.org>"),
         ("STALE_DAYS", "7", "stale_days", 7),
         ("RESET_CRAWLING_AFTER_MIN", "3", "reset_crawling_after", timedelta(minutes=3)),
         ("LEASE_SEC_DEFAULT", "60", "pull_lease", timedelta(seconds=60)),
@@ -83,6 +86,8 @@ def test_our_own_name_for_the_pools_beats_the_seeds() -> None:
         ("WINDLASS_DATABASE_URL", " "),
         ("LEASE_SEC_DEFAULT", "10"),
         ("WORKER_FAST_THREADS", "none"),
+        ("WINDLASS_MAIL_FROM", "nobody"),
+        ("WINDLASS_MAIL_FROM", "a@b\r\nBcc: c@d"),
     ],
 )
 def test_a_bad_value_is_named_with_its_variable(name: str, text: str) -> None:
@@ -95,6 +100,26 @@ def test_a_secret_is_never_shown() -> None:
     with pytest.raises(ConfigError, match=r"must be a text$"):
         loaded(admin_token=5)
     assert "hunter2" not in repr(loaded(environ={"WINDLASS_JWT_SECRET": "hunter2"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("WINDLASS_SMTP_URL", "http://hunter2@example.org", "must be like smtp://"),
+        ("WINDLASS_SMTP_URL", "smtp://:hunter2", "must be like smtp://"),
+        ("WINDLASS_SMTP_URL", "smtp://hunter2:99999", "must be like smtp://"),
+        ("WINDLASS_SMTP_URL", "smtp://[hunter2", "must be like smtp://"),
+        ("WINDLASS_SMTP_URL", "smtp://host/hunter2", "must be like smtp://"),
+        ("WINDLASS_SMTP_URL", "smtp://me:hunter2@mail.example.org", "only smtp+starttls:// or smtps://"),
+        ("WINDLASS_WEBHOOK_SECRET", "hunter2", "at least 16"),
+    ],
+)
+def test_a_bad_secret_is_named_and_not_shown(name: str, text: str, why: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        loaded(environ={name: text})
+    assert str(refused.value).startswith(f"{name}: ")
+    assert why in str(refused.value)
+    assert "hunter2" not in str(refused.value)
 
 
 def test_an_unknown_variable_is_an_error_that_names_it() -> None:

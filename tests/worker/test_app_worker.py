@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from windlass import Job, JobContext, JobState, Windlass
+import pytest
+
+from windlass import Job, JobContext, JobFailed, JobState, Windlass
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.ids import job_uuid
 from windlass.core.page import JobQuery
@@ -74,6 +76,21 @@ async def test_a_guarded_block_in_a_handler_tries_the_breaker_in_the_name_of_its
             await app.breakers.force_open("service", "1ms")
             assert await app.wait(await task.enqueue(), timeout=20) in {True, None}
             assert (await app.breakers.get("service")).state == "closed"  # type: ignore[union-attr]
+
+
+async def test_a_guarded_block_that_fails_in_handlers_opens_the_breaker_and_keeps_its_own_error(url: str) -> None:
+    app = Windlass(url, breaker_threshold=2)
+
+    @app.task(max_attempts=1)
+    async def call() -> None:
+        async with app.breaker("service"):
+            raise OSError("away")
+
+    async with app, app.working():
+        for _ in range(2):
+            with pytest.raises(JobFailed, match="away"):
+                await app.wait(await call.enqueue(), timeout=20)
+        assert (await app.breakers.get("service")).state == "open"  # type: ignore[union-attr]
 
 
 async def test_a_worker_is_known_to_the_fleet_while_it_works(url: str) -> None:

@@ -159,6 +159,17 @@ class Sources(Facet):
     stale, stale_sync = verbs(ports.Sources.stale)
 
 
+class Reminders(Facet):
+    """Mails that are to be sent once a time has come."""
+
+    noun = "reminders"
+    add, add_sync = verbs(ports.Reminders.add)
+    get, get_sync = verbs(ports.Reminders.get)
+    list, list_sync = verbs(ports.Reminders.list)
+    count, count_sync = verbs(ports.Reminders.count)
+    delete, delete_sync = verbs(ports.Reminders.delete)
+
+
 class StoredSettings(Facet):
     """What operators have set; it holds from the next use on, in every process."""
 

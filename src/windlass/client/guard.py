@@ -57,5 +57,6 @@ class Guard:
             # Told once: the same failures must not open it again after its first probe.
             self._failures[name] = 0
             breakers = (await client.store()).breakers
-            job_id, token = self._job_id, self._admission.token
+            # Only the probe is known by its job; others just tell how often it failed.
+            job_id, token = (self._job_id, self._admission.token) if self._admission.is_probe else (None, None)
             await breakers.record(self._spec, succeeded=error is None, failures=failures, job_id=job_id, token=token)

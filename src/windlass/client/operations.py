@@ -60,6 +60,11 @@ class Operator(Scheduler):
         return facets.Items(self)
 
     @property
+    def reminders(self) -> facets.Reminders:
+        """Mails that wait for their time."""
+        return facets.Reminders(self)
+
+    @property
     def sources(self) -> facets.Sources:
         """What `crawl` crawls."""
         return facets.Sources(self)

@@ -8,7 +8,7 @@ from importlib import import_module
 from windlass.app import Windlass
 from windlass.errors import ConfigError
 
-PACKS = {"staleness": "windlass.packs.staleness", "command": "windlass.packs.command"}
+PACKS = {"staleness": "windlass.packs.staleness", "command": "windlass.packs.command", "notify": "windlass.packs.notify"}
 ASKED_FOR = frozenset({"command"})
 """Packs that must be named: whoever may enqueue could run any program with them."""
 SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)
@@ -20,4 +20,8 @@ def install(app: Windlass, names: Iterable[str]) -> None:
     for name in dict.fromkeys(names):
         if name not in PACKS:
             raise ConfigError(f"packs: there is no pack {name!r}; there are {', '.join(sorted(PACKS))}")
-        import_module(PACKS[name]).install(app)
+        try:
+            pack = import_module(PACKS[name])
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"packs: {name} needs {error.name}; install windlass[packs]") from error
+        pack.install(app)

@@ -13,6 +13,7 @@ from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
+from windlass.ports.reminders import Reminders
 from windlass.ports.runs import Runs
 from windlass.ports.schedules import Schedules
 from windlass.ports.sessions import Sessions
@@ -36,6 +37,7 @@ __all__ = [
     "Lanes",
     "Letters",
     "Pruning",
+    "Reminders",
     "Runs",
     "Schedules",
     "Sessions",

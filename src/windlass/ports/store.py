@@ -41,6 +41,7 @@ from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
 from windlass.ports.pruning import Pruning
+from windlass.ports.reminders import Reminders
 from windlass.ports.runs import Runs
 from windlass.ports.schedules import Schedules
 from windlass.ports.sessions import Sessions
@@ -67,6 +68,11 @@ class Store(Protocol):
     @property
     def items(self) -> Items:
         """What workers have found."""
+        ...
+
+    @property
+    def reminders(self) -> Reminders:
+        """Mails that wait for their time."""
         ...
 
     @property

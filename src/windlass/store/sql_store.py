@@ -70,6 +70,7 @@ from windlass.store.documents import Entry
 from windlass.store.items import SqlItems
 from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
+from windlass.store.reminders import SqlReminders
 from windlass.store.retention import SqlRetention
 from windlass.store.runs import SqlRuns
 from windlass.store.schedules import SqlSchedules
@@ -139,6 +140,11 @@ class SqlStore:
     def sources(self) -> SqlSources:
         """What `crawl` crawls."""
         return SqlSources(self._db, self._actor)
+
+    @property
+    def reminders(self) -> SqlReminders:
+        """Mails that wait for their time."""
+        return SqlReminders(self._db, self._actor)
 
     @property
     def settings(self) -> SqlSettings:

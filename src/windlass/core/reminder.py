@@ -1,0 +1,35 @@
+"""Reminders: mails that are to be sent once a time has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from windlass.core.checks import check_instant
+from windlass.core.payload import check_stored
+
+
+@dataclass(frozen=True, slots=True)
+class NewReminder:
+    """A reminder to keep; `mail` is the payload of an `email` job, as JSON text."""
+
+    due_at: datetime
+    mail: str
+
+    def __post_init__(self) -> None:
+        """Refuse what could never be sent."""
+        check_instant("due_at", self.due_at)
+        check_stored(self.mail, field="mail")
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """A reminder as it is kept."""
+
+    id: int
+    due_at: datetime
+    mail: str
+    job_id: int | None
+    """The job that sends it, once there is one; it may be pruned long before."""
+    enqueued_at: datetime | None
+    created_at: datetime

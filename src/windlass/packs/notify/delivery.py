@@ -1,0 +1,60 @@
+"""What sending has in common: an id that stays over retries, and what an answer's status means."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from windlass.app import Windlass
+from windlass.core.job import Job
+from windlass.core.signals import Discard, Retry
+from windlass.packs.outgoing import FINAL, Answer, outgoing
+from windlass.worker.context import JobContext
+
+_OK = range(200, 300)
+_SERVER_ERRORS = range(500, 600)
+_ASK_AGAIN = frozenset({408, 425, 429})
+_SHORTEST, _LONGEST = timedelta(seconds=10), timedelta(days=1)
+
+
+def delivery_id(ctx: JobContext, job: Job) -> str:
+    """Name what a job delivers: the same for every try, another for each slot of a recurring job and in each database."""
+    slot = "" if ctx.slot_at is None else ctx.slot_at.isoformat()
+    return hashlib.sha256(f"{job.id} {job.created_at.isoformat()} {slot}".encode()).hexdigest()[:32]
+
+
+async def ask(app: Windlass, method: str, url: str, **options: Any) -> Answer:
+    """Send a request as `Outgoing.send` does; what no retry mends becomes a Discard, which speaks against no service."""
+    try:
+        return await outgoing(app).send(method, url, **options)
+    except FINAL as error:
+        raise Discard(str(error)) from error
+
+
+def check_status(answer: Answer, who: str, now: datetime) -> None:
+    """Raise what becomes of the job by an answer that is not 2xx: worth a retry, or no retry can help."""
+    if answer.status in _OK:
+        return
+    told = f"{who} answered {answer.status}"
+    if answer.status in _SERVER_ERRORS or answer.status in _ASK_AGAIN:
+        raise Retry(told, after=_wished(answer, now))
+    raise Discard(told)
+
+
+def _wished(answer: Answer, now: datetime) -> timedelta | None:
+    """Give how long a server asks us to wait; one that says "at once" each time must not use up all tries in a second."""
+    wait = _retry_after(answer.headers.get("retry-after", "").strip(), now)
+    return None if wait is None or wait < _SHORTEST else min(wait, _LONGEST)
+
+
+def _retry_after(text: str, now: datetime) -> timedelta | None:
+    """Read the header: seconds or a date."""
+    if text.isdecimal() and text.isascii():
+        return timedelta(seconds=min(int(text), 10**6))
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - now

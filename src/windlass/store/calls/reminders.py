@@ -1,0 +1,101 @@
+"""Reminders: kept until their time, and turned into jobs exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from windlass.core.audit import Deed
+from windlass.core.checks import check_range, check_wait
+from windlass.core.ids import MAX_JOB
+from windlass.core.job import NewJob
+from windlass.core.payload import encode_object
+from windlass.core.reminder import NewReminder, Reminder
+from windlass.core.topic import Topic
+from windlass.errors import ReminderNotFound
+from windlass.store import documents
+from windlass.store.calls import work
+from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.reads import MAX_LIST
+from windlass.store.rows import Row, Shape
+
+_REMINDER = Shape((1, 4, 5))
+SHAPES = dict.fromkeys(("add_reminder", "get_reminder", "list_reminders", "due_reminders", "delete_reminder"), _REMINDER)
+
+
+def add(reminder: NewReminder, now: datetime | None = None) -> Call[Reminder]:
+    """Keep a reminder."""
+    params = {"due_at": reminder.due_at, "mail": reminder.mail, "now": now}
+    return single("add_reminder", params, lambda found: _reminders(found)[0])
+
+
+def get(reminder_id: int) -> Call[Reminder]:
+    """Read a reminder; raises ReminderNotFound."""
+    return _one("get_reminder", reminder_id, is_read=True)
+
+
+def delete(reminder_id: int) -> Call[Reminder]:
+    """Forget a reminder; raises ReminderNotFound."""
+    return _one("delete_reminder", reminder_id)
+
+
+def _one(query: str, reminder_id: int, *, is_read: bool = False) -> Call[Reminder]:
+    check_range("reminder_id", reminder_id, 1, MAX_JOB)
+
+    def decode(found: Sequence[Row]) -> Reminder:
+        if not found:
+            raise ReminderNotFound(reminder_id)
+        return _reminders(found)[0]
+
+    return single(query, {"reminder_id": reminder_id}, decode, is_read=is_read)
+
+
+def list_reminders(after: int = 0, limit: int = MAX_LIST) -> Call[list[Reminder]]:
+    """Read reminders in the order of their numbers, page by page."""
+    check_range("after", after, 0, MAX_JOB)
+    check_range("limit", limit, 1, MAX_LIST)
+    return single("list_reminders", {"after_reminder": after, "limit": limit}, _reminders, is_read=True)
+
+
+def enqueue_due(make: Callable[[Reminder], NewJob], limit: int = MAX_LIST, now: datetime | None = None) -> Call[list[Reminder]]:
+    """Enqueue one job for each reminder that is due and has none, and note it in the same transaction."""
+    check_range("limit", limit, 1, MAX_LIST)
+
+    def steps() -> Steps[list[Reminder]]:
+        due = _reminders((yield Step("due_reminders", {"limit": limit, "now": now})))
+        if not due:
+            return []
+        [[moment]] = yield Step("clock", {"now": now})
+        enqueued = yield from work.enqueue([make(reminder) for reminder in due], now).steps()
+        made = [replace(old, job_id=new.id, enqueued_at=moment) for old, new in zip(due, enqueued, strict=True)]
+        marks = documents.array(f'{{"id":{reminder.id},"job_id":{reminder.job_id}}}' for reminder in made)
+        yield Step("mark_reminders", {"reminders": marks, "now": moment})
+        return made
+
+    return Call(steps, wakes=_woken)
+
+
+def _woken(made: list[Reminder]) -> Collection[Topic]:
+    return {Topic.WORK} if made else ()
+
+
+def prune(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+    """Forget reminders whose job was made long ago; returns how many went."""
+    check_wait("keep", keep, least=timedelta())
+    check_range("limit", limit, 1, 10_000)
+    return single("prune_reminders", {"keep_for": keep, "limit": limit, "now": now}, len)
+
+
+def _reminders(rows: Sequence[Row]) -> list[Reminder]:
+    return [Reminder(*row) for row in rows]
+
+
+def was_added(reminder: Reminder) -> Deed:
+    """Tell of a reminder that was made."""
+    return Deed("add reminder", f"reminder:{reminder.id}", "done", encode_object({"due_at": reminder.due_at.isoformat()}))
+
+
+def was_deleted(reminder: Reminder) -> Deed:
+    """Tell of a reminder that was forgotten."""
+    return Deed("delete reminder", f"reminder:{reminder.id}", "done", encode_object({"job_id": reminder.job_id}))

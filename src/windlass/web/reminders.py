@@ -1,0 +1,103 @@
+"""Reminders: mails that wait for their time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Request
+from pydantic import BaseModel
+
+from windlass.core.access import Role
+from windlass.core.ids import MAX_JOB
+from windlass.core.reminder import NewReminder, Reminder
+from windlass.errors import UnknownTask
+from windlass.web.fields import Body, Limit, Listed, capped
+from windlass.web.job_forms import Instant
+from windlass.web.job_shape import Eyes, eyes_of
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+_TASK = "email"
+ReminderId = Annotated[int, Path(ge=1, le=MAX_JOB)]
+
+
+class ReminderIn(Body):
+    """A mail and its time."""
+
+    due_at: Instant
+    mail: dict[str, Any]
+    """The payload of an `email` job."""
+
+
+class ReminderOut(BaseModel):
+    """A reminder as it is kept."""
+
+    id: int
+    due_at: datetime
+    mail: dict[str, Any]
+    job_id: int | None
+    """The job that sends it; null while it waits."""
+    enqueued_at: datetime | None
+    created_at: datetime
+
+
+class RemindersOut(Listed):
+    """Reminders by number."""
+
+    reminders: list[ReminderOut]
+    next: int | None
+    """Send it as `after` for the next page."""
+
+
+def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
+    return ReminderOut(
+        id=reminder.id,
+        due_at=reminder.due_at,
+        mail=eyes.read(reminder.mail),
+        job_id=reminder.job_id,
+        enqueued_at=reminder.enqueued_at,
+        created_at=reminder.created_at,
+    )
+
+
+async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
+    """Keep a mail until it is due; `produce-reminders` sends it then."""
+    app = visit_of(request).app
+    # What is wrong with the mail is said now, and not when it is due.
+    job, is_known = app.describe(_TASK, body.mail, {})
+    if not is_known and not app.accepts_unknown and not await app.known_tasks.knows(_TASK):
+        raise UnknownTask(_TASK)
+    kept = await operator_of(request).reminders.add(NewReminder(body.due_at, job.payload))
+    return _out(kept, eyes_of(request))
+
+
+async def list_reminders(
+    request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100
+) -> RemindersOut:
+    """List the reminders, those that were sent among them for as long as they are kept."""
+    reminders = visit_of(request).app.reminders
+    found = await reminders.list(after=after, limit=capped(limit))
+    tally = await reminders.count()
+    last = found[-1].id if len(found) == capped(limit) else None
+    eyes = eyes_of(request)
+    shown = [_out(one, eyes) for one in found]
+    return RemindersOut(reminders=shown, total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+async def get_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word
+    """Read one reminder."""
+    return _out(await visit_of(request).app.reminders.get(id), eyes_of(request))
+
+
+async def delete_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word
+    """Forget a reminder; one whose `job_id` is not null was on its way already."""
+    return _out(await operator_of(request).reminders.delete(id), eyes_of(request))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/reminders", Role.VIEWER, list_reminders),
+    Route("POST", "/api/v1/reminders", Role.PRODUCER, create_reminder, 201),
+    Route("GET", "/api/v1/reminders/{id}", Role.VIEWER, get_reminder, errors=(404,)),
+    Route("DELETE", "/api/v1/reminders/{id}", Role.OPERATOR, delete_reminder, errors=(404,)),
+)
