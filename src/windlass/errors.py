@@ -14,6 +14,7 @@ WindlassError
 ├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── SourceNotFound
+├── PageNotFound
 ├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
@@ -110,6 +111,14 @@ class SourceNotFound(WindlassError):
     def __init__(self, source_id: object) -> None:
         super().__init__(f"source {shown(source_id)} not found")
         self.source_id = source_id
+
+
+class PageNotFound(WindlassError):
+    """No crawled page has this number."""
+
+    def __init__(self, page_id: object) -> None:
+        super().__init__(f"page {shown(page_id)} not found")
+        self.page_id = page_id
 
 
 class TokenNotFound(WindlassError):

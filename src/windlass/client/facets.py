@@ -159,6 +159,16 @@ class Sources(Facet):
     stale, stale_sync = verbs(ports.Sources.stale)
 
 
+class Pages(Facet):
+    """What crawls have found."""
+
+    noun = "pages"
+    list, list_sync = verbs(ports.Pages.list)
+    search, search_sync = verbs(ports.Pages.search)
+    get, get_sync = verbs(ports.Pages.get)
+    delete, delete_sync = verbs(ports.Pages.delete)
+
+
 class StoredSettings(Facet):
     """What operators have set; it holds from the next use on, in every process."""
 
