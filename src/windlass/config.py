@@ -196,6 +196,8 @@ class Settings:
     accept_unknown: _Flag = False
     packs: _Names = None
     allow_private_addresses: _Flag = False
+    crawl_delay: _Duration = timedelta(milliseconds=500)
+    """How long a crawl leaves a host alone between two requests, unless its robots.txt asks for more."""
     stale_days: Annotated[int, Read(_whole(1, 36_500), variable="STALE_DAYS")] = 30
     reset_crawling_after: Annotated[
         timedelta, Read(_minutes(1, 525_600), "reset_crawling_after_min", "RESET_CRAWLING_AFTER_MIN")
