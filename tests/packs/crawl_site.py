@@ -85,7 +85,9 @@ class TestSite:
             "loop-a": reply(302, location="/loop-b"),
             "loop-b": reply(302, location="/loop-a"),
             "big": reply(200, b"<p>x" * 1_310_720, content_type="text/html"),
-            "broken": reply(200, b"<title>Brok&eacute;n<p <b <a href='/p/2>x<!-- \xff\0 <a href=/p/3 <script>", content_type="text/html"),
+            "broken": reply(
+                200, b"<title>Brok&eacute;n<p <b <a href='/p/2>x<!-- \xff\0 <a href=/p/3 <script>", content_type="text/html"
+            ),
             "gone": reply(410),
             "boom": reply(500),
             "file.pdf": reply(200, b"%PDF", content_type="application/pdf"),

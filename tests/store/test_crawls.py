@@ -82,11 +82,14 @@ async def test_without_the_lease_nothing_is_kept(store: SqlStore, clock: FakeClo
     assert await store.get(job.id) == before
 
 
-async def test_of_two_that_record_the_same_page_both_are_fenced(stores: list[SqlStore], store: SqlStore, clock: FakeClock) -> None:
+async def test_of_two_that_record_the_same_page_both_are_fenced(
+    stores: list[SqlStore], store: SqlStore, clock: FakeClock
+) -> None:
     job, state = await crawling(store, clock)
     late = job._replace(token=job.token + 1)
     answers = await asyncio.gather(
-        *(visited(one, job if place == 2 else late, state, HOME + "a") for place, one in enumerate(stores)), return_exceptions=True
+        *(visited(one, job if place == 2 else late, state, HOME + "a") for place, one in enumerate(stores)),
+        return_exceptions=True,
     )
     assert [type(one) for one in answers].count(LeaseLost) == 4
     assert (await left(store), len(await store.pages.list())) == ([(2, "a")], 1)

@@ -21,7 +21,13 @@ from windlass.testing import FakeClock
 
 
 def a_page(url: str = "https://example.org/", title: str = "Title", text: str = "text", **said: Any) -> NewPage:
-    given: dict[str, Any] = {"links": (), "body": text.encode(errors="replace"), "status": 200, "etag": None, "last_modified": None}
+    given: dict[str, Any] = {
+        "links": (),
+        "body": text.encode(errors="replace"),
+        "status": 200,
+        "etag": None,
+        "last_modified": None,
+    }
     return new_page(url, title=title, text=text, **given | said)
 
 
@@ -81,7 +87,24 @@ async def test_words_are_found_without_regard_to_case_accents_and_order(store: S
 
 ODD = [
     *("", " ", '"', '"a', "a\"b'c\\", "AND", "a AND", "NOT a", "a OR", "(", "a NEAR b", "*", "a**", "a:*", "-a", "^a", "{a b}:c"),
-    *("a & b", "!a", "a <-> b", "'", "\\", "a\0b", "\ud800", "%", "_", "words:a", "rank", "a+b", ";--", "😀", "\u0301", "x" * 200),
+    *(
+        "a & b",
+        "!a",
+        "a <-> b",
+        "'",
+        "\\",
+        "a\0b",
+        "\ud800",
+        "%",
+        "_",
+        "words:a",
+        "rank",
+        "a+b",
+        ";--",
+        "😀",
+        "\u0301",
+        "x" * 200,
+    ),
 ]
 
 

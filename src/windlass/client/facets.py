@@ -166,6 +166,7 @@ class Pages(Facet):
     list, list_sync = verbs(ports.Pages.list)
     search, search_sync = verbs(ports.Pages.search)
     get, get_sync = verbs(ports.Pages.get)
+    count, count_sync = verbs(ports.Pages.count)
     delete, delete_sync = verbs(ports.Pages.delete)
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from windlass.core.audit import Actor
+from windlass.core.tally import Tally
 from windlass.core.webpage import WebPage
 from windlass.store.calls import pages
 from windlass.store.calls.audit import audited
@@ -40,6 +41,10 @@ class SqlPages:
     async def get(self, page_id: int) -> WebPage:
         """Read a page with all of its text; raises PageNotFound."""
         return await self._db.run(pages.get(page_id))
+
+    async def count(self, *, search: str | None = None, source_id: str | None = None) -> Tally:
+        """Count all pages, those of a source or those with these words, up to a bound."""
+        return await self._db.run(pages.count(search, source_id))
 
     async def delete(self, source_id: str, now: datetime | None = None) -> int:
         """Let go of all pages of a source, in small parts; says how many there were."""

@@ -10,7 +10,23 @@ _IN_PAGE = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", 
 _LOOKED_AT = 2_048
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # Python knows more than alphabets by name; some of those take very long, or run on what they are given.
-_ALPHABETS = ("utf-8", "utf-16", "ascii", "iso8859", "cp", "koi8", "gb", "big5", "euc", "shift", "iso2022", "mac", "tis", "hz", "ptcp")
+_ALPHABETS = (
+    "utf-8",
+    "utf-16",
+    "ascii",
+    "iso8859",
+    "cp",
+    "koi8",
+    "gb",
+    "big5",
+    "euc",
+    "shift",
+    "iso2022",
+    "mac",
+    "tis",
+    "hz",
+    "ptcp",
+)
 
 
 def decode_page(body: bytes, content_type: str) -> str:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 _MAX_LINKS = 10_000
 _MAX_TAG = 4_096
 _MAX_SLIPS = 100
+_MAX_TEXT = 1_000_000
+_MARKUP = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
 # Possessive: a tag that does not end is found out in one go.
 _TAG_END = re.compile(r"""(?>[^>"']++|"[^"]*+"|'[^']*+')*+>""")
@@ -21,8 +23,9 @@ _ATTRIBUTE = re.compile(r"""([^\s"'>/=]++)(?>\s*+=\s*+(?>"([^"]*+)"|'([^']*+)'|(
 _RAW = frozenset({"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"})
 _READ = frozenset({"a", "area", "base", "meta"})
 _INLINE = frozenset(
-    ("a abbr acronym b bdi bdo big cite code data dfn em font i ins kbd mark nobr q s samp small span strike strong sub sup time tt u")
-    .split()
+    (
+        "a abbr acronym b bdi bdo big cite code data dfn em font i ins kbd mark nobr q s samp small span strike strong sub sup time tt u"
+    ).split()
     + ["var", "wbr"]
 )
 
@@ -60,9 +63,9 @@ class _Reader:
     def read(self) -> Document:
         place = 0
         while 0 <= place < len(self._text):
-            opening = self._text.find("<", place)
-            self._parts.append(self._text[place : opening if opening >= 0 else None])
-            place = self._markup(opening) if opening >= 0 else -1
+            found = _MARKUP.search(self._text, place)
+            self._parts.append(self._text[place : found.start() if found else None])
+            place = self._markup(found.start()) if found else -1
         text = _plain("".join(self._parts))
         return Document(_plain(self._title or ""), text, tuple(self._links), self._base, frozenset(self._robots))
 
@@ -71,14 +74,10 @@ class _Reader:
         text = self._text
         if text.startswith("<!--", opening):
             return _after(text, "-->", opening + 4)
-        following = text[opening + 1 : opening + 2]
-        if following in {"!", "?"}:
-            return _after(text, ">", opening)
-        is_closing = following == "/"
+        is_closing = text[opening + 1] == "/"
         name = _NAME.match(text, opening + 1 + is_closing)
         if name is None:
-            self._parts.append("<")
-            return opening + 1
+            return _after(text, ">", opening)
         return self._tag(name[0].lower(), name.end(), is_closing=is_closing)
 
     def _tag(self, name: str, place: int, *, is_closing: bool) -> int:
@@ -137,4 +136,4 @@ def _after(text: str, mark: str, place: int) -> int:
 
 
 def _plain(text: str) -> str:
-    return " ".join(html.unescape(text).split())
+    return " ".join(html.unescape(text[:_MAX_TEXT]).split())

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME
+from windlass.core.tally import Tally
 from windlass.core.webpage import MAX_SEARCH, NewPage, WebPage, key_of, search_words
 from windlass.errors import PageNotFound
 from windlass.store import documents
+from windlass.store.calls import tally
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
+T = TypeVar("T")
 _MAX_ID = 2**63 - 1
 _PAGE = Shape((8, 9, 10))
 SHAPES = dict.fromkeys(("get_page", "list_pages", "list_source_pages", "search_pages"), _PAGE)
@@ -45,16 +49,35 @@ def list_pages(*, source_id: str | None = None, after: int = 0, limit: int = MAX
 def search(wanted: str, *, source_id: str | None = None, after: int = 0, limit: int = MAX_LIST) -> Call[list[WebPage]]:
     """Read the pages that have all these words, in the order they were found."""
     page = _checked(source_id, after, limit)
+    words = _asked(wanted)
+    if not words:
+        return Call(lambda: _nothing([]), is_read=True)
+    return single("search_pages", {"words": words, "source_id": source_id, **page}, _pages, is_read=True)
+
+
+def count(wanted: str | None = None, source_id: str | None = None) -> Call[Tally]:
+    """Count all pages, those of a source or those with these words, up to a bound."""
+    _checked(source_id, 0, 1)
+    if wanted is None:
+        query = "count_pages" if source_id is None else "count_source_pages"
+        return tally.count(query, {} if source_id is None else {"source_id": source_id})
+    words = _asked(wanted)
+    if not words:
+        return Call(lambda: _nothing(Tally(0, is_exact=True)), is_read=True)
+    return tally.count("count_found_pages", {"words": words, "source_id": source_id})
+
+
+def _asked(wanted: str) -> str:
+    """Write the words that are looked for as one text; empty when there are none."""
     check_range("search", len(wanted), 0, MAX_SEARCH)
     words = search_words(wanted)
+    return documents.array(map(documents.quote, words)) if words else ""
 
-    def steps() -> Steps[list[WebPage]]:
-        if not words:
-            return []
-        asked = documents.array(map(documents.quote, words))
-        return _pages((yield Step("search_pages", {"words": asked, "source_id": source_id, **page})))
 
-    return Call(steps, is_single=True, is_read=True)
+def _nothing(answer: T) -> Steps[T]:
+    """Answer without asking the database."""
+    yield from ()
+    return answer
 
 
 def _checked(source_id: str | None, after: int, limit: int) -> dict[str, int]:

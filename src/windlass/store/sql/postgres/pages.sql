@@ -45,15 +45,23 @@ select {page_columns} from windlass_pages p where p.id > :after order by p.id li
 select {page_columns} from windlass_pages p where p.source_id = :source_id and p.id > :after order by p.id limit :limit
 
 -- name: search_pages
--- Each word in quotes, so that nothing in it is taken for an operator. Materialized: to avoid sorting what was found, the planner
--- would rather walk through all pages in the order of their ids.
+-- Materialized: to avoid sorting what was found, the planner would rather walk through all pages in the order of their ids.
 with found as materialized (
     select p.id from windlass_pages p
-    where p.search @@ (
-            select string_agg(quote_literal(rtrim(w, '*')) || case when right(w, 1) = '*' then ':*' else '' end, ' & ')
-            from json_array_elements_text(:words::json) as w
-        )::tsquery
+    where p.search @@ {asked_words}
         and p.id > :after and (:source_id::text is null or p.source_id = :source_id::text)
 )
 select {page_columns}
 from (select id from found order by id limit :limit) as f join windlass_pages p on p.id = f.id order by p.id
+
+-- name: count_pages
+select count(*) from (select 1 from windlass_pages limit :most) as counted
+
+-- name: count_source_pages
+select count(*) from (select 1 from windlass_pages where source_id = :source_id limit :most) as counted
+
+-- name: count_found_pages
+select count(*) from (
+    select 1 from windlass_pages p where p.search @@ {asked_words} and (:source_id::text is null or p.source_id = :source_id::text)
+    limit :most
+) as counted

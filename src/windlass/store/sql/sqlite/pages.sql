@@ -42,11 +42,21 @@ select {page_columns} from windlass_pages p where p.id > :after order by p.id li
 select {page_columns} from windlass_pages p where p.source_id = :source_id and p.id > :after order by p.id limit :limit
 
 -- name: search_pages
--- Each word in quotes, so that nothing in it is taken for an operator.
 select {page_columns}
 from windlass_pages_words cross join windlass_pages p on p.id = windlass_pages_words.rowid
-where windlass_pages_words match (
-        select group_concat('"' || rtrim(w.value, '*') || '"' || iif(w.value like '%*', '*', ''), ' ') from json_each(:words) as w
-    )
+where windlass_pages_words match {asked_words}
     and windlass_pages_words.rowid > :after and (:source_id is null or p.source_id = :source_id)
 order by windlass_pages_words.rowid limit :limit
+
+-- name: count_pages
+select count(*) from (select 1 from windlass_pages limit :most) as counted
+
+-- name: count_source_pages
+select count(*) from (select 1 from windlass_pages where source_id = :source_id limit :most) as counted
+
+-- name: count_found_pages
+select count(*) from (
+    select 1 from windlass_pages_words cross join windlass_pages p on p.id = windlass_pages_words.rowid
+    where windlass_pages_words match {asked_words} and (:source_id is null or p.source_id = :source_id)
+    limit :most
+) as counted
