@@ -54,7 +54,7 @@ class TestSite:
         self.asked[seen.target] += 1
         await write(await self._answer(seen))
 
-    async def _answer(self, seen: Seen) -> bytes:
+    async def _answer(self, seen: Seen) -> bytes:  # noqa: PLR0911 - a table of answers
         match seen.target.strip("/").split("/"):
             case ["robots.txt"]:
                 return self.robots

@@ -9,7 +9,7 @@ import pytest
 from tests.store.builders import a_job, claim_one, due, end, failure, recurring, running
 from tests.store.test_pages import a_page
 from tests.support.raw import execute
-from windlass.core.crawl import MAX_NOTES, Address, CrawlState, Visit
+from windlass.core.crawl import MAX_NOTES, Address, CrawlState, Holder, Visit
 from windlass.core.job import Claimed
 from windlass.core.source import NewSource
 from windlass.errors import LeaseLost
@@ -20,13 +20,17 @@ from windlass.testing import FakeClock
 HOME = "https://e.org/"
 
 
+def held(job: Claimed) -> Holder:
+    return Holder(job.id, job.token, "s")
+
+
 async def visited(
     store: SqlStore, job: Claimed, state: CrawlState, *links: str, max_pages: int = 100, url: str | None = None
 ) -> CrawlState:
-    address = await store.crawls.next(job.id, "s")
+    address = await store.crawls.next(held(job))
     assert address is not None
     visit = Visit(address, url or address.url, page=a_page(url or address.url, text=url or address.url), links=links)
-    return await store.crawls.record(job.id, job.token, "s", state, visit, max_pages=max_pages)
+    return await store.crawls.record(held(job), state, visit, max_pages=max_pages)
 
 
 async def left(store: SqlStore) -> list[tuple[int, str]]:
@@ -36,7 +40,7 @@ async def left(store: SqlStore) -> list[tuple[int, str]]:
 
 async def crawling(store: SqlStore, clock: FakeClock) -> tuple[Claimed, CrawlState]:
     job = await running(store, clock, a_job("crawl", max_attempts=5))
-    return job, await store.crawls.begin(job.id, job.token, HOME)
+    return job, await store.crawls.begin(held(job), HOME)
 
 
 async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: SqlStore, clock: FakeClock) -> None:
@@ -44,7 +48,7 @@ async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: SqlS
     state = await visited(store, job, state, HOME + "a", HOME + "b", HOME + "a", HOME)
     state = await visited(store, job, state, HOME + "c", HOME + "b")
     assert await left(store) == [(3, "b"), (4, "c")]
-    assert await store.crawls.next(job.id, "s") == Address(3, HOME + "b", 1)
+    assert await store.crawls.next(held(job)) == Address(3, HOME + "b", 1)
     assert (state.known, state.crawled, state.indexed) == (4, 2, 2)
     row = await store.get(job.id)
     assert CrawlState.read(row.last_cursor, HOME) == state
@@ -74,9 +78,9 @@ async def test_without_the_lease_nothing_is_kept(store: SqlStore, clock: FakeClo
     with pytest.raises(LeaseLost):
         await visited(store, late, state, HOME + "a")
     with pytest.raises(LeaseLost):
-        await store.crawls.begin(job.id, late.token, HOME + "other")
+        await store.crawls.begin(held(late), HOME + "other")
     with pytest.raises(LeaseLost):
-        await store.crawls.complete(job.id, late.token, "s", state)
+        await store.crawls.complete(held(late), state)
     assert await store.pages.list() == []
     assert await left(store) == [(1, "")]
     assert await store.get(job.id) == before
@@ -111,7 +115,7 @@ async def test_a_crawl_that_ends_leaves_no_frontier_and_a_source_that_has_run(st
     await store.sources.upsert(NewSource("s", "s", HOME), clock.now())
     job, state = await crawling(store, clock)
     state = await visited(store, job, state)
-    done = await store.crawls.complete(job.id, job.token, "s", state, clock.now())
+    done = await store.crawls.complete(held(job), state, clock.now())
     assert (done.is_done, await left(store)) == (True, [])
     assert (await store.sources.get("s")).last_run_at == clock.now()
     assert CrawlState.read((await store.get(job.id)).last_cursor, HOME) == done
@@ -119,21 +123,21 @@ async def test_a_crawl_that_ends_leaves_no_frontier_and_a_source_that_has_run(st
 
 async def test_a_recurring_crawl_starts_anew_each_time(store: SqlStore, clock: FakeClock) -> None:
     job = await running(store, clock, a_job("crawl", recurrence=recurring(), run_at=clock.now()))
-    state = await store.crawls.begin(job.id, job.token, HOME)
+    state = await store.crawls.begin(held(job), HOME)
     await visited(store, job, state, HOME + "a")
     await end(store, clock, job)
     clock.advance(hours=1)
     await due(store, clock)
     again = await claim_one(store, clock)
     assert again.last_cursor is None
-    assert await store.crawls.begin(again.id, again.token, HOME + "x") == CrawlState(HOME + "x", known=1)
+    assert await store.crawls.begin(held(again), HOME + "x") == CrawlState(HOME + "x", known=1)
     assert await left(store) == [(1, "x")]
 
 
 async def test_a_job_that_is_pruned_takes_its_frontier_along(store: SqlStore, clock: FakeClock) -> None:
     job, state = await crawling(store, clock)
     await visited(store, job, state, HOME + "a")
-    await store.cancel([job.id], clock.now())
+    await store.cancel([job.id], now=clock.now())
     await execute(store, f"delete from windlass_jobs where id = {job.id}")
     await execute(store, f"delete from windlass_bodies where job_id = {job.id}")
     await execute(store, f"delete from windlass_executions where job_id = {job.id}")

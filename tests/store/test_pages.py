@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.store.builders import running
 from tests.support.raw import execute
 from windlass.core.audit import Actor
-from windlass.core.crawl import Address, CrawlState, Visit
+from windlass.core.crawl import Address, CrawlState, Holder, Visit
 from windlass.core.webpage import NewPage, index_words, new_page, search_words
 from windlass.errors import InvalidInput, PageNotFound
 from windlass.store import SqlStore
@@ -33,9 +33,9 @@ def a_page(url: str = "https://example.org/", title: str = "Title", text: str = 
 
 async def keep(store: SqlStore, clock: FakeClock, *made: NewPage, source: str = "s") -> list[bool]:
     def steps() -> Steps[list[bool]]:
-        answers = []
+        answers: list[bool] = []
         for one in made:
-            answers.append((yield from pages.upsert(source, one, clock.now())))
+            answers += [(yield from pages.upsert(source, one, clock.now()))]
         return answers
 
     return await store.database.run(Call(steps))
@@ -176,13 +176,14 @@ async def test_the_index_of_words_is_sound_after_all_kinds_of_changes(store: Sql
     if store.database.dialect != "sqlite":
         pytest.skip("PostgreSQL keeps its own index")
     held = await running(store, clock)
-    state = await store.crawls.begin(held.id, held.token, "https://e.org/", clock.now())
+    holder = Holder(held.id, held.token, "s")
+    state = await store.crawls.begin(holder, "https://e.org/", clock.now())
     address = Address(1, "https://e.org/", 0)
     for text in ("one two", "two three", "two three", "four"):
         visit = Visit(address, address.url, page=a_page(address.url, text=text))
-        state = await store.crawls.record(held.id, held.token, "s", state, visit, max_pages=9, now=clock.now())
+        state = await store.crawls.record(holder, state, visit, max_pages=9, now=clock.now())
     await execute(store, "insert into windlass_pages_words (windlass_pages_words, rank) values ('integrity-check', 1)")
     gone = Visit(address, address.url, is_gone=True, error="HTTP 410")
-    left = await store.crawls.record(held.id, held.token, "s", state, gone, max_pages=9, now=clock.now())
+    left = await store.crawls.record(holder, state, gone, max_pages=9, now=clock.now())
     await execute(store, "insert into windlass_pages_words (windlass_pages_words, rank) values ('integrity-check', 1)")
     assert (await store.pages.list(), left) == ([], CrawlState(address.url, 1, 4, 3, 1, notes=("https://e.org/: HTTP 410",)))

@@ -50,7 +50,7 @@ async def _reads(web: Served) -> None:
     for odd in ('"', "'%00", "a AND", "(*"):
         assert (await web.ask("GET", PAGES, Role.VIEWER, params={"search": odd})).json()["pages"] == []
     assert (await web.ask("GET", f"{PAGES}/999999", Role.VIEWER)).status_code == 404
-    assert (await web.ask("GET", f"{PAGES}?search={'x' * 201}", Role.VIEWER)).status_code == 422
+    assert (await web.ask("GET", f"{PAGES}?search={'x' * 201}", Role.VIEWER)).status_code == 400
     bad = await web.ask("POST", JOBS, Role.PRODUCER, json={"task": "crawl", "payload": {"url": "http://127.1/"}})
     assert (bad.status_code, "url" in bad.json()["error"]) == (400, True)
 
@@ -63,6 +63,6 @@ async def _crawls_by_subject(web: Served, url: str) -> None:
     schedule = {"name": "often", "subreddit_id": 7, "cron_expression": "@every 1s"}
     assert (await web.ask("POST", f"{ADMIN}/scheduled-jobs", Role.OPERATOR, json=schedule)).status_code == 201
     async with asyncio.timeout(20):
-        while (await web.ask("GET", "/api/v1/sources/7", Role.VIEWER)).json()["last_run_at"] is None:
+        while (await web.ask("GET", "/api/v1/sources/7", Role.VIEWER)).json()["last_run_at"] is None:  # noqa: ASYNC110 - another side
             await asyncio.sleep(0.02)
     assert (await web.ask("GET", f"{PAGES}?search=n4&source_id=7", Role.VIEWER)).json()["total"] == 1

@@ -13,6 +13,14 @@ MAX_NOTES = 20
 _MAX_NOTE = 300
 
 
+class Holder(NamedTuple):
+    """Who speaks for a crawl: a job under its lease, and the source it crawls."""
+
+    job_id: int
+    token: int
+    source_id: str
+
+
 class Address(NamedTuple):
     """The next address of a crawl, with what is known of its page from before."""
 

@@ -54,7 +54,7 @@ class WebPage:
     created_at: datetime
 
 
-def new_page(  # noqa: PLR0913 - what a page has
+def new_page(
     url: str,
     *,
     title: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from windlass.core.crawl import Address, CrawlState, Visit
+from windlass.core.crawl import Address, CrawlState, Holder, Visit
 from windlass.store.calls import crawls
 
 if TYPE_CHECKING:
@@ -19,30 +19,20 @@ class SqlCrawls:
         """Speak to `database`."""
         self._db = database
 
-    async def begin(self, job_id: int, token: int, url: str, now: datetime | None = None) -> CrawlState:
+    async def begin(self, holder: Holder, url: str, now: datetime | None = None) -> CrawlState:
         """Start anew at an address; what an earlier crawl of this job left is forgotten."""
-        return await self._db.run(crawls.begin(job_id, token, url, now))
+        return await self._db.run(crawls.begin(holder, url, now))
 
-    async def next(self, job_id: int, source_id: str) -> Address | None:
+    async def next(self, holder: Holder) -> Address | None:
         """Say where a crawl goes on; None when it has been everywhere."""
-        return await self._db.run(crawls.next_address(job_id, source_id))
+        return await self._db.run(crawls.next_address(holder))
 
-    async def record(  # noqa: PLR0913, PLR0917 - a lease, what it speaks of, and the limits
-        self,
-        job_id: int,
-        token: int,
-        source_id: str,
-        state: CrawlState,
-        visit: Visit,
-        *,
-        max_pages: int,
-        now: datetime | None = None,
+    async def record(
+        self, holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int, now: datetime | None = None
     ) -> CrawlState:
         """Keep what a visit brought, add it to the counts and move the cursor, in one transaction."""
-        return await self._db.run(crawls.record(job_id, token, source_id, state, visit, max_pages=max_pages, now=now))
+        return await self._db.run(crawls.record(holder, state, visit, max_pages=max_pages, now=now))
 
-    async def complete(
-        self, job_id: int, token: int, source_id: str, state: CrawlState, now: datetime | None = None
-    ) -> CrawlState:
+    async def complete(self, holder: Holder, state: CrawlState, now: datetime | None = None) -> CrawlState:
         """Note that a crawl has been everywhere, and when its source was crawled last."""
-        return await self._db.run(crawls.complete(job_id, token, source_id, state, now))
+        return await self._db.run(crawls.complete(holder, state, now))

@@ -67,7 +67,7 @@ def page_out(page: WebPage) -> PageOut:
     )
 
 
-async def list_pages(
+async def list_pages(  # noqa: PLR0917 - the query of the route
     request: Request, search: Search = None, source_id: SourceFilter = None, after: After = 0, limit: Limit = 100
 ) -> PagesOut:
     """List what crawls have found, or look for words in it."""

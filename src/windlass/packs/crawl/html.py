@@ -23,10 +23,28 @@ _ATTRIBUTE = re.compile(r"""([^\s"'>/=]++)(?>\s*+=\s*+(?>"([^"]*+)"|'([^']*+)'|(
 _RAW = frozenset({"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"})
 _READ = frozenset({"a", "area", "base", "meta"})
 _INLINE = frozenset(
-    (
-        "a abbr acronym b bdi bdo big cite code data dfn em font i ins kbd mark nobr q s samp small span strike strong sub sup time tt u"
-    ).split()
-    + ["var", "wbr"]
+    [
+        *(
+            "a",
+            "abbr",
+            "acronym",
+            "b",
+            "bdi",
+            "bdo",
+            "big",
+            "cite",
+            "code",
+            "data",
+            "dfn",
+            "em",
+            "font",
+            "i",
+            "ins",
+            "kbd",
+            "mark",
+        ),
+        *("nobr", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
+    ]
 )
 
 

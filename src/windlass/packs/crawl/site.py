@@ -73,8 +73,8 @@ class Site:
             return Visit(address, address.url, is_outside=True)
         url, answer, robots = landed
         if answer.status == _UNCHANGED:
-            links = filter(robots.allows, site_links(url, url, json.loads(address.links or "[]")))
-            return Visit(address, address.url, is_unchanged=True, links=self._within_depth(address, tuple(links)))
+            kept = tuple(filter(robots.allows, site_links(url, url, json.loads(address.links or "[]"))))
+            return Visit(address, address.url, is_unchanged=True, links=self._within_depth(address, kept))
         _check_status(url, answer)
         page, links = await asyncio.to_thread(read_answer, url, answer, robots.allows)
         return Visit(address, str(url), page=page, is_gone=page is None, links=self._within_depth(address, links))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from windlass.app import Windlass
-from windlass.core.crawl import MAX_DEPTH, MAX_PAGES, CrawlState
-from windlass.core.current import CurrentJob, current_job
+from windlass.core.crawl import MAX_DEPTH, MAX_PAGES, CrawlState, Holder
+from windlass.core.current import current_job
 from windlass.core.signals import Retry
 from windlass.core.source import MAX_SOURCE_NAME, MAX_URL
 from windlass.errors import SourceNotFound
@@ -59,7 +59,7 @@ def install(app: Windlass) -> None:
     """Declare the task; it finds its sources and keeps its pages in the database of the application it runs in."""
 
     @app.task(name=TASK, timeout=_TIMEOUT, retry={"profile": "crawl"}, never_retry=[CrawlRefused, *FINAL], subject=_subject)
-    async def crawl(  # noqa: PLR0913, PLR0917 - what the seeds' payloads have, and the limits
+    async def crawl(  # noqa: PLR0917 - what the seeds' payloads have, and the limits
         ctx: JobContext,
         source_id: SourceText | None = None,
         source_name: SourceText | None = None,  # noqa: ARG001 - seed 001 sends it along
@@ -97,16 +97,16 @@ class Crawl:
     async def run(self, ctx: JobContext, url: str | None) -> CrawlState:
         """Visit what is left; the counts are those of the whole crawl, whoever began it."""
         source_id, start = await self._start(url)
-        job, crawls = _held(), self._store.crawls
-        state = CrawlState.read(ctx.cursor, start) or await crawls.begin(job.id, job.token, start)
+        holder, crawls = _holder(source_id), self._store.crawls
+        state = CrawlState.read(ctx.cursor, start) or await crawls.begin(holder, start)
         site = self._site()
         while not state.is_done:
-            address = await crawls.next(job.id, source_id)
+            address = await crawls.next(holder)
             if address is None:
-                state = await crawls.complete(job.id, job.token, source_id, state)
+                state = await crawls.complete(holder, state)
             else:
                 visit = await site.visit(address)
-                state = await crawls.record(job.id, job.token, source_id, state, visit, max_pages=self._limits.pages)
+                state = await crawls.record(holder, state, visit, max_pages=self._limits.pages)
         return state
 
     async def _start(self, url: str | None) -> tuple[str, str]:
@@ -127,9 +127,9 @@ class Crawl:
         return Site(outgoing(self._app), politeness(), pause_s=pause_s, max_depth=self._limits.depth)
 
 
-def _held() -> CurrentJob:
-    """Give the job whose handler calls, with the lease that its pages are kept under."""
-    job: Any = current_job.get()
+def _holder(source_id: str) -> Holder:
+    """Speak for the job whose handler calls: its pages are kept under its lease."""
+    job = current_job.get()
     if job is None:
         raise CrawlRefused("a crawl runs as a job: its pages are kept under the job's lease")
-    return job
+    return Holder(job.id, job.token, source_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from windlass.core.crawl import Address, CrawlState, Visit
+from windlass.core.crawl import Address, CrawlState, Holder, Visit
 from windlass.core.webpage import key_of
 from windlass.errors import LeaseLost
 from windlass.store import documents
@@ -16,71 +16,69 @@ from windlass.store.rows import Row, Shape
 SHAPES = {"close_address": Shape((), (0,))}
 
 
-def begin(job_id: int, token: int, url: str, now: datetime | None = None) -> Call[CrawlState]:
+def begin(holder: Holder, url: str, now: datetime | None = None) -> Call[CrawlState]:
     """Start anew at an address; what an earlier crawl of this job left is forgotten. Raises LeaseLost."""
 
     def steps() -> Steps[CrawlState]:
-        yield from _lock(job_id)
-        yield Step("clear_frontier", {"job_id": job_id})
-        known = yield from _extend(job_id, [url], depth=0, last=0, room=1)
+        yield from _lock(holder)
+        yield Step("clear_frontier", {"job_id": holder.job_id})
+        known = yield from _extend(holder.job_id, [url], depth=0, last=0, room=1)
         state = CrawlState(url, known=known)
-        yield from _keep(job_id, token, state, now)
+        yield from _keep(holder, state, now)
         return state
 
     return Call(steps)
 
 
-def next_address(job_id: int, source_id: str) -> Call[Address | None]:
+def next_address(holder: Holder) -> Call[Address | None]:
     """Say where a crawl goes on; None when it has been everywhere."""
 
     def decode(rows: Sequence[Row]) -> Address | None:
         return Address._make(rows[0]) if rows else None
 
-    return single("next_address", {"job_id": job_id, "source_id": source_id}, decode, is_read=True)
+    return single("next_address", {"job_id": holder.job_id, "source_id": holder.source_id}, decode, is_read=True)
 
 
-def record(  # noqa: PLR0913, PLR0917 - a lease, what it speaks of, and the limits
-    job_id: int, token: int, source_id: str, state: CrawlState, visit: Visit, *, max_pages: int, now: datetime | None = None
-) -> Call[CrawlState]:
+def record(holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int, now: datetime | None = None) -> Call[CrawlState]:
     """Keep what a visit brought and add it to the counts; raises LeaseLost, and then nothing was kept."""
 
     def steps() -> Steps[CrawlState]:
-        yield from _lock(job_id)
-        yield from _close(job_id, visit.address.url)
-        is_twin = yield from _is_twin(job_id, visit)
-        is_indexed = yield from _index(source_id, visit, now)
+        yield from _lock(holder)
+        yield from _close(holder.job_id, visit.address.url)
+        is_twin = yield from _is_twin(holder.job_id, visit)
+        is_indexed = yield from _index(holder.source_id, visit, now)
         room = max(0, max_pages - state.known)
-        added = yield from _extend(job_id, visit.links, depth=visit.address.depth + 1, last=state.known, room=room)
+        added = yield from _extend(holder.job_id, visit.links, depth=visit.address.depth + 1, last=state.known, room=room)
         left = state.after(visit, is_indexed=is_indexed, is_twin=is_twin, added=added)
-        yield from _keep(job_id, token, left, now)
+        yield from _keep(holder, left, now)
         return left
 
     return Call(steps)
 
 
-def complete(job_id: int, token: int, source_id: str, state: CrawlState, now: datetime | None = None) -> Call[CrawlState]:
+def complete(holder: Holder, state: CrawlState, now: datetime | None = None) -> Call[CrawlState]:
     """Note that a crawl has been everywhere, and when its source was crawled last; raises LeaseLost."""
 
     def steps() -> Steps[CrawlState]:
         done = state._replace(is_done=True)
-        yield from _lock(job_id)
-        yield Step("clear_frontier", {"job_id": job_id})
-        yield Step("touch_source", {"source_id": source_id, "now": now})
-        yield from _keep(job_id, token, done, now)
+        yield from _lock(holder)
+        yield Step("clear_frontier", {"job_id": holder.job_id})
+        yield Step("touch_source", {"source_id": holder.source_id, "now": now})
+        yield from _keep(holder, done, now)
         return done
 
     return Call(steps)
 
 
-def _lock(job_id: int) -> Steps[None]:
-    yield Step("lock_jobs", {"ids": documents.numbers([job_id])})
+def _lock(holder: Holder) -> Steps[None]:
+    yield Step("lock_jobs", {"ids": documents.numbers([holder.job_id])})
 
 
-def _keep(job_id: int, token: int, state: CrawlState, now: datetime | None) -> Steps[None]:
+def _keep(holder: Holder, state: CrawlState, now: datetime | None) -> Steps[None]:
     """Write the cursor, which is also the fence: without the lease everything before it is undone."""
     said = {"count": state.crawled, "cursor": state.cursor(), "message": state.message()}
-    if not (yield Step("progress", {"id": job_id, "token": token, **said, "now": now})):
-        raise LeaseLost(job_id)
+    if not (yield Step("progress", {"id": holder.job_id, "token": holder.token, **said, "now": now})):
+        raise LeaseLost(holder.job_id)
 
 
 def _close(job_id: int, url: str) -> Steps[bool | None]:
