@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import click
 
 from windlass.cli import options
 from windlass.cli.noun import Noun
 from windlass.cli.output import plain, say, say_fields, say_json, say_table
 from windlass.cli.session import operating
+from windlass.core.webpage import WebPage
 
 _COLUMNS = ("id", "source_id", "title", "url", "fetched_at")
+_source = click.option("--source-id", help="Only pages of this source.")
+_after = click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Begin after this page.")
 
 
 @click.group(cls=Noun)
@@ -17,24 +23,31 @@ def pages() -> None:
     """Search, show and delete what crawls have found."""
 
 
-@pages.command()
-@click.argument("words", nargs=-1)
-@click.option("--source-id", help="Only pages of this source.")
-@click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Begin after this page.")
+@pages.command(name="list")
+@_source
+@_after
 @options.limit
 @options.as_json
 @options.database
-def search(words: tuple[str, ...], *, source_id: str | None, after: int, limit: int, as_json: bool, database: str | None) -> None:
-    """Find pages that have all WORDS; without any, list them. `word*` is any word that begins so."""
+def list_(*, as_json: bool, database: str | None, **wanted: Any) -> None:
+    """List pages in the order they were found."""
     with operating(database) as operator:
-        if words:
-            found = operator.pages.search_sync(" ".join(words), source_id=source_id, after=after, limit=limit)
-        else:
-            found = operator.pages.list_sync(source_id=source_id, after=after, limit=limit)
-    if as_json:
-        say_json({"pages": [plain(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+        found = operator.pages.list_sync(**wanted)
+    _say(found, as_json=as_json)
+
+
+@pages.command()
+@click.argument("words", nargs=-1, required=True)
+@_source
+@_after
+@options.limit
+@options.as_json
+@options.database
+def search(words: tuple[str, ...], *, as_json: bool, database: str | None, **wanted: Any) -> None:
+    """Find pages that have all WORDS; `word*` is any word that begins so."""
+    with operating(database) as operator:
+        found = operator.pages.search_sync(" ".join(words), **wanted)
+    _say(found, as_json=as_json)
 
 
 @pages.command()
@@ -45,10 +58,8 @@ def show(page_id: int, *, as_json: bool, database: str | None) -> None:
     """Show a page with all of its text."""
     with operating(database) as operator:
         found = plain(operator.pages.get_sync(page_id))
-    if as_json:
-        say_json(found)
-    else:
-        say_fields(found)
+    say_in: Callable[[Any], None] = say_json if as_json else say_fields
+    say_in(found)
 
 
 @pages.command()
@@ -59,3 +70,10 @@ def delete(source_id: str, *, database: str | None) -> None:
     with operating(database) as operator:
         gone = operator.pages.delete_sync(source_id)
     say(f"{gone} pages of {source_id} are deleted")
+
+
+def _say(found: Sequence[WebPage], *, as_json: bool) -> None:
+    if as_json:
+        say_json({"pages": [plain(one) for one in found]})
+    else:
+        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
