@@ -237,6 +237,8 @@ class Settings:
     mail_templates: _OptionalText = None
     """A folder with more mails for `email`, each a file <name>.txt."""
     webhook_secret: Annotated[str | None, Read(_long_secret, is_secret=True)] = field(default=None, repr=False)
+    crawl_delay: _Duration = timedelta(milliseconds=500)
+    """How long a crawl leaves a host alone between two requests, unless its robots.txt asks for more."""
     stale_days: Annotated[int, Read(_whole(1, 36_500), variable="STALE_DAYS")] = 30
     reset_crawling_after: Annotated[
         timedelta, Read(_minutes(1, 525_600), "reset_crawling_after_min", "RESET_CRAWLING_AFTER_MIN")

@@ -15,6 +15,7 @@ WindlassError
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── SourceNotFound
 ├── ReminderNotFound
+├── PageNotFound
 ├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
@@ -121,6 +122,14 @@ class ReminderNotFound(WindlassError):
     def __init__(self, reminder_id: object) -> None:
         super().__init__(f"reminder {shown(reminder_id)} not found")
         self.reminder_id = reminder_id
+
+
+class PageNotFound(WindlassError):
+    """No crawled page has this number."""
+
+    def __init__(self, page_id: object) -> None:
+        super().__init__(f"page {shown(page_id)} not found")
+        self.page_id = page_id
 
 
 class TokenNotFound(WindlassError):

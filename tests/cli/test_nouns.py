@@ -10,8 +10,10 @@ import pytest
 from tests.cli.conftest import Command
 from windlass import Windlass
 from windlass.core.blocking import run
-from windlass.core.job import NewJob
+from windlass.core.crawl import Address, Holder, Visit
+from windlass.core.job import Lease, NewJob
 from windlass.core.known_task import DeclaredTask
+from windlass.core.webpage import new_page
 from windlass.core.worker import NewWorker
 
 BOTH = pytest.mark.parametrize("url", ["sqlite-file", "postgres"], indirect=True)
@@ -137,3 +139,28 @@ def test_sources_are_kept_listed_and_deleted(windlass: Command, ask: Any) -> Non
     assert "url" in windlass("sources", "set", "8", "ftp://example.org", code=2).stderr
     assert windlass("sources", "delete", "7").stdout == "windlass: source 7 is deleted\n"
     windlass("sources", "delete", "7", code=1)
+
+
+def test_pages_are_listed_found_shown_and_deleted(windlass: Command, ask: Any, app: Windlass) -> None:
+    assert ask("pages") == {"pages": []}
+    job = app.enqueue_sync("crawl", {}, lane="pull")
+    run(_crawled(app, job.id))
+    assert [one["title"] for one in ask("pages", "search", "LIFT", "anch*")["pages"]] == ["The windlass"]
+    assert ask("pages", "search", '"', "--source-id", "ship") == {"pages": []}
+    assert "The windlass" in windlass("pages", "list", "--source-id", "ship").stdout
+    assert (ask("pages", "show", "1")["text"], "not found" in windlass("pages", "show", "9", code=1).stderr) == (
+        "lift anchor",
+        True,
+    )
+    assert windlass("pages", "delete", "ship").stdout == "windlass: 1 pages of ship are deleted\n"
+    windlass("pages", "search", code=2)
+
+
+async def _crawled(app: Windlass, job_id: int) -> None:
+    store = await app.blocking_store()
+    [held] = await store.claim(await store.slices(), 1, Lease(7, "w", timedelta(seconds=60)), started=True)
+    holder = Holder(job_id, held.token, "ship")
+    state = await store.crawls.begin(holder, "https://e.org/")
+    text = {"title": "The windlass", "text": "lift anchor", "links": (), "body": b""}
+    page = new_page("https://e.org/", **text, status=200, etag=None, last_modified=None)  # type: ignore[arg-type]
+    await store.crawls.record(holder, state, Visit(Address(1, page.url, 0), page.url, page=page), max_pages=1)

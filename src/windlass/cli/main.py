@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs": ("windlass.cli.jobs:jobs", "List jobs, newest first."),
     "lanes": ("windlass.cli.lanes:lanes", "List, pause, resume and drain lanes."),
     "migrate": ("windlass.cli.migrate:migrate", "Bring the database's schema up to date."),
+    "pages": ("windlass.cli.pages:pages", "Search, show and delete what crawls have found."),
     "pause": ("windlass.cli.moves:pause", "Hold waiting jobs until they are resumed."),
     "resume": ("windlass.cli.moves:resume", "Let paused jobs go on."),
     "retry": ("windlass.cli.moves:retry", "Give failed jobs a fresh start."),

@@ -170,6 +170,17 @@ class Reminders(Facet):
     delete, delete_sync = verbs(ports.Reminders.delete)
 
 
+class Pages(Facet):
+    """What crawls have found."""
+
+    noun = "pages"
+    list, list_sync = verbs(ports.Pages.list)
+    search, search_sync = verbs(ports.Pages.search)
+    get, get_sync = verbs(ports.Pages.get)
+    count, count_sync = verbs(ports.Pages.count)
+    delete, delete_sync = verbs(ports.Pages.delete)
+
+
 class StoredSettings(Facet):
     """What operators have set; it holds from the next use on, in every process."""
 

@@ -70,6 +70,11 @@ class Operator(Scheduler):
         return facets.Sources(self)
 
     @property
+    def pages(self) -> facets.Pages:
+        """What crawls have found."""
+        return facets.Pages(self)
+
+    @property
     def stored_settings(self) -> facets.StoredSettings:
         """What operators have set in the database."""
         return facets.StoredSettings(self)

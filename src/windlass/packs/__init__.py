@@ -8,7 +8,12 @@ from importlib import import_module
 from windlass.app import Windlass
 from windlass.errors import ConfigError
 
-PACKS = {"staleness": "windlass.packs.staleness", "command": "windlass.packs.command", "notify": "windlass.packs.notify"}
+PACKS = {
+    "staleness": "windlass.packs.staleness",
+    "crawl": "windlass.packs.crawl",
+    "notify": "windlass.packs.notify",
+    "command": "windlass.packs.command",
+}
 ASKED_FOR = frozenset({"command"})
 """Packs that must be named: whoever may enqueue could run any program with them."""
 SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)

@@ -7,11 +7,13 @@ from windlass.ports.backend import Backend
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
 from windlass.ports.clock import Clock
+from windlass.ports.crawls import Crawls
 from windlass.ports.cron_migration import CronMigration
 from windlass.ports.gates import Gates
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
+from windlass.ports.pages import Pages
 from windlass.ports.pruning import Pruning
 from windlass.ports.reminders import Reminders
 from windlass.ports.runs import Runs
@@ -31,11 +33,13 @@ __all__ = [
     "Breakers",
     "Chores",
     "Clock",
+    "Crawls",
     "CronMigration",
     "Gates",
     "Items",
     "Lanes",
     "Letters",
+    "Pages",
     "Pruning",
     "Reminders",
     "Runs",

@@ -36,10 +36,12 @@ from windlass.core.transitions import Moved
 from windlass.ports.audit import Audit
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
+from windlass.ports.crawls import Crawls
 from windlass.ports.cron_migration import CronMigration
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
+from windlass.ports.pages import Pages
 from windlass.ports.pruning import Pruning
 from windlass.ports.reminders import Reminders
 from windlass.ports.runs import Runs
@@ -78,6 +80,16 @@ class Store(Protocol):
     @property
     def sources(self) -> Sources:
         """What `crawl` crawls."""
+        ...
+
+    @property
+    def pages(self) -> Pages:
+        """What crawls have found."""
+        ...
+
+    @property
+    def crawls(self) -> Crawls:
+        """Crawls that go on."""
         ...
 
     @property

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 # Any fixed number: it names the lock that keeps two processes from migrating at once.
+_FTS5 = "select sqlite_version(), count(*) from pragma_module_list where name = 'fts5'"
 _LOCK = 7_301_946_200_281
 _LOCK_TIMEOUT = "10s"
 _OLDEST_POSTGRES = 150_000
@@ -106,6 +107,10 @@ def up(database: Scriptable, *, dry_run: bool = False) -> list[Migration]:
 
 def _lock(connection: Any, dialect: str) -> None:
     # SQLite's transaction is exclusive already. The lock of PostgreSQL ends with the transaction, so poolers may be between.
+    if dialect == "sqlite":
+        [[version, has_words]] = connection.execute(_FTS5)
+        if not has_words:
+            raise SchemaError(f"SQLite {version} was built without FTS5; install windlass[sqlite] for a build that has it")
     if dialect == "postgres":
         [version] = connection.execute("select current_setting('server_version_num')::integer").fetchone()
         if version < _OLDEST_POSTGRES:

@@ -64,12 +64,14 @@ from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
 from windlass.store.chores import SqlChores
+from windlass.store.crawls import SqlCrawls
 from windlass.store.cron_migration import SqlCronMigration
 from windlass.store.database import Database
 from windlass.store.documents import Entry
 from windlass.store.items import SqlItems
 from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
+from windlass.store.pages import SqlPages
 from windlass.store.reminders import SqlReminders
 from windlass.store.retention import SqlRetention
 from windlass.store.runs import SqlRuns
@@ -145,6 +147,16 @@ class SqlStore:
     def reminders(self) -> SqlReminders:
         """Mails that wait for their time."""
         return SqlReminders(self._db, self._actor)
+
+    @property
+    def pages(self) -> SqlPages:
+        """What crawls have found."""
+        return SqlPages(self._db, self._actor)
+
+    @property
+    def crawls(self) -> SqlCrawls:
+        """Crawls that go on."""
+        return SqlCrawls(self._db)
 
     @property
     def settings(self) -> SqlSettings:

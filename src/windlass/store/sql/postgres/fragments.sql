@@ -331,3 +331,11 @@ case when j.wait_reason = 'recurrence' and not j.spawn then
         case j.state when 'scheduled' then position('"misfire":"' in j.cadence) > 0
             when 'pending' then position('"misfire":"skip"' in j.cadence) > 0 else false end
     else false end
+
+-- name: page_columns
+p.id, p.source_id, p.url, p.title, substr(p.text, 1, 300), p.status, p.etag, p.last_modified, p.fetched_at, p.changed_at, p.created_at
+
+-- name: asked_words
+-- Each word in quotes, so that nothing in it is taken for an operator.
+(select string_agg(quote_literal(rtrim(w, '*')) || case when right(w, 1) = '*' then ':*' else '' end, ' & ')
+    from json_array_elements_text(:words::json) as w)::tsquery

@@ -352,3 +352,10 @@ case when j.wait_reason = 'recurrence' and not j.spawn then
         case j.state when 'scheduled' then instr(j.cadence, '"misfire":"') > 0
             when 'pending' then instr(j.cadence, '"misfire":"skip"') > 0 else 0 end
     else 0 end
+
+-- name: page_columns
+p.id, p.source_id, p.url, p.title, substr(p.text, 1, 300), p.status, p.etag, p.last_modified, p.fetched_at, p.changed_at, p.created_at
+
+-- name: asked_words
+-- Each word in quotes, so that nothing in it is taken for an operator.
+(select group_concat('"' || rtrim(w.value, '*') || '"' || iif(w.value like '%*', '*', ''), ' ') from json_each(:words) as w)

@@ -1,0 +1,93 @@
+"""Pages: what crawls have found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Path, Query, Request
+from pydantic import BaseModel
+
+from windlass.core.access import Role
+from windlass.core.source import MAX_SOURCE_NAME
+from windlass.core.webpage import MAX_SEARCH, WebPage
+from windlass.web.fields import Limit, Listed, capped
+from windlass.web.route import Route
+from windlass.web.visit import visit_of
+
+_MAX_ID = 2**63 - 1
+Search = Annotated[
+    str | None,
+    Query(
+        max_length=MAX_SEARCH, description="Words that a page must all have; `word*` is any that begins so. Nothing else counts."
+    ),
+]
+SourceFilter = Annotated[str | None, Query(min_length=1, max_length=MAX_SOURCE_NAME, pattern=r"^[^\x00]+$")]
+After = Annotated[int, Query(ge=0, le=_MAX_ID, description="The `next` of the page before.")]
+
+
+class PageOut(BaseModel):
+    """A page as it is kept; in lists `text` is only its beginning."""
+
+    id: int
+    source_id: str
+    url: str
+    title: str
+    text: str
+    status: int
+    etag: str | None
+    last_modified: str | None
+    fetched_at: datetime
+    changed_at: datetime
+    created_at: datetime
+
+
+class PagesOut(Listed):
+    """Pages in the order they were found."""
+
+    pages: list[PageOut]
+    next: int | None
+    """Send it as `after` for the next part."""
+
+
+def page_out(page: WebPage) -> PageOut:
+    """Show a page."""
+    return PageOut(
+        id=page.id,
+        source_id=page.source_id,
+        url=page.url,
+        title=page.title,
+        text=page.text,
+        status=page.status,
+        etag=page.etag,
+        last_modified=page.last_modified,
+        fetched_at=page.fetched_at,
+        changed_at=page.changed_at,
+        created_at=page.created_at,
+    )
+
+
+async def list_pages(  # noqa: PLR0917 - the query of the route
+    request: Request, search: Search = None, source_id: SourceFilter = None, after: After = 0, limit: Limit = 100
+) -> PagesOut:
+    """List what crawls have found, or look for words in it."""
+    pages = visit_of(request).app.pages
+    most = capped(limit)
+    if search is None:
+        found = await pages.list(source_id=source_id, after=after, limit=most)
+    else:
+        found = await pages.search(search, source_id=source_id, after=after, limit=most)
+    tally = await pages.count(search=search, source_id=source_id)
+    last = found[-1].id if len(found) == most else None
+    return PagesOut(pages=[page_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=_MAX_ID)]) -> PageOut:  # noqa: A002 - the path's word
+    """Read one page with all of its text."""
+    return page_out(await visit_of(request).app.pages.get(id))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/pages", Role.VIEWER, list_pages),
+    Route("GET", "/api/v1/pages/{id}", Role.VIEWER, get_page, errors=(404,)),
+)
