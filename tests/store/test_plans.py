@@ -180,6 +180,7 @@ INDEXES = {
 ALSO_BY_INDEX = [
     *("cancel", "insert_items", "list_items", "list_job_items", "count_items", "report_past", "stale_sources"),
     *("count_leased", "prune_executions", "prune_parts", "prune_letters"),
+    *("list_reminders", "due_reminders", "mark_reminders", "prune_reminders"),
 ]
 ARMS = 4
 

@@ -7,7 +7,7 @@ import logging
 import os
 import pwd
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +53,20 @@ async def run_command(command: str, env: Mapping[str, str], stdin: str | None, u
     shell = env.get("SHELL", _SHELL)
     bare = {"PATH": _PATH, "SHELL": shell, "HOME": account.pw_dir, "LOGNAME": account.pw_name, "USER": account.pw_name}
     surroundings = bare | dict(env)
-    process = await asyncio.create_subprocess_exec(
-        shell,
-        "-c",
-        command,
-        stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=surroundings,
-        cwd=_folder(surroundings["HOME"]),
-        # A session of its own, so that all it starts can be ended with it.
-        start_new_session=True,
-        **_as_user(account),
+    process = await _started(
+        asyncio.create_subprocess_exec(
+            shell,
+            "-c",
+            command,
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=surroundings,
+            cwd=_folder(surroundings["HOME"]),
+            # A session of its own, so that all it starts can be ended with it.
+            start_new_session=True,
+            **_as_user(account),
+        )
     )
     try:
         output, _ = await asyncio.gather(_read_tail(process), _feed(process, stdin))
@@ -78,6 +80,16 @@ async def run_command(command: str, env: Mapping[str, str], stdin: str | None, u
     if code:
         last = text.rpartition("\n")[2]
         raise CommandFailed(f"{_ending(code)}{': ' if last else ''}{last[:500]}")
+
+
+async def _started(start: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """Start a process and know it: cancelled in the midst of it, asyncio would end the shell and leave what the shell started."""
+    starting = asyncio.ensure_future(start)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end(await starting)
+        raise
 
 
 def _account(user: str | None) -> pwd.struct_passwd:
