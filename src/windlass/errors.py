@@ -14,6 +14,7 @@ WindlassError
 ├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── SourceNotFound
+├── FeedNotFound
 ├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
@@ -110,6 +111,14 @@ class SourceNotFound(WindlassError):
     def __init__(self, source_id: object) -> None:
         super().__init__(f"source {shown(source_id)} not found")
         self.source_id = source_id
+
+
+class FeedNotFound(WindlassError):
+    """No feed has this number or this address."""
+
+    def __init__(self, feed: object) -> None:
+        super().__init__(f"feed {shown(feed)} not found")
+        self.feed = feed
 
 
 class TokenNotFound(WindlassError):

@@ -11,6 +11,7 @@ from windlass.client.blocking import twin_of
 from windlass.client.options import Duration
 from windlass.core.breaker import Breaker
 from windlass.core.durations import parse_duration
+from windlass.core.feed import Feed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,6 +29,10 @@ class Owner(Protocol):
 
     async def store(self) -> ports.Store:
         """Give the store below."""
+        ...
+
+    async def driver(self, connection: Any) -> Any:
+        """Find the driver's own connection inside what a caller holds; None stays None."""
         ...
 
 
@@ -157,6 +162,30 @@ class Sources(Facet):
     upsert, upsert_sync = verbs(ports.Sources.upsert)
     delete, delete_sync = verbs(ports.Sources.delete)
     stale, stale_sync = verbs(ports.Sources.stale)
+
+
+class Feeds(Facet):
+    """Feeds, who subscribes to them, and what was found in them. With a `connection`, a verb belongs to its transaction."""
+
+    noun = "feeds"
+    list, list_sync = verbs(ports.Feeds.list)
+    get, get_sync = verbs(ports.Feeds.get)
+    find, find_sync = verbs(ports.Feeds.find)
+    entries, entries_sync = verbs(ports.Feeds.entries)
+
+    async def subscribe(self, url: str, subscriber: str, connection: Any = None) -> Feed:
+        """Subscribe to a feed: its one job is made, or goes on at its next time."""
+        feed: Feed = await (await self.port()).subscribe(url, subscriber, await self._client.driver(connection))
+        return feed
+
+    subscribe_sync = twin_of(subscribe)
+
+    async def unsubscribe(self, feed: int, subscriber: str, connection: Any = None) -> Feed:
+        """End a subscription, if there is one; the last to leave disables the job. Raises FeedNotFound."""
+        left: Feed = await (await self.port()).unsubscribe(feed, subscriber, await self._client.driver(connection))
+        return left
+
+    unsubscribe_sync = twin_of(unsubscribe)
 
 
 class StoredSettings(Facet):

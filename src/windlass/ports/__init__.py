@@ -8,6 +8,7 @@ from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
 from windlass.ports.clock import Clock
 from windlass.ports.cron_migration import CronMigration
+from windlass.ports.feeds import Feeds
 from windlass.ports.gates import Gates
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
@@ -31,6 +32,7 @@ __all__ = [
     "Chores",
     "Clock",
     "CronMigration",
+    "Feeds",
     "Gates",
     "Items",
     "Lanes",

@@ -37,6 +37,7 @@ from windlass.ports.audit import Audit
 from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
 from windlass.ports.cron_migration import CronMigration
+from windlass.ports.feeds import Feeds
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
@@ -72,6 +73,11 @@ class Store(Protocol):
     @property
     def sources(self) -> Sources:
         """What `crawl` crawls."""
+        ...
+
+    @property
+    def feeds(self) -> Feeds:
+        """Feeds and who subscribes to them."""
         ...
 
     @property

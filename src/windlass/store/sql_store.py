@@ -67,6 +67,7 @@ from windlass.store.chores import SqlChores
 from windlass.store.cron_migration import SqlCronMigration
 from windlass.store.database import Database
 from windlass.store.documents import Entry
+from windlass.store.feeds import SqlFeeds
 from windlass.store.items import SqlItems
 from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
@@ -139,6 +140,11 @@ class SqlStore:
     def sources(self) -> SqlSources:
         """What `crawl` crawls."""
         return SqlSources(self._db, self._actor)
+
+    @property
+    def feeds(self) -> SqlFeeds:
+        """Feeds and who subscribes to them."""
+        return SqlFeeds(self._db, self._rng, self._actor)
 
     @property
     def settings(self) -> SqlSettings:
