@@ -22,7 +22,7 @@ select count(*) from (select id from windlass_feeds limit :most) as counted
 
 -- name: upsert_subscription
 insert into windlass_subscriptions (feed_id, subscriber, created_at) values (:feed_id, :subscriber::text, {now})
-on conflict (feed_id, subscriber) do update set unsubscribed_at = null
+on conflict (feed_id, subscriber) do update set unsubscribed_at = null returning feed_id
 
 -- name: end_subscription
 update windlass_subscriptions set unsubscribed_at = {now}
