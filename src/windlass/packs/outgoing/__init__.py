@@ -1,0 +1,34 @@
+"""The one way out: every request that a pack sends goes through `Outgoing`."""
+
+from __future__ import annotations
+
+from windlass.packs.outgoing.dial import Resolve
+from windlass.packs.outgoing.errors import (
+    FINAL,
+    AddressRefused,
+    BodyTooLarge,
+    OutgoingError,
+    TooManyRedirects,
+    Unreachable,
+    UrlRefused,
+)
+from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, outgoing
+from windlass.packs.outgoing.url import parse_url
+
+__all__ = [
+    "FINAL",
+    "LIMITS",
+    "USER_AGENT",
+    "AddressRefused",
+    "Answer",
+    "BodyTooLarge",
+    "Limits",
+    "Outgoing",
+    "OutgoingError",
+    "Resolve",
+    "TooManyRedirects",
+    "Unreachable",
+    "UrlRefused",
+    "outgoing",
+    "parse_url",
+]

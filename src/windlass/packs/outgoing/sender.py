@@ -1,0 +1,231 @@
+"""Sends every request of a pack: bounded in time and size, never to a private address unless allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache, cached_property
+from typing import Final, NamedTuple
+
+import httpcore2
+
+from windlass import __version__
+from windlass.app import Windlass
+from windlass.errors import InvalidInput
+from windlass.packs.outgoing.body import read_body, too_large
+from windlass.packs.outgoing.dial import Dial, Dns, Resolve, look_up
+from windlass.packs.outgoing.errors import TooManyRedirects, Unreachable
+from windlass.packs.outgoing.url import WebUrl, join_url, parse_url
+
+USER_AGENT = f"windlass/{__version__}"
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SEE_OTHER = 303
+_POST_BECOMES_GET = frozenset({301, 302})
+_OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "trailer", "upgrade"})
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# Everything else may be a credential, whatever it is called.
+_FOR_ANYBODY = frozenset(
+    {"accept", "accept-language", "content-type", "content-encoding", "user-agent", "if-none-match", "if-modified-since", "range"}
+)
+
+
+class Limits(NamedTuple):
+    """How long a request may take and how large its answer may be, all redirects together."""
+
+    connect_s: float = 5.0
+    total_s: float = 20.0
+    max_bytes: int = 2_000_000
+    """Of the body, as it is sent and as it is unpacked."""
+    max_redirects: int = 5
+
+
+LIMITS: Final = Limits()
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    url: str
+    """The final one, after redirects."""
+    headers: Mapping[str, str]
+    """By names in lower case."""
+    body: bytes
+
+
+class _Request(NamedTuple):
+    method: str
+    url: WebUrl
+    headers: Mapping[str, str]
+    body: bytes | None
+
+    def redirected(self, status: int, location: str) -> _Request:
+        """Say what to send to the next address, as browsers do it."""
+        url = join_url(self.url, location)
+        headers = self.headers
+        if url.origin != self.url.origin:
+            headers = {name: value for name, value in headers.items() if name in _FOR_ANYBODY}
+        becomes_get = (status == _SEE_OTHER and self.method != "HEAD") or (status in _POST_BECOMES_GET and self.method == "POST")
+        if not becomes_get:
+            return _Request(self.method, url, headers, self.body)
+        bare = {name: value for name, value in headers.items() if not name.startswith("content-")}
+        return _Request("GET", url, bare, None)
+
+
+class Outgoing:
+    """Sends every request of a pack: bounded in time and size, never to a private address unless allowed.
+
+    Holds no connection between requests, so any event loop may use it.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool = False,
+        user_agent: str = USER_AGENT,
+        resolve: Resolve | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Take how names are looked up and which certificates are trusted from the system unless told otherwise."""
+        self._allow_private = allow_private
+        self._user_agent = user_agent
+        self._dns = Dns()
+        self._resolve: Resolve = self._dns if resolve is None else resolve
+        self._given_tls = tls
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return self._given_tls or httpcore2.default_ssl_context()
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        limits: Limits = LIMITS,
+        follow: bool = True,
+    ) -> Answer:
+        """Send a request and read the whole answer, whatever its status; raises OutgoingError."""
+        request = _Request(_method(method), parse_url(url), self._headers(headers or {}), body)
+        try:
+            async with asyncio.timeout(limits.total_s):
+                for _ in range(limits.max_redirects + 1):
+                    found = await self._ask(request, limits, follow=follow)
+                    if isinstance(found, Answer):
+                        return found
+                    request = found
+        except TimeoutError:
+            raise Unreachable(f"{request.url.origin}: no whole answer within {limits.total_s:g} s") from None
+        raise TooManyRedirects(f"{request.url.origin}: still redirected after {limits.max_redirects} times")
+
+    async def aclose(self) -> None:
+        """Let go of the threads that look up names."""
+        self._dns.close()
+
+    def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Check what a caller sends along, and add who we are."""
+        headers = {"accept": "*/*", "user-agent": self._user_agent}
+        for name, value in given.items():
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+                raise InvalidInput("headers", name, "is not a header that can be sent")
+            if name.lower() in _OURS:
+                raise InvalidInput("headers", name, "is not for callers to set")
+            headers[name.lower()] = value
+        return headers
+
+    async def _ask(self, request: _Request, limits: Limits, *, follow: bool) -> Answer | _Request:
+        """Send to one address; gives what to send next when the answer is a redirect that is to be followed."""
+        async with _clear_errors(request.url), self._asked(request, limits) as response:
+            headers = _read_headers(response)
+            if follow and response.status in _REDIRECTS and "location" in headers:
+                return request.redirected(response.status, headers["location"])
+            if request.method != "HEAD" and _announced(headers) > limits.max_bytes:
+                raise too_large(limits.max_bytes)
+            body = await read_body(response.aiter_stream(), headers, limits.max_bytes)
+            return Answer(response.status, str(request.url), headers, body)
+
+    @asynccontextmanager
+    async def _asked(self, request: _Request, limits: Limits) -> AsyncIterator[httpcore2.Response]:
+        """Open a connection for this request alone, and close it with the block."""
+        url = request.url
+        addresses = await look_up(url, self._resolve, allow_private=self._allow_private, timeout_s=limits.connect_s)
+        dial = Dial(addresses)
+        sent = httpcore2.Request(
+            request.method,
+            httpcore2.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target),
+            headers=_sent_headers(request),
+            content=request.body or b"",
+            extensions={"timeout": {"connect": limits.connect_s, "read": limits.total_s, "write": limits.total_s}},
+        )
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(dial.aclose)
+            tls = self._tls if url.scheme == "https" else None
+            connection = httpcore2.AsyncHTTPConnection(sent.url.origin, ssl_context=tls, network_backend=dial)
+            stack.push_async_callback(connection.aclose)
+            response = await connection.handle_async_request(sent)
+            stack.push_async_callback(response.aclose)
+            yield response
+
+
+@asynccontextmanager
+async def _clear_errors(url: WebUrl) -> AsyncIterator[None]:
+    """Turn what the network raises into what a pack decides by."""
+    try:
+        yield
+    except httpcore2.TimeoutException:
+        raise Unreachable(f"{url.origin}: did not answer in time") from None
+    except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+        raise Unreachable(f"{url.origin}: {str(error) or type(error).__name__}") from error
+
+
+def _method(given: str) -> str:
+    method = given.upper()
+    if method not in _METHODS:
+        raise InvalidInput("method", given, f"must be one of {', '.join(sorted(_METHODS))}")
+    return method
+
+
+def _sent_headers(request: _Request) -> list[tuple[bytes, bytes]]:
+    headers = {"host": request.url.authority, **request.headers, "accept-encoding": "gzip, deflate", "connection": "close"}
+    if request.body is not None or request.method in {"POST", "PUT", "PATCH"}:
+        headers["content-length"] = str(len(request.body or b""))
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def _read_headers(response: httpcore2.Response) -> dict[str, str]:
+    """Read the headers; of a repeated one all values, with commas."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in response.headers:
+        name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _announced(headers: Mapping[str, str]) -> int:
+    length = headers.get("content-length", "")
+    return int(length) if length.isdigit() else 0
+
+
+def outgoing(app: Windlass) -> Outgoing:
+    """Give the sender that fits an application's settings; the process shares it, so nobody closes it."""
+    return _shared(allow_private=app.settings.allow_private_addresses)
+
+
+@cache
+def _shared(*, allow_private: bool) -> Outgoing:
+    return Outgoing(allow_private=allow_private)
