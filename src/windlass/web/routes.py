@@ -13,6 +13,7 @@ from windlass.web import (
     dead_letters,
     events,
     executions,
+    feeds,
     job_verbs,
     jobs,
     lanes,
@@ -24,6 +25,7 @@ from windlass.web import (
     stats,
     tasks,
     tokens,
+    websub,
     workers,
 )
 from windlass.web.route import Route
@@ -39,6 +41,8 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *settings.ROUTES,
     *sources.ROUTES,
+    *feeds.ROUTES,
+    *websub.ROUTES,
     *jobs.ROUTES,
     *job_verbs.ROUTES,
     *executions.ROUTES,
