@@ -37,6 +37,7 @@ FeedKey = Annotated[str, Path(min_length=1, max_length=_KEY)]
 async def verify_websub(
     request: Request,
     feed: FeedKey,
+    *,
     mode: Annotated[str, Query(alias="hub.mode", max_length=20)],
     topic: Annotated[str, Query(alias="hub.topic", max_length=4096)],
     challenge: Annotated[str, Query(alias="hub.challenge", max_length=4096)] = "",

@@ -41,8 +41,9 @@ class Document(NamedTuple):
 
 def read_document(body: bytes, url: str, content_type: str | None = None) -> Document:
     """Read a document that came from `url`; raises FeedUnreadable. It may take a while, so call it in a thread."""
-    # As a file: of bare bytes feedparser would first try whether they name a file, or an address.
-    headers = {"content-location": url, "content-type": content_type or _ATOM}
+    # As a file: of bare bytes feedparser would first try whether they name a file, or an address. And without the address it
+    # came from, on which ids that look like paths would come to depend: a feed that moves would be all new.
+    headers = {"content-type": content_type or _ATOM}
     try:
         found = feedparser.parse(io.BytesIO(body), response_headers=headers)
     except Exception as error:  # what a parser stumbles over in garbage is anybody's guess
@@ -52,7 +53,7 @@ def read_document(body: bytes, url: str, content_type: str | None = None) -> Doc
     feed = found.feed
     links = feed.get("links") or []
     return Document(
-        entries=_entries(found.entries),
+        entries=_entries(found.entries, url),
         title=_text(feed.get("title"), _LINE),
         site_url=_address(feed.get("link"), url),
         wait=feed_hint(feed.get("ttl"), feed.get("sy_updateperiod"), feed.get("sy_updatefrequency")),
@@ -66,18 +67,18 @@ def _why(found: Mapping[str, Any]) -> str:
     return f": {sanitise_text(error, 200)}" if error is not None else ""
 
 
-def _entries(found: Iterable[Mapping[str, Any]]) -> list[NewEntry]:
+def _entries(found: Iterable[Mapping[str, Any]], url: str) -> list[NewEntry]:
     """Take the first of a document, where the newest are, and give the oldest of them first."""
-    taken = [entry for one in list(found)[:MAX_ENTRIES] if (entry := _entry(one)) is not None]
+    taken = [entry for one in list(found)[:MAX_ENTRIES] if (entry := _entry(one, url)) is not None]
     return taken[::-1]
 
 
-def _entry(one: Mapping[str, Any]) -> NewEntry | None:
+def _entry(one: Mapping[str, Any], url: str) -> NewEntry | None:
     title = _text(one.get("title"), _LINE)
-    link = _text(one.get("link"), _LINE)
+    link = _address(one.get("link"), url)
     summary = _text(one.get("summary") or _content(one), _SUMMARY)
     # Without an id or a link an entry is what it says.
-    guid = _text(one.get("id"), 10**6) or link or "\n".join(filter(None, (title, summary)))
+    guid = _text(one.get("id") or one.get("link"), 10**6) or "\n".join(filter(None, (title, summary)))
     if not guid:
         return None
     return NewEntry(short_guid(guid), title, link, _text(one.get("author"), _LINE), summary, _published(one))
@@ -89,9 +90,10 @@ def _content(one: Mapping[str, Any]) -> object:
 
 
 def _published(one: Mapping[str, Any]) -> datetime | None:
-    parsed = one.get("published_parsed") or one.get("updated_parsed")
+    # Asked first: for a date that is not there feedparser would give the other, with a warning.
+    parsed = one.get("published_parsed") or ("updated_parsed" in one and one.get("updated_parsed"))
     try:
-        seconds = calendar.timegm(parsed) if parsed is not None else None
+        seconds = calendar.timegm(parsed) if parsed else None
     except (ValueError, OverflowError, TypeError):
         return None
     if seconds is None or not _EARLIEST <= seconds <= _LATEST:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urljoin
 
 from windlass.core.feed import Feed
-from windlass.packs.outgoing import LIMITS, Answer, Outgoing, TooManyRedirects
+from windlass.packs.outgoing import LIMITS, Answer, Outgoing, TooManyRedirects, Unreachable
 
 _PERMANENT = frozenset({301, 308})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -22,21 +23,28 @@ class Download(NamedTuple):
 
 
 async def download(sender: Outgoing, feed: Feed) -> Download:
-    """Ask for a feed, if it has changed; raises OutgoingError."""
-    start = feed.fetch_url or feed.url
-    url = lasting = start
+    """Ask for a feed, if it has changed; all moves together have the time of one request. Raises OutgoingError."""
+    try:
+        async with asyncio.timeout(LIMITS.total_s):
+            return await _follow(sender, feed)
+    except TimeoutError:
+        raise Unreachable(f"{feed.fetch_url or feed.url}: no whole answer within {LIMITS.total_s:g} s") from None
+
+
+async def _follow(sender: Outgoing, feed: Feed) -> Download:
+    url = lasting = feed.fetch_url or feed.url
     is_permanent = True
     headers = _headers(feed)
     for _ in range(LIMITS.max_redirects + 1):
         # Followed here and not by the guard, which does not tell moves from detours; it looks at each address all the same.
-        answer = await sender.send("GET", url, headers=headers, follow=False)
+        answer = await sender.send("GET", url, headers=headers, limits=LIMITS, follow=False)
         location = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not location:
             return Download(answer, None if lasting == feed.url else lasting)
         is_permanent = is_permanent and answer.status in _PERMANENT
         url = urljoin(url, location)
         lasting = url if is_permanent else lasting
-    raise TooManyRedirects(f"{start}: still redirected after {LIMITS.max_redirects} times")
+    raise TooManyRedirects(f"{url}: still redirected after {LIMITS.max_redirects} times")
 
 
 def _headers(feed: Feed) -> Mapping[str, str]:

@@ -34,10 +34,10 @@ select exists (select 1 from windlass_subscriptions s where s.feed_id = :feed_id
 
 -- name: link_feed
 -- From here on the trigger keeps the mirror; what moved the job before knew of no feed.
-update windlass_feeds f set job_id = :job_id, gone_at = null, updated_at = {now}, next_fetch_at = (
+update windlass_feeds f set job_id = :job_id, gone_at = null, next_fetch_at = (
     select case when j.state in ('scheduled', 'pending', 'running') and not j.held then j.run_at end
     from windlass_jobs j where j.id = :job_id
-)
+), updated_at = case when f.job_id is null then f.updated_at else {now} end
 where f.id = :feed_id
 returning f.id
 
