@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -94,22 +93,20 @@ def test_a_body_that_names_a_file_does_not_open_it(tmp_path: Path) -> None:
             read_document(body, URL)
 
 
-def test_entities_that_blow_up_or_read_files_do_neither(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("hidden treasure")
-    levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
-    bomb = f'<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY l0 "lol">{levels}]>'
-    reader = f'<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY l11 SYSTEM "{secret.as_uri()}">]>'
-    started = time.monotonic()
-    for start in (bomb, reader):
-        text = f'{start}<rss version="2.0"><channel><title>&l11;</title></channel></rss>'
-        try:
-            title = read_document(text.encode(), URL).title or ""
-        except FeedUnreadable:
-            continue
-        assert len(title) <= 1_000
-        assert "treasure" not in title
-    assert time.monotonic() - started < 5
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("kind", ["<!ENTITY", "<!entity"])
+def test_entities_that_blow_up_or_read_files_are_refused(encoding: str, kind: str) -> None:
+    levels = "".join(f'{kind} l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+    for declared in (f'{kind} l0 "lol">{levels}', f'{kind} l11 SYSTEM "file:///etc/passwd">'):
+        start = f'<?xml version="1.0"?><!DOCTYPE rss [<!-- <a> -->{declared}]>'
+        with pytest.raises(FeedUnreadable, match="entities"):
+            read_document(f'{start}<rss version="2.0"><channel><title>&l11;</title></channel></rss>'.encode(encoding), URL)
+
+
+def test_a_document_type_or_a_text_about_entities_is_fine() -> None:
+    start = '<?xml version="1.0"?><!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://example.org/rss.dtd">'
+    assert read_document(start.encode() + rss(1).removeprefix(b'<?xml version="1.0"?>'), URL).title == "News"
+    assert read_document(rss(1, title="<![CDATA[how to use <!ENTITY]]>"), URL).entries
 
 
 def test_texts_that_no_database_holds_are_mended() -> None:
