@@ -69,7 +69,7 @@ async def receive_websub(request: Request, feed: FeedKey) -> PlainTextResponse:
         raise Refusal(410, "nobody subscribes to this feed any more")
     body = await request.body()
     # Acknowledged all the same, as WebSub has it: nobody is told whether a guess was right.
-    if is_signed(known.websub_secret or "", request.headers.get("x-hub-signature"), body):
+    if is_signed(known.websub_secret, request.headers.get("x-hub-signature"), body):
         await _take(app, known, body, request.headers.get("content-type", "")[:_KEY])
     else:
         log.warning("content for feed %d was not signed by its hub and is ignored", known.id)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from urllib.parse import urljoin
 
 from windlass.core.feed import Feed
-from windlass.packs.outgoing import LIMITS, Answer, Outgoing, TooManyRedirects, Unreachable
+from windlass.packs.outgoing import Answer, Limits, Outgoing, TooManyRedirects, Unreachable
 
+LIMITS = Limits()
 _PERMANENT = frozenset({301, 308})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
