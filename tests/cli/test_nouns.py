@@ -137,3 +137,19 @@ def test_sources_are_kept_listed_and_deleted(windlass: Command, ask: Any) -> Non
     assert "url" in windlass("sources", "set", "8", "ftp://example.org", code=2).stderr
     assert windlass("sources", "delete", "7").stdout == "windlass: source 7 is deleted\n"
     windlass("sources", "delete", "7", code=1)
+
+
+def test_feeds_are_subscribed_to_listed_and_left(windlass: Command, ask: Any) -> None:
+    url = "https://example.org/feed.xml"
+    assert windlass("feeds", "subscribe", url, "ann").stdout == f"windlass: ann subscribes to feed 1, {url}\n"
+    feed = ask("feeds", "subscribe", url, "bob")
+    assert (feed["id"], feed["subscribers"]) == (1, 2)
+    assert not {"websub_token", "websub_secret"} & feed.keys()
+    assert [one["url"] for one in ask("feeds", "list", "--subscriber", "ann")["feeds"]] == [url]
+    assert url in windlass("feeds").stdout
+    assert ask("feeds", "entries", "1") == {"entries": []}
+    windlass("feeds", "entries", url)
+    assert "subscribers left: 1" in windlass("feeds", "unsubscribe", url, "ann").stdout
+    assert ask("feeds", "unsubscribe", "1", "bob")["next_fetch_at"] is None
+    windlass("feeds", "unsubscribe", "7", "bob", code=1)
+    windlass("feeds", "subscribe", "ftp://example.org", "ann", code=2)
