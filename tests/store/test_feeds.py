@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import psycopg
@@ -20,6 +21,7 @@ from windlass.core.outcome import Returned
 from windlass.core.page import JobQuery
 from windlass.errors import FeedNotFound, InvalidInput, LeaseLost
 from windlass.store import SqlStore
+from windlass.store.calls import feeds
 from windlass.store.doctor import check
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite, driver
@@ -221,15 +223,17 @@ async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: SqlStore, 
 
 
 @pytest.mark.parametrize("url", ["", "ftp://example.org", "https://", "nothing", "https://example.org/" + "ü" * 1100])
-async def test_an_address_that_is_none_is_refused(store: SqlStore, url: str) -> None:
+def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="url"):
-        await store.feeds.subscribe(url, "ann")
+        feeds.subscribe(url, "ann", Random(1))
 
 
 @pytest.mark.parametrize("subscriber", ["", "a\nb", "a" * 256])
-async def test_a_subscriber_without_a_name_is_refused(store: SqlStore, subscriber: str) -> None:
+def test_a_subscriber_without_a_name_is_refused(subscriber: str) -> None:
     with pytest.raises(InvalidInput, match="subscriber"):
-        await store.feeds.subscribe(URL, subscriber)
+        feeds.subscribe(URL, subscriber, Random(1))
+    with pytest.raises(InvalidInput, match="subscriber"):
+        feeds.unsubscribe(1, subscriber)
 
 
 async def test_subscriptions_by_operators_are_audited(store: SqlStore, clock: FakeClock) -> None:
@@ -276,8 +280,8 @@ async def test_another_hub_gets_other_secrets(store: SqlStore, clock: FakeClock)
 
 async def test_racing_subscribers_make_one_feed_with_one_job(store: SqlStore) -> None:
     async with rivals(store) as others:
-        feeds = await asyncio.gather(*(others[n % 4].feeds.subscribe(URL, f"s{n}") for n in range(20)))
-    assert len({(one.id, one.job_id) for one in feeds}) == 1
+        made = await asyncio.gather(*(others[n % 4].feeds.subscribe(URL, f"s{n}") for n in range(20)))
+    assert len({(one.id, one.job_id) for one in made}) == 1
     assert len(await fetch_jobs(store)) == 1
     assert (await store.feeds.find(URL)).subscribers == 20
 
