@@ -141,6 +141,8 @@ async def test_failures_back_off_count_on_the_feed_and_end_with_a_success(reader
         (silence, "no whole answer within"),
         (status(302, location="file:///etc/passwd"), "file"),
         (status(302, location="/feed"), "still redirected"),
+        (status(302, location="http://[x/"), "cannot be read"),
+        (status(302, location="http://169.254.169.254/latest"), "metadata"),
     ],
 )
 async def test_a_failure_says_what_is_wrong(

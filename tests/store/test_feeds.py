@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -305,23 +307,35 @@ async def test_racing_to_come_and_to_leave_ends_as_the_subscriptions_say(store: 
     assert (left.subscribers, left.next_fetch_at is not None, job.is_enabled) == (int(is_followed), is_followed, is_followed)
 
 
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
-async def test_a_subscription_belongs_to_the_transaction_of_its_caller(store: SqlStore, ending: str) -> None:
+@asynccontextmanager
+async def transaction(store: SqlStore, ending: str) -> AsyncIterator[Any]:
+    """Give a connection of the caller's own, and end its transaction."""
     database = store.database
     if isinstance(database, Postgres):
         async with await psycopg.AsyncConnection.connect(database.dsn) as connection:
-            await store.feeds.subscribe(URL, "ann", connection)
-            assert await store.feeds.list() == []
+            yield connection
             await getattr(connection, ending)()
-    else:
-        assert isinstance(database, Sqlite)
-        if database.path == ":memory:":
-            pytest.skip("a database in memory has one connection")
-        plain = driver.connect(database.path, isolation_level=None)
-        plain.execute("begin immediate")
-        await store.feeds.subscribe(URL, "ann", plain)
-        plain.execute(ending)
-        plain.close()
-    found = await store.feeds.list()
-    assert [one.subscribers for one in found] == ([1] if ending == "commit" else [])
-    assert len(await fetch_jobs(store)) == len(found)
+        return
+    assert isinstance(database, Sqlite)
+    if database.path == ":memory:":
+        pytest.skip("a database in memory has one connection")
+    plain = driver.connect(database.path, isolation_level=None)
+    plain.execute("begin immediate")
+    yield plain
+    plain.execute(ending)
+    plain.close()
+
+
+async def test_coming_and_leaving_belong_to_the_transaction_of_their_caller(store: SqlStore) -> None:
+    for ending, expected in (("rollback", []), ("commit", [1])):
+        async with transaction(store, ending) as connection:
+            await store.feeds.subscribe(URL, "ann", connection)
+        found = await store.feeds.list()
+        assert [one.subscribers for one in found] == expected
+        assert len(await fetch_jobs(store)) == len(found)
+    [feed] = await store.feeds.list()
+    for ending, left in (("rollback", 1), ("commit", 0)):
+        async with transaction(store, ending) as connection:
+            assert (await store.feeds.unsubscribe(feed.id, "ann", connection)).subscribers == 0
+        now = await store.feeds.get(feed.id)
+        assert (now.subscribers, now.next_fetch_at is not None) == (left, bool(left))

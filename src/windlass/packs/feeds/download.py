@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urljoin
 
 from windlass.core.feed import Feed
-from windlass.packs.outgoing import Answer, Limits, Outgoing, TooManyRedirects, Unreachable
+from windlass.packs.outgoing import Answer, Limits, Outgoing, TooManyRedirects, Unreachable, parse_url
+from windlass.packs.outgoing.url import join_url
 
 LIMITS = Limits()
 _PERMANENT = frozenset({301, 308})
@@ -43,7 +43,7 @@ async def _follow(sender: Outgoing, feed: Feed) -> Download:
         if answer.status not in _REDIRECTS or not location:
             return Download(answer, None if lasting == feed.url else lasting)
         is_permanent = is_permanent and answer.status in _PERMANENT
-        url = urljoin(url, location)
+        url = str(join_url(parse_url(url), location))
         lasting = url if is_permanent else lasting
     raise TooManyRedirects(f"{url}: still redirected after {LIMITS.max_redirects} times")
 
