@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from windlass import ports
 from windlass.client.blocking import twin_of
 from windlass.client.options import Duration
 from windlass.core.breaker import Breaker
 from windlass.core.durations import parse_duration
-from windlass.core.feed import Feed
+
+if TYPE_CHECKING:
+    from windlass.core.feed import Feed
 
 P = ParamSpec("P")
 R = TypeVar("R")

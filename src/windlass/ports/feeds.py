@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from windlass.core.feed import Feed, FeedEntry, Fetched, FetchRecorded, NewEntry
 from windlass.core.tally import Tally
-from windlass.core.websub import RENEW_WITHIN
+
+if TYPE_CHECKING:
+    # Every program that enqueues imports this file, and few have feeds.
+    from windlass.core.feed import Feed, FeedEntry, Fetched, FetchRecorded, NewEntry
+
+_DAY = timedelta(days=1)
 
 
 class Feeds(Protocol):
@@ -73,7 +77,7 @@ class Feeds(Protocol):
         ...
 
     async def expiring_websub(
-        self, within: timedelta = RENEW_WITHIN, *, after: int = 0, limit: int = 500, now: datetime | None = None
+        self, within: timedelta = _DAY, *, after: int = 0, limit: int = 500, now: datetime | None = None
     ) -> Sequence[Feed]:
         """Read followed feeds whose subscription at a hub ends within this time, or has never begun, page by page."""
         ...
