@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.store.builders import claim_one, due, end, failure, running
+from tests.store.builders import a_lease, claim_one, due, end, ending, failure, running
 from tests.store.rivals import rivals
 from tests.support.raw import execute
 from windlass.core.audit import Actor
@@ -307,14 +307,44 @@ async def test_racing_to_come_and_to_leave_ends_as_the_subscriptions_say(store: 
     assert (left.subscribers, left.next_fetch_at is not None, job.is_enabled) == (int(is_followed), is_followed, is_followed)
 
 
+async def test_runs_that_end_beside_those_who_come_and_leave_wait_for_nobody_in_a_circle(store: SqlStore) -> None:
+    feed = await store.feeds.subscribe(URL, "s0")
+    is_over = asyncio.Event()
+
+    async def fetch(here: SqlStore) -> None:
+        while not is_over.is_set():
+            await here.promote()
+            for held in await here.claim(await here.slices(), 1, a_lease(), started=True):
+                await here.feeds.record_fetch(feed.id, held.token, Fetched([entry()]))
+                now = held.claimed_at
+                await here.finish([ending(held, now, Returned(None, now))])
+            await asyncio.sleep(0)
+
+    async def wander(place: int, here: SqlStore) -> None:
+        for _ in range(6):
+            await here.feeds.subscribe(URL, f"s{place}")
+            await here.feeds.verify_websub(feed.id, HOUR)
+            await here.feeds.unsubscribe(feed.id, f"s{place}")
+
+    async with rivals(store) as others, asyncio.TaskGroup() as group:
+        group.create_task(fetch(others[0]))
+        await asyncio.gather(*(wander(place, here) for place, here in enumerate(others[1:])))
+        await others[1].feeds.unsubscribe(feed.id, "s0")
+        is_over.set()
+    left = await store.feeds.get(feed.id)
+    [job] = await fetch_jobs(store)
+    assert (left.subscribers, left.next_fetch_at, job.is_enabled) == (0, None, False)
+    assert job.executions > 0
+
+
 @asynccontextmanager
-async def transaction(store: SqlStore, ending: str) -> AsyncIterator[Any]:
+async def transaction(store: SqlStore, how: str) -> AsyncIterator[Any]:
     """Give a connection of the caller's own, and end its transaction."""
     database = store.database
     if isinstance(database, Postgres):
         async with await psycopg.AsyncConnection.connect(database.dsn) as connection:
             yield connection
-            await getattr(connection, ending)()
+            await getattr(connection, how)()
         return
     assert isinstance(database, Sqlite)
     if database.path == ":memory:":
@@ -322,20 +352,20 @@ async def transaction(store: SqlStore, ending: str) -> AsyncIterator[Any]:
     plain = driver.connect(database.path, isolation_level=None)
     plain.execute("begin immediate")
     yield plain
-    plain.execute(ending)
+    plain.execute(how)
     plain.close()
 
 
 async def test_coming_and_leaving_belong_to_the_transaction_of_their_caller(store: SqlStore) -> None:
-    for ending, expected in (("rollback", []), ("commit", [1])):
-        async with transaction(store, ending) as connection:
+    for how, expected in (("rollback", []), ("commit", [1])):
+        async with transaction(store, how) as connection:
             await store.feeds.subscribe(URL, "ann", connection)
         found = await store.feeds.list()
         assert [one.subscribers for one in found] == expected
         assert len(await fetch_jobs(store)) == len(found)
     [feed] = await store.feeds.list()
-    for ending, left in (("rollback", 1), ("commit", 0)):
-        async with transaction(store, ending) as connection:
+    for how, left in (("rollback", 1), ("commit", 0)):
+        async with transaction(store, how) as connection:
             assert (await store.feeds.unsubscribe(feed.id, "ann", connection)).subscribers == 0
         now = await store.feeds.get(feed.id)
         assert (now.subscribers, now.next_fetch_at is not None) == (left, bool(left))
