@@ -129,6 +129,14 @@ def _role(value: Any) -> Role:
         raise ValueError(f"must be one of {', '.join(Role)}") from None
 
 
+def _web_address(value: Any) -> str:
+    text = _text(value).rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be a web address, as in https://jobs.example.org")
+    return text
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -208,6 +216,8 @@ class Settings:
     """Names the server answers to beside its own; `*.example.org` is every name below, `*` every name."""
     trusted_proxies: _Names = None
     """Addresses whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    public_url: Annotated[str | None, Read(_web_address)] = None
+    """Where others reach the server: what hubs are told to send to. None: they are not asked."""
     max_body_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 8 * 1024 * 1024
     pools: Annotated[tuple[PoolSpec, ...], Read(_pools)] = parse_pools(DEFAULT_POOLS)
     tasks: _Names = None

@@ -16,6 +16,7 @@ WindlassError
 ├── SourceNotFound
 ├── ReminderNotFound
 ├── PageNotFound
+├── FeedNotFound
 ├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must say which run it means
@@ -130,6 +131,14 @@ class PageNotFound(WindlassError):
     def __init__(self, page_id: object) -> None:
         super().__init__(f"page {shown(page_id)} not found")
         self.page_id = page_id
+
+
+class FeedNotFound(WindlassError):
+    """No feed has this number or this address."""
+
+    def __init__(self, feed: object) -> None:
+        super().__init__(f"feed {shown(feed)} not found")
+        self.feed = feed
 
 
 class TokenNotFound(WindlassError):

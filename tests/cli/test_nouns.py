@@ -164,3 +164,19 @@ async def _crawled(app: Windlass, job_id: int) -> None:
     text = {"title": "The windlass", "text": "lift anchor", "links": (), "body": b""}
     page = new_page("https://e.org/", **text, status=200, etag=None, last_modified=None)  # type: ignore[arg-type]
     await store.crawls.record(holder, state, Visit(Address(1, page.url, 0), page.url, page=page), max_pages=1)
+
+
+def test_feeds_are_subscribed_to_listed_and_left(windlass: Command, ask: Any) -> None:
+    url = "https://example.org/feed.xml"
+    assert windlass("feeds", "subscribe", url, "ann").stdout == f"windlass: ann subscribes to feed 1, {url}\n"
+    feed = ask("feeds", "subscribe", url, "bob")
+    assert (feed["id"], feed["subscribers"]) == (1, 2)
+    assert not {"websub_token", "websub_secret"} & feed.keys()
+    assert [one["url"] for one in ask("feeds", "list", "--subscriber", "ann")["feeds"]] == [url]
+    assert url in windlass("feeds").stdout
+    assert ask("feeds", "entries", "1") == {"entries": []}
+    windlass("feeds", "entries", url)
+    assert "subscribers left: 1" in windlass("feeds", "unsubscribe", url, "ann").stdout
+    assert ask("feeds", "unsubscribe", "1", "bob")["next_fetch_at"] is None
+    windlass("feeds", "unsubscribe", "7", "bob", code=1)
+    windlass("feeds", "subscribe", "ftp://example.org", "ann", code=2)

@@ -133,6 +133,11 @@ SAMPLES: dict[str, Any] = {
     "expires_in": timedelta(seconds=1),
     "csrf": "c",
     "lasts": timedelta(seconds=1),
+    "entries": '[{"guid":"g"}]',
+    "slot_at": EPOCH,
+    "is_changed": True,
+    "is_gone": True,
+    "within": timedelta(seconds=1),
 }
 
 

@@ -61,7 +61,7 @@ def test_a_role_includes_exactly_those_below_it() -> None:
     assert {role: {least for least in Role if role.includes(least)} for role in Role} == MAY
 
 
-def test_only_probes_login_and_assets_are_public() -> None:
+def test_only_probes_login_assets_and_callbacks_are_public() -> None:
     public = {(route.method, route.path) for route in ROUTES if route.least is None}
     assert public == {
         ("GET", "/healthz"),
@@ -69,6 +69,8 @@ def test_only_probes_login_and_assets_are_public() -> None:
         ("GET", "/login"),
         ("POST", "/login"),
         ("GET", "/assets/{name}"),
+        ("GET", "/websub/{feed}"),
+        ("POST", "/websub/{feed}"),
     }
 
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "dead": ("windlass.cli.dead:dead", "List, read, acknowledge and requeue dead letters."),
     "enqueue": ("windlass.cli.enqueue:enqueue", "Enqueue a job of a task."),
+    "feeds": ("windlass.cli.feeds:feeds", "List and read feeds, subscribe to them and unsubscribe."),
     "import": ("windlass.cli.imports:import_", "Make schedules from a crontab."),
     "job": ("windlass.cli.jobs:job", "Show a job with its newest runs."),
     "jobs": ("windlass.cli.jobs:jobs", "List jobs, newest first."),

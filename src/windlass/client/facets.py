@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from windlass import ports
 from windlass.client.blocking import twin_of
 from windlass.client.options import Duration
 from windlass.core.breaker import Breaker
 from windlass.core.durations import parse_duration
+
+if TYPE_CHECKING:
+    from windlass.core.feed import Feed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,6 +31,10 @@ class Owner(Protocol):
 
     async def store(self) -> ports.Store:
         """Give the store below."""
+        ...
+
+    async def driver(self, connection: Any) -> Any:
+        """Find the driver's own connection inside what a caller holds; None stays None."""
         ...
 
 
@@ -179,6 +186,30 @@ class Pages(Facet):
     get, get_sync = verbs(ports.Pages.get)
     count, count_sync = verbs(ports.Pages.count)
     delete, delete_sync = verbs(ports.Pages.delete)
+
+
+class Feeds(Facet):
+    """Feeds, who subscribes to them, and what was found in them. With a `connection`, a verb belongs to its transaction."""
+
+    noun = "feeds"
+    list, list_sync = verbs(ports.Feeds.list)
+    get, get_sync = verbs(ports.Feeds.get)
+    find, find_sync = verbs(ports.Feeds.find)
+    entries, entries_sync = verbs(ports.Feeds.entries)
+
+    async def subscribe(self, url: str, subscriber: str, connection: Any = None) -> Feed:
+        """Subscribe to a feed: its one job is made, or goes on at its next time."""
+        feed: Feed = await (await self.port()).subscribe(url, subscriber, await self._client.driver(connection))
+        return feed
+
+    subscribe_sync = twin_of(subscribe)
+
+    async def unsubscribe(self, feed: int, subscriber: str, connection: Any = None) -> Feed:
+        """End a subscription, if there is one; the last to leave disables the job. Raises FeedNotFound."""
+        left: Feed = await (await self.port()).unsubscribe(feed, subscriber, await self._client.driver(connection))
+        return left
+
+    unsubscribe_sync = twin_of(unsubscribe)
 
 
 class StoredSettings(Facet):

@@ -75,6 +75,11 @@ class Operator(Scheduler):
         return facets.Pages(self)
 
     @property
+    def feeds(self) -> facets.Feeds:
+        """Feeds and who subscribes to them."""
+        return facets.Feeds(self)
+
+    @property
     def stored_settings(self) -> facets.StoredSettings:
         """What operators have set in the database."""
         return facets.StoredSettings(self)

@@ -30,7 +30,7 @@ class Scheduler(Client):
         connection = options.pop("connection", None)
         job = await self._described(task, payload, options)
         schedule = scheduled(job, name, rule_of(cadence, _of_rule(options)), options)
-        return await (await self.store()).schedules.define(schedule, await self._driver(connection))
+        return await (await self.store()).schedules.define(schedule, await self.driver(connection))
 
     recurring_sync = twin_of(recurring)
 
@@ -50,7 +50,7 @@ class Scheduler(Client):
         connection = options.pop("connection", None)
         rule = rule_of(ByHandler() if cadence is None else cadence, _of_rule(options))
         schedule = scheduled(await self._described(task, payload, options), name, rule, options)
-        return await (await self.store()).schedules.ensure(schedule, await self._driver(connection))
+        return await (await self.store()).schedules.ensure(schedule, await self.driver(connection))
 
     ensure_sync = twin_of(ensure)
 
@@ -60,11 +60,12 @@ class Scheduler(Client):
         In the caller's transaction if a connection is given. The predicate is asked after the lock, so of two callers the later
         one decides by what the earlier one has committed.
         """
-        return await (await self.store()).schedules.sync_enabled(name, predicate, await self._driver(connection))
+        return await (await self.store()).schedules.sync_enabled(name, predicate, await self.driver(connection))
 
     sync_enabled_sync = twin_of(sync_enabled)
 
-    async def _driver(self, connection: Any) -> Any:
+    async def driver(self, connection: Any) -> Any:
+        """Find the driver's own connection inside what a caller holds; None stays None."""
         door = await self._door()
         return None if connection is None else await driver_connection(connection, is_blocking=door.is_blocking)
 

@@ -12,6 +12,7 @@ PACKS = {
     "staleness": "windlass.packs.staleness",
     "crawl": "windlass.packs.crawl",
     "notify": "windlass.packs.notify",
+    "feeds": "windlass.packs.feeds",
     "command": "windlass.packs.command",
 }
 ASKED_FOR = frozenset({"command"})

@@ -9,6 +9,7 @@ from windlass.ports.chores import Chores
 from windlass.ports.clock import Clock
 from windlass.ports.crawls import Crawls
 from windlass.ports.cron_migration import CronMigration
+from windlass.ports.feeds import Feeds
 from windlass.ports.gates import Gates
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
@@ -35,6 +36,7 @@ __all__ = [
     "Clock",
     "Crawls",
     "CronMigration",
+    "Feeds",
     "Gates",
     "Items",
     "Lanes",

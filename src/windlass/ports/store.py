@@ -38,6 +38,7 @@ from windlass.ports.breakers import Breakers
 from windlass.ports.chores import Chores
 from windlass.ports.crawls import Crawls
 from windlass.ports.cron_migration import CronMigration
+from windlass.ports.feeds import Feeds
 from windlass.ports.items import Items
 from windlass.ports.lanes import Lanes
 from windlass.ports.letters import Letters
@@ -90,6 +91,11 @@ class Store(Protocol):
     @property
     def crawls(self) -> Crawls:
         """Crawls that go on."""
+        ...
+
+    @property
+    def feeds(self) -> Feeds:
+        """Feeds and who subscribes to them."""
         ...
 
     @property

@@ -554,6 +554,10 @@ def _missing_items(found: Sequence[Row]) -> list[Problem]:
     return [Problem("items", job_id, f"{said} results counted, {present} items kept") for job_id, said, present in found]
 
 
+def _feeds(found: Sequence[Row]) -> list[Problem]:
+    return [Problem("feed", job_id, f"feed {feed_id} and its job disagree") for job_id, feed_id in found]
+
+
 def _lost_keys(found: Sequence[Row]) -> list[Problem]:
     return [Problem("idempotency", job_id, f"{keys} keys of no job") for job_id, keys in found]
 
@@ -566,6 +570,7 @@ _WHOLE: dict[str, Callable[[Sequence[Row]], list[Problem]]] = {
     "doctor_breakers": _breakers,
     "doctor_items": _missing_items,
     "doctor_idempotency": _lost_keys,
+    "doctor_feeds": _feeds,
     "doctor_totals": _uncounted,
     "doctor_minutes": _split_minutes,
 }

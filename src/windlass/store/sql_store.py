@@ -68,6 +68,7 @@ from windlass.store.crawls import SqlCrawls
 from windlass.store.cron_migration import SqlCronMigration
 from windlass.store.database import Database
 from windlass.store.documents import Entry
+from windlass.store.feeds import SqlFeeds
 from windlass.store.items import SqlItems
 from windlass.store.lanes import SqlLanes
 from windlass.store.letters import SqlLetters
@@ -157,6 +158,11 @@ class SqlStore:
     def crawls(self) -> SqlCrawls:
         """Crawls that go on."""
         return SqlCrawls(self._db)
+
+    @property
+    def feeds(self) -> SqlFeeds:
+        """Feeds and who subscribes to them."""
+        return SqlFeeds(self._db, self._rng, self._actor)
 
     @property
     def settings(self) -> SqlSettings:

@@ -32,6 +32,8 @@ class Route:
     """For browsers: who has not logged in is sent to the login page. Not in the API's documentation."""
     is_stream: bool = False
     """Answers for as long as the client listens."""
+    is_callback: bool = False
+    """Called by programs of others, by their rules: any content type, and parameters that we have no use for."""
     hot: Callable[[Request], Awaitable[Response]] | None = None
     """Answers in place of the handler, which then only documents: for routes whose speed counts."""
     statuses: Mapping[type[Exception], int] = field(default_factory=dict)

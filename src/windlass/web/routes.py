@@ -14,6 +14,7 @@ from windlass.web import (
     dead_letters,
     events,
     executions,
+    feeds,
     job_verbs,
     jobs,
     lanes,
@@ -26,6 +27,7 @@ from windlass.web import (
     stats,
     tasks,
     tokens,
+    websub,
     workers,
 )
 from windlass.web.route import Route
@@ -43,6 +45,8 @@ ROUTES: tuple[Route, ...] = (
     *sources.ROUTES,
     *reminders.ROUTES,
     *crawled_pages.ROUTES,
+    *feeds.ROUTES,
+    *websub.ROUTES,
     *jobs.ROUTES,
     *job_verbs.ROUTES,
     *executions.ROUTES,

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, unquote_plus, urlsplit
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -98,7 +98,8 @@ class Server:
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
-        self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
+        public = () if settings.public_url is None else (urlsplit(settings.public_url).hostname or "",)
+        self._hosts = Hosts(settings.host, (*(settings.allowed_hosts or ()), *public))
         operations, self.openapi = described(self.routes)
         rows = zip(self.routes, operations, strict=True)
         self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
@@ -186,6 +187,8 @@ class Exchange:
         try:
             entry = await self._admit()
             body = await self._read(receive)
+            if body and not entry.route.is_callback:
+                self._check_kind()
             self._check_form_csrf(body)
             await self._run(entry, body, receive)
         except Exception as error:  # noqa: BLE001 - the one place where errors become answers
@@ -216,7 +219,7 @@ class Exchange:
             role = self._principal.role or "no role"
             raise Refusal(403, f"{self._principal.name} ({role}) may not do this; it takes {entry.route.least}")
         self._check_csrf()
-        if scope["query_string"]:
+        if scope["query_string"] and not entry.route.is_callback:
             self._check_query(entry)
         scope["path_params"] = dict(found.params)
         scope[KEY] = Visit(self._server, self._principal, self._request_id, self._address)
@@ -318,10 +321,7 @@ class Exchange:
         except TimeoutError:
             raise Refusal(408, "body: did not arrive in time") from None
         self._is_read = True
-        body = parts[0] if len(parts) == 1 else b"".join(parts)
-        if body:
-            self._check_kind()
-        return body
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _check_kind(self) -> None:
         kind = self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower()

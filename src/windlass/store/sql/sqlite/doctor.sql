@@ -110,3 +110,10 @@ select minute, sum(case when task = '' then completed + failed + cancelled else 
     sum(case when task = '' then 0 else completed + failed + cancelled end)
 from windlass_minutes group by minute
 having sum(case when task = '' then completed + failed + cancelled else -completed - failed - cancelled end) <> 0 order by 1
+
+-- name: doctor_feeds
+-- A feed's mirror says what its job says, and its job is one that fetches it.
+select f.job_id, f.id from windlass_feeds f left join windlass_jobs j on j.id = f.job_id
+where f.next_fetch_at is not case when j.state in ('scheduled', 'pending', 'running') and not j.held then j.run_at end
+   or f.job_id is not null and (j.task is not 'fetch_feed' or j.subject is not cast(f.id as text))
+order by f.id

@@ -359,3 +359,16 @@ p.id, p.source_id, p.url, p.title, substr(p.text, 1, 300), p.status, p.etag, p.l
 -- name: asked_words
 -- Each word in quotes, so that nothing in it is taken for an operator.
 (select group_concat('"' || rtrim(w.value, '*') || '"' || iif(w.value like '%*', '*', ''), ' ') from json_each(:words) as w)
+
+-- name: feed_columns
+f.id, f.url, f.fetch_url, f.title, f.site_url, f.etag, f.last_modified, f.job_id, f.next_fetch_at, f.last_fetched_at,
+    f.consecutive_failures, f.last_error, f.gone_at,
+    (select count(*) from windlass_subscriptions s where s.feed_id = f.id and s.unsubscribed_at is null),
+    f.websub_hub, f.websub_topic, f.websub_state, f.websub_token, f.websub_secret, f.websub_asked_at, f.websub_expires_at,
+    f.created_at, f.updated_at
+
+-- name: entry_columns
+e.id, e.feed_id, e.guid, e.title, e.link, e.author, e.summary, e.published_at, e.created_at, e.updated_at
+
+-- name: keeps_hub
+(not :is_changed or f.websub_hub is :hub and f.websub_topic is :topic)

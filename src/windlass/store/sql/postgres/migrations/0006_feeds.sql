@@ -1,0 +1,75 @@
+-- A feed has one job, which is disabled while nobody subscribes (seed 002). `url` is what subscribers asked for and never
+-- changes; `fetch_url` is where a permanent move leads. Secrets are those of its WebSub subscription.
+create table windlass_feeds (
+    id bigint generated always as identity primary key,
+    url text not null unique,
+    fetch_url text,
+    title text,
+    site_url text,
+    etag text,
+    last_modified text,
+    job_id bigint unique,
+    next_fetch_at timestamptz,
+    last_fetched_at timestamptz,
+    consecutive_failures integer not null default 0,
+    counted_slot_at timestamptz,
+    last_error text,
+    gone_at timestamptz,
+    websub_hub text,
+    websub_topic text,
+    websub_state text,
+    websub_token text,
+    websub_secret text,
+    websub_asked_at timestamptz,
+    websub_expires_at timestamptz,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    constraint windlass_feeds_failures check (consecutive_failures >= 0),
+    constraint windlass_feeds_websub check (websub_state in ('pending', 'active', 'denied'))
+);
+create index windlass_feeds_websub_expires on windlass_feeds (websub_expires_at, id) where websub_hub is not null;
+
+create table windlass_subscriptions (
+    feed_id bigint not null,
+    subscriber text not null,
+    created_at timestamptz not null,
+    unsubscribed_at timestamptz,
+    primary key (feed_id, subscriber)
+);
+create index windlass_subscriptions_live on windlass_subscriptions (feed_id) where unsubscribed_at is null;
+create index windlass_subscriptions_subscriber on windlass_subscriptions (subscriber, feed_id) where unsubscribed_at is null;
+
+create table windlass_entries (
+    id bigint generated always as identity primary key,
+    feed_id bigint not null,
+    guid text not null,
+    title text,
+    link text,
+    author text,
+    summary text,
+    published_at timestamptz,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    unique (feed_id, guid)
+);
+create index windlass_entries_newest on windlass_entries (feed_id, id);
+
+-- The feed's mirror of its job's next run follows whatever moves the job, in the transaction that does: a finished run, a
+-- disabled job, an operator's run-now. No verb can forget it. Whoever locks both rows locks the job first.
+create function windlass_mirror_feed() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'DELETE' then
+        update windlass_feeds set job_id = null, next_fetch_at = null where job_id = old.id;
+    else
+        update windlass_feeds set next_fetch_at = case
+            when new.state in ('scheduled', 'pending', 'running') and not new.held then new.run_at
+        end
+        where job_id = new.id;
+    end if;
+    return null;
+end $$;
+create trigger windlass_jobs_feed_moved after update of state, held, run_at on windlass_jobs for each row
+    when (new.task = 'fetch_feed' and (new.state, new.held, new.run_at) is distinct from (old.state, old.held, old.run_at))
+    execute function windlass_mirror_feed();
+create trigger windlass_jobs_feed_deleted after delete on windlass_jobs for each row
+    when (old.task = 'fetch_feed') execute function windlass_mirror_feed();

@@ -1,0 +1,151 @@
+"""Feeds: who subscribes to them, and what was found in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Path, Query, Request, Response
+from pydantic import BaseModel, StringConstraints
+
+from windlass.core.access import Role
+from windlass.core.feed import MAX_SUBSCRIBER, Feed, FeedEntry
+from windlass.core.source import MAX_URL
+from windlass.web.fields import LINE, Body, Limit, Listed, capped
+from windlass.web.route import Route
+from windlass.web.visit import operator_of, visit_of
+
+_MOST = 2**63 - 1
+FeedId = Annotated[int, Path(ge=1, le=_MOST)]
+SubscriberName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)]
+
+
+class SubscriptionIn(Body):
+    """A subscription; the same one again changes nothing."""
+
+    url: Annotated[str, StringConstraints(min_length=8, max_length=MAX_URL, pattern=r"^https?://[^\x00-\x20\x7f-\x9f]+$")]
+    subscriber: SubscriberName
+
+
+class FeedOut(BaseModel):
+    """A feed, without the secrets it shares with its hub."""
+
+    id: int
+    url: str
+    fetch_url: str | None
+    """Where it has moved for good."""
+    title: str | None
+    site_url: str | None
+    job_id: int | None
+    next_fetch_at: datetime | None
+    """Null while nobody subscribes, or when it is gone."""
+    last_fetched_at: datetime | None
+    consecutive_failures: int
+    last_error: str | None
+    gone_at: datetime | None
+    subscribers: int
+    websub_hub: str | None
+    websub_state: str | None
+    websub_expires_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class FeedsOut(Listed):
+    """Feeds by number."""
+
+    feeds: list[FeedOut]
+    next: int | None
+    """Send it as `after` for the next page."""
+
+
+class EntryOut(BaseModel):
+    """An entry. Its texts are the publisher's own: escape them wherever they are shown."""
+
+    id: int
+    guid: str
+    title: str | None
+    link: str | None
+    author: str | None
+    summary: str | None
+    published_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class EntriesOut(Listed):
+    """Entries, those that were found last first."""
+
+    entries: list[EntryOut]
+    next: int | None
+    """Send it as `before` for the next page."""
+
+
+def feed_out(feed: Feed) -> FeedOut:
+    """Show a feed."""
+    return FeedOut(**{name: getattr(feed, name) for name in FeedOut.model_fields})
+
+
+def entry_out(entry: FeedEntry) -> EntryOut:
+    """Show an entry."""
+    return EntryOut(**{name: getattr(entry, name) for name in EntryOut.model_fields})
+
+
+async def list_feeds(
+    request: Request,
+    after: Annotated[int, Query(ge=0, le=_MOST)] = 0,
+    subscriber: Annotated[str | None, Query(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)] = None,
+    limit: Limit = 100,
+) -> FeedsOut:
+    """List the feeds: all, or those that somebody subscribes to."""
+    feeds = (await visit_of(request).app.store()).feeds
+    found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
+    tally = await feeds.count()
+    last = found[-1].id if len(found) == capped(limit) else None
+    return FeedsOut(feeds=[feed_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+async def subscribe_to_feed(request: Request, response: Response, body: SubscriptionIn) -> FeedOut:
+    """Subscribe to a feed; 200 when it was known."""
+    kept = await operator_of(request).feeds.subscribe(body.url, body.subscriber)
+    if kept.created_at != kept.updated_at:
+        response.status_code = 200
+    return feed_out(kept)
+
+
+async def get_feed(request: Request, id: FeedId) -> FeedOut:  # noqa: A002 - the path's word
+    """Read one feed."""
+    return feed_out(await visit_of(request).app.feeds.get(id))
+
+
+async def unsubscribe_from_feed(
+    request: Request,
+    id: FeedId,  # noqa: A002 - the path's word
+    subscriber: Annotated[str, Path(min_length=1, max_length=MAX_SUBSCRIBER)],
+) -> FeedOut:
+    """End a subscription, if there is one; the last to leave stops the fetching."""
+    return feed_out(await operator_of(request).feeds.unsubscribe(id, subscriber))
+
+
+async def list_feed_entries(
+    request: Request,
+    id: FeedId,  # noqa: A002 - the path's word
+    before: Annotated[int, Query(ge=1, le=_MOST)] = _MOST,
+    limit: Limit = 100,
+) -> EntriesOut:
+    """List what was found in a feed."""
+    feeds = (await visit_of(request).app.store()).feeds
+    found = await feeds.entries(id, before=before, limit=capped(limit))
+    tally = await feeds.count_entries(id)
+    last = found[-1].id if len(found) == capped(limit) else None
+    shown = [entry_out(one) for one in found]
+    return EntriesOut(entries=shown, total=tally.total, is_total_exact=tally.is_exact, next=last)
+
+
+ROUTES = (
+    Route("GET", "/api/v1/feeds", Role.VIEWER, list_feeds),
+    Route("POST", "/api/v1/feeds", Role.PRODUCER, subscribe_to_feed, 201, others={200: FeedOut}, errors=(409,)),
+    Route("GET", "/api/v1/feeds/{id}", Role.VIEWER, get_feed, errors=(404,)),
+    Route("GET", "/api/v1/feeds/{id}/entries", Role.VIEWER, list_feed_entries, errors=(404,)),
+    Route("DELETE", "/api/v1/feeds/{id}/subscribers/{subscriber}", Role.PRODUCER, unsubscribe_from_feed, errors=(404,)),
+)
