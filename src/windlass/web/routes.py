@@ -19,6 +19,8 @@ from windlass.web import (
     login,
     pages,
     probes,
+    pull,
+    reports,
     settings,
     sources,
     stats,
@@ -51,4 +53,6 @@ ROUTES: tuple[Route, ...] = (
     *correlations.ROUTES,
     *chores.ROUTES,
     *events.ROUTES,
+    *pull.ROUTES,
+    *reports.ROUTES,
 )
