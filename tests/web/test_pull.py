@@ -178,7 +178,7 @@ async def test_a_late_worker_changes_nothing_and_the_second_ones_end_stands(web:
 async def test_a_repeated_key_is_answered_alike_and_counts_once(web: Served) -> None:
     await enqueue(web)
     job = (await pull(web))["job"]
-    said = {"items": [{"phone": "1"}, {"phone": "2"}], "cursor": "c", "idempotency_key": "r1"}
+    said: dict[str, Any] = {"items": [{"phone": "1"}, {"phone": "2"}], "cursor": "c", "idempotency_key": "r1"}
     first = await report(web, job, **said)
     before = await shown(web, job["id"])
     assert "idempotent" not in first

@@ -26,7 +26,7 @@ WORKER = {"x-internal-secret": "shared-worker-secret"}
 async def until(has_happened: Callable[[], bool | Awaitable[bool]], pause_s: float = 0.002) -> None:
     """Wait for what no event tells of."""
     async with asyncio.timeout(10):
-        while not (answer if isinstance(answer := has_happened(), bool) else await answer):
+        while not (answer if isinstance(answer := has_happened(), bool) else await answer):  # noqa: ASYNC110 - there is none
             await asyncio.sleep(pause_s)
 
 
