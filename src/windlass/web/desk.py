@@ -14,7 +14,7 @@ from windlass.core.job import Claimed, Slices
 from windlass.core.pull import MAX_PULLS, Pull
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
-from windlass.ports import Store
+from windlass.ports import Store, Wakeups
 from windlass.web.knobs import Knobs
 
 log = logging.getLogger("windlass.web")
@@ -51,16 +51,16 @@ class Desk:
         self._unclaimed: list[Claimed] = []
         """Jobs that were taken for workers that have gone."""
         self._wake = asyncio.Event()
-        self._is_subscribed = False
+        self._heard: Wakeups | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Serve in the background for as long as the block lasts."""
         store = await self._app.store()
         async with store.wakeups as wakeups, asyncio.TaskGroup() as group:
-            if not self._is_subscribed:
+            if wakeups is not self._heard:
                 wakeups.subscribe(self._hear)
-                self._is_subscribed = True
+                self._heard = wakeups
             tasks = [group.create_task(self._serve(store)), group.create_task(self._close())]
             try:
                 yield
