@@ -7,11 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from windlass.app import Windlass
 from windlass.core.job import Claimed, Slices
-from windlass.core.pull import MAX_PULLS, Pull
+from windlass.core.pull import MAX_PULLS, PickOrder, Pull
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
 from windlass.ports import Store, Wakeups
@@ -37,6 +37,14 @@ class Wish:
         """Answer, unless that was done."""
         if not self.answer.done():
             self.answer.set_result(job)
+
+
+class _Held(NamedTuple):
+    """Those who are served together, and by what."""
+
+    slices: Slices
+    order: PickOrder
+    wishes: Sequence[Wish]
 
 
 class Desk:
@@ -144,31 +152,35 @@ class Desk:
         present = [wish for wish in self._waiting if not wish.answer.done()]
         if not present:
             return
-        open_to = _open_to(await store.slices())
+        slices = await store.slices()
+        open_to = _open_to(slices)
         # A newcomer may ask for a lease that it has already.
         hopeful = [wish for wish in present if (wish.pull.lane, wish.pull.task) in open_to or (wish.is_new and wish.pull.pull_id)]
-        for start in range(0, len(hopeful), MAX_PULLS):
-            await self._hand_out(store, hopeful[start : start + MAX_PULLS])
+        order = (await self._knobs.current()).order if hopeful else PickOrder.FIFO
+        # Nothing is awaited between this look at who is still there and the taking: nobody leaves unseen.
+        while hopeful := [wish for wish in hopeful if not wish.answer.done()]:
+            held = _Held(slices, order, hopeful[:MAX_PULLS])
+            hopeful = hopeful[await self._hand_out(store, held) :]
         for wish in present:
             wish.is_new = False
             if not wish.is_patient:
                 wish.close()
 
-    async def _hand_out(self, store: Store, wishes: Sequence[Wish]) -> None:
-        held = [wish for wish in wishes if not wish.answer.done()]
-        for wish in held:
+    async def _hand_out(self, store: Store, held: _Held) -> int:
+        """Take jobs for the first of these; says for how many it has tried."""
+        for wish in held.wishes:
             wish.is_in_hand = True
         try:
-            order = (await self._knobs.current()).order
-            taken = await store.pull_each([wish.pull for wish in held], order)
+            taken = await store.pull_each([wish.pull for wish in held.wishes], held.order, found=held.slices)
         finally:
-            for wish in held:
+            for wish in held.wishes:
                 wish.is_in_hand = False
-        for wish, job in zip(held, taken, strict=True):
+        for wish, job in zip(held.wishes, taken, strict=False):
             if wish.answer.done():
                 self._put_back(wish.pull, job)
             elif job is not None:
                 wish.close(job)
+        return len(taken)
 
     def _refuse(self, error: Exception) -> None:
         """Tell those who do not wait what is wrong; the others may outlast it."""
