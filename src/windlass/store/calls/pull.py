@@ -46,8 +46,8 @@ def pull_each(
 ) -> Call[list[Claimed | None]]:
     """Give each worker one job, or none; the answers are in the order of the wishes, and so are the jobs.
 
-    There may be fewer answers than wishes: a job that tries a breaker is the last, since whoever has moved the gates must not wait
-    for anything. `found` is what the caller saw of the queue a moment ago.
+    There may be fewer answers than wishes: a job that tries a breaker is the last, since whoever has moved the gates must wait
+    for nothing. `found` is what the caller saw of the queue a moment ago.
     """
     check_range("pulls", len(pulls), 1, MAX_PULLS)
     for one in pulls:
