@@ -21,7 +21,9 @@ from windlass.web import (
     login,
     pages,
     probes,
+    pull,
     reminders,
+    reports,
     settings,
     sources,
     stats,
@@ -59,4 +61,6 @@ ROUTES: tuple[Route, ...] = (
     *correlations.ROUTES,
     *chores.ROUTES,
     *events.ROUTES,
+    *pull.ROUTES,
+    *reports.ROUTES,
 )

@@ -25,16 +25,20 @@ from windlass.core.job import MAX_NAME
 from windlass.errors import shown
 from windlass.web import forms
 from windlass.web.attempts import Attempts
+from windlass.web.attendance import Attendance
 from windlass.web.changes import Changes
 from windlass.web.credentials import Credentials
+from windlass.web.desk import Desk
 from windlass.web.errors import INTERNAL, Refusal, refusal_of
 from windlass.web.hosts import Hosts
+from windlass.web.knobs import Knobs
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
 from windlass.web.openapi import described
 from windlass.web.probes import PROBES, Readiness
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
+from windlass.web.signing import Target, check_body
 from windlass.web.table import Found, Table
 from windlass.web.visit import ANONYMOUS, KEY, Visit
 
@@ -49,7 +53,6 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 JSON = b"application/json"
 _SAFE = frozenset({"GET", "HEAD"})
 _AUDITED = frozenset({401, 403})
-_ONCE = (b"host", b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -66,6 +69,10 @@ _ALWAYS = [
 _NO_STORE = (b"cache-control", b"no-store")
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
 _CLOSE = (b"connection", b"close")
+_ONCE = (
+    *(b"host", b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id"),
+    *(b"x-signature", b"x-timestamp", b"x-nonce", b"x-content-sha256"),
+)
 
 
 class Entry(NamedTuple):
@@ -100,6 +107,9 @@ class Server:
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
         public = () if settings.public_url is None else (urlsplit(settings.public_url).hostname or "",)
         self._hosts = Hosts(settings.host, (*(settings.allowed_hosts or ()), *public))
+        self.knobs = Knobs(app)
+        self.desk = Desk(app, self.knobs, self.stopping)
+        self.attendance = Attendance(app)
         operations, self.openapi = described(self.routes)
         rows = zip(self.routes, operations, strict=True)
         self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
@@ -121,7 +131,7 @@ class Server:
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
         await self.app.store()
-        async with self.notes.writing(), self.changes.watching():
+        async with self.notes.writing(), self.changes.watching(), self.attendance.writing(), self.desk.serving():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -189,6 +199,8 @@ class Exchange:
             body = await self._read(receive)
             if body and not entry.route.is_callback:
                 self._check_kind()
+            if self._principal.is_signed:
+                check_body(self._headers, body)
             self._check_form_csrf(body)
             await self._run(entry, body, receive)
         except Exception as error:  # noqa: BLE001 - the one place where errors become answers
@@ -237,7 +249,8 @@ class Exchange:
 
     async def _identify(self, entry: Entry | None) -> None:
         try:
-            self._principal = await self._server.credentials.identify(self._headers, self._address)
+            target = Target(self._scope["method"], self._raw_path, self._scope["query_string"])
+            self._principal = await self._server.credentials.identify(self._headers, self._address, target)
         except Refusal as refusal:
             if entry is None or not entry.route.is_page or refusal.status != 401:  # noqa: PLR2004 - not logged in
                 raise
@@ -247,15 +260,7 @@ class Exchange:
     def _check_doubles(self) -> None:
         """Refuse what two readers on the way may take differently."""
         names = [name for name, _ in self._scope["headers"]]
-        for name in (
-            b"host",
-            b"authorization",
-            b"cookie",
-            b"content-type",
-            b"content-length",
-            b"x-internal-secret",
-            b"x-worker-id",
-        ):
+        for name in _ONCE:
             if names.count(name) > 1:
                 raise Refusal(400, f"{name.decode()}: must be sent once")
 
