@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dead": ("windlass.cli.dead:dead", "List, read, acknowledge and requeue dead letters."),
     "enqueue": ("windlass.cli.enqueue:enqueue", "Enqueue a job of a task."),
     "import": ("windlass.cli.imports:import_", "Make schedules from a crontab."),
+    "items": ("windlass.cli.items:items", "List and export what workers have found."),
     "job": ("windlass.cli.jobs:job", "Show a job with its newest runs."),
     "jobs": ("windlass.cli.jobs:jobs", "List jobs, newest first."),
     "lanes": ("windlass.cli.lanes:lanes", "List, pause, resume and drain lanes."),

@@ -23,5 +23,6 @@ from windlass.remote.records import Change as Change
 from windlass.remote.records import DeadLetter as DeadLetter
 from windlass.remote.records import Enqueued as Enqueued
 from windlass.remote.records import Execution as Execution
+from windlass.remote.records import Item as Item
 from windlass.remote.records import Job as Job
 from windlass.remote.records import Lane as Lane
