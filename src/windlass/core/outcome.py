@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
 from windlass.core.durations import MAX
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ERROR_LIMIT = 4_000
 TRACE_LIMIT = 32_768
+MAX_RESULT = 262_144
 
 
 class Failure(NamedTuple):
@@ -161,6 +162,23 @@ class Finish(NamedTuple):
 def ascii_only(text: str) -> str:
     """Reduce a text to what every database takes."""
     return text.encode("ascii", "replace").replace(b"\0", b"?").decode()[:ERROR_LIMIT]
+
+
+class Decide(Protocol):
+    """Says what becomes of a job that ran: `decide`, or who asks somebody else."""
+
+    def __call__(
+        self,
+        job: Claimed,
+        outcome: Outcome,
+        run: Run = NO_RUN,
+        *,
+        now: datetime,
+        rng: Random,
+        profiles: Mapping[str, Profile] = PROFILES,
+    ) -> Finish:
+        """Say it; `now` is database time."""
+        ...
 
 
 def decide(

@@ -22,6 +22,7 @@ from windlass.ports.store import Store
 from windlass.ports.tasks import Tasks
 from windlass.ports.tokens import Tokens
 from windlass.ports.wakeups import Wakeups
+from windlass.ports.work import Renewals, Work
 from windlass.ports.workers import Workers
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Lanes",
     "Letters",
     "Pruning",
+    "Renewals",
     "Runs",
     "Schedules",
     "Sessions",
@@ -45,5 +47,6 @@ __all__ = [
     "Tasks",
     "Tokens",
     "Wakeups",
+    "Work",
     "Workers",
 ]
