@@ -26,6 +26,8 @@ _OF_CLIENTS = frozenset({"WINDLASS_TOKEN", "WINDLASS_URL"})
 """Read by `windlass.remote`: a program may be an application here and a client of another."""
 
 Parse = Callable[[Any], Any]
+_MOST_SECRETS = 2
+_SHORTEST_SECRET = 16
 
 
 def _text(value: Any) -> str:
@@ -84,6 +86,14 @@ def _names(value: Any) -> tuple[str, ...]:
     if not names or not all(names):
         raise ValueError("must be a list of names, as in email,crawl")
     return names
+
+
+def _secrets(value: Any) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    secrets = tuple(part.strip() for part in parts) if isinstance(parts, list | tuple) and all(map(_is_text, parts)) else ()
+    if not 1 <= len(secrets) <= _MOST_SECRETS or any(len(secret) < _SHORTEST_SECRET for secret in secrets):
+        raise ValueError(f"must be one or two secrets with a comma between them, each of {_SHORTEST_SECRET} characters or more")
+    return secrets
 
 
 def _role(value: Any) -> Role:
@@ -168,6 +178,8 @@ class Settings:
     jwt_default_role: Annotated[Role | None, Read(_role)] = None
     """What a web token without a role of ours may do; None is nothing."""
     worker_secret: _Secret = field(default=None, repr=False)
+    worker_signing_secret: Annotated[tuple[str, ...] | None, Read(_secrets, is_secret=True)] = field(default=None, repr=False)
+    """What pull workers sign their requests with; a second one, after a comma, is still good while secrets change."""
     allowed_hosts: _Names = None
     """Names the server answers to beside its own; `*.example.org` is every name below, `*` every name."""
     trusted_proxies: _Names = None
@@ -203,6 +215,8 @@ class Settings:
     pull_lease: Annotated[timedelta, _knob("LEASE_SEC_DEFAULT", _as_seconds)] = timedelta(seconds=_LEASE)
     pull_backoff_base: Annotated[timedelta, _knob("BACKOFF_BASE_SEC", _as_seconds)] = timedelta(seconds=_BASE)
     pull_backoff_cap: Annotated[timedelta, _knob("BACKOFF_MAX_SEC", _as_seconds)] = timedelta(seconds=_CAP)
+    pick_order: Annotated[str, _knob("PICK_ORDER", str)] = "fifo"
+    """Which job of lane `pull` comes first among those of one priority."""
     pull_max_attempts: Annotated[int, _knob("MAX_ATTEMPTS_DEFAULT", int)] = _ATTEMPTS
 
     @property

@@ -32,6 +32,7 @@ SAMPLES: dict[str, Any] = {
     "seen_at": EPOCH,
     "app": "a",
     "names": "[]",
+    "groups": "[]",
     "declared_by": "a",
     "child_key": "k",
     "older_than": timedelta(days=1),

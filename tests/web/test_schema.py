@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ ACCEPTED = ["2xx", "400", "401", "403", "404", "409"]
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     path: Path = tmp_path_factory.mktemp("schema") / "windlass.db"
     migrate_sqlite(path)
-    limits = Limits(failed_credentials=10**9, failed_logins=10**9)
+    limits = Limits(failed_credentials=10**9, failed_logins=10**9, pull_within=timedelta(milliseconds=5))
     app = Windlass(f"sqlite:///{path}", jwt_secret=SECRET)
     document = Server(app).openapi
     with listening(app, limits) as port:

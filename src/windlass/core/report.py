@@ -202,6 +202,7 @@ class JobStatus(NamedTuple):
     """The little a worker asks about a job while it works."""
 
     job_id: int
+    lane: str
     state: JobState
     wait_reason: WaitReason | None
     is_stopping: bool

@@ -10,6 +10,10 @@ from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import check_stored
 
+PULLING = "pull"
+"""The kind of workers that speak HTTP from anywhere."""
+MAX_SEEN = 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWorker:

@@ -17,6 +17,7 @@ from windlass.ports.runs import Runs
 from windlass.ports.schedules import Schedules
 from windlass.ports.sessions import Sessions
 from windlass.ports.settings import Settings
+from windlass.ports.signatures import Signatures
 from windlass.ports.sources import Sources
 from windlass.ports.store import Store
 from windlass.ports.tasks import Tasks
@@ -42,6 +43,7 @@ __all__ = [
     "Schedules",
     "Sessions",
     "Settings",
+    "Signatures",
     "Sources",
     "Store",
     "Tasks",

@@ -30,6 +30,7 @@ from windlass.core.job import (
 )
 from windlass.core.outcome import Finish, Run
 from windlass.core.page import JobQuery, Page
+from windlass.core.pull import PickOrder, Pull
 from windlass.core.related import Related, Tree
 from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.transitions import Moved
@@ -45,6 +46,7 @@ from windlass.ports.runs import Runs
 from windlass.ports.schedules import Schedules
 from windlass.ports.sessions import Sessions
 from windlass.ports.settings import Settings
+from windlass.ports.signatures import Signatures
 from windlass.ports.sources import Sources
 from windlass.ports.tasks import Tasks
 from windlass.ports.tokens import Tokens
@@ -107,6 +109,11 @@ class Store(Protocol):
     @property
     def chores(self) -> Chores:
         """Upkeep that one instance of many does at a time."""
+        ...
+
+    @property
+    def signatures(self) -> Signatures:
+        """Signed requests that were taken."""
         ...
 
     @property
@@ -206,6 +213,16 @@ class Store(Protocol):
 
     async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None, now: datetime | None = None) -> Claimed | None:
         """Take one job to be worked on at once; the same worker and `pull_id` get the same lease again."""
+        ...
+
+    async def pull_each(
+        self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, now: datetime | None = None
+    ) -> list[Claimed | None]:
+        """Give each worker one job of its lane or none, in one transaction; who is named first is served first."""
+        ...
+
+    async def give_back(self, job: Claimed, now: datetime | None = None) -> bool:
+        """Return a job whose run never began; False when it is held by somebody else or not at all."""
         ...
 
     async def report(self, report: Report, now: datetime | None = None) -> Answer:

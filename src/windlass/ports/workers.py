@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -18,6 +18,10 @@ class Workers(Protocol):
 
     async def seen(self, worker: str, running: int, now: datetime | None = None) -> bool:
         """Note a heartbeat; False asks the process to register again: it was forgotten or has said that it stopped."""
+        ...
+
+    async def pulled(self, seen: Mapping[str, str], now: datetime | None = None) -> int:
+        """Note pull workers as seen, by name, with the address of each; returns how many."""
         ...
 
     async def stopped(self, worker: str, now: datetime | None = None) -> bool:

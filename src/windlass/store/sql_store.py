@@ -33,8 +33,9 @@ from windlass.core.job import (
     Slices,
     Stored,
 )
-from windlass.core.outcome import Finish, Run
+from windlass.core.outcome import NO_RUN, Finish, Released, Run, decide
 from windlass.core.page import JobQuery, Page
+from windlass.core.pull import PickOrder, Pull
 from windlass.core.related import Related, Tree
 from windlass.core.report import Answer, JobStatus, Report
 from windlass.core.retry import PROFILES, Profile
@@ -60,6 +61,7 @@ from windlass.store.calls import (
     templates,
     work,
 )
+from windlass.store.calls import pull as pulls_of
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call
 from windlass.store.calls.clone import clone
@@ -75,6 +77,7 @@ from windlass.store.runs import SqlRuns
 from windlass.store.schedules import SqlSchedules
 from windlass.store.sessions import SqlSessions
 from windlass.store.settings import SqlSettings
+from windlass.store.signatures import SqlSignatures
 from windlass.store.sources import SqlSources
 from windlass.store.tasks import SqlTasks
 from windlass.store.tokens import SqlTokens
@@ -179,6 +182,11 @@ class SqlStore:
     def chores(self) -> SqlChores:
         """Upkeep that one instance of many does at a time."""
         return SqlChores(self._db, self._actor)
+
+    @property
+    def signatures(self) -> SqlSignatures:
+        """Signed requests that were taken."""
+        return SqlSignatures(self._db)
 
     @property
     def retention(self) -> SqlRetention:
@@ -310,6 +318,22 @@ class SqlStore:
     async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None, now: datetime | None = None) -> Claimed | None:
         """Take one job to be worked on at once; the same worker and `pull_id` get the same lease again."""
         return await self._db.run(reports.pull(slices, lease, pull_id, most_arms=self._most_arms, now=now))
+
+    async def pull_each(
+        self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, now: datetime | None = None
+    ) -> list[Claimed | None]:
+        """Give each worker one job of its lane or none, in one transaction; who is named first is served first."""
+        if not pulls:
+            return []
+        taken = await self._db.run(pulls_of.pull_each(pulls, order, self._rng, most_arms=self._most_arms, now=now))
+        if any(taken):
+            self.wakeups.credit()
+        return taken
+
+    async def give_back(self, job: Claimed, now: datetime | None = None) -> bool:
+        """Return a job whose run never began; False when it is held by somebody else or not at all."""
+        ending = decide(job, Released(), NO_RUN, now=job.claimed_at, rng=self._rng, profiles=self._profiles)
+        return job.id in await self.finish([ending], now)
 
     async def report(self, report: Report, now: datetime | None = None) -> Answer:
         """Do everything a pull worker's report asks for, or nothing; raises JobNotFound, LeaseLost or TokenNeeded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from windlass.core.worker import NewWorker, Worker
@@ -27,6 +27,10 @@ class SqlWorkers:
     async def seen(self, worker: str, running: int, now: datetime | None = None) -> bool:
         """Note a heartbeat; False asks the process to register again: it was forgotten or has said that it stopped."""
         return await self._db.run(workers.seen(worker, running, now))
+
+    async def pulled(self, seen: Mapping[str, str], now: datetime | None = None) -> int:
+        """Note pull workers as seen, by name, with the address of each; returns how many."""
+        return await self._db.run(workers.pulled(seen, now)) if seen else 0
 
     async def stopped(self, worker: str, now: datetime | None = None) -> bool:
         """Note that a process has ended in order."""

@@ -40,6 +40,7 @@ def shared_duties(store: Store, options: UpkeepOptions) -> tuple[Duty, ...]:
         Duty("prune-minutes", slow, lambda _: _pruned(store.runs.prune_minutes(limit=_PRUNED))),
         Duty("prune-workers", slow, lambda _: _pruned(store.workers.prune(limit=_PRUNED))),
         Duty("prune-breaker-events", slow, lambda _: _pruned(store.breakers.prune_events(limit=_PRUNED))),
+        Duty("prune-signatures", slow, lambda _: _pruned(store.signatures.prune(limit=_PRUNED))),
         Duty("chain-audit", options.chain_interval, _chain(store)),
     )
 

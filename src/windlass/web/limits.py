@@ -17,6 +17,8 @@ class Limits:
     body_within: timedelta = timedelta(seconds=30)
     answer_within: timedelta = timedelta(seconds=60)
     """For everything after the body; then, as long again, for a client that does not read. Streams have no end."""
+    pull_within: timedelta = timedelta(seconds=30)
+    """How long a pull may wait for a job."""
     idle: timedelta = timedelta(seconds=15)
     """How long a connection may stay open between two requests."""
     connections: int = 512

@@ -20,6 +20,8 @@ from windlass.web import (
     login,
     pages,
     probes,
+    pull,
+    reports,
     settings,
     sources,
     stats,
@@ -53,4 +55,6 @@ ROUTES: tuple[Route, ...] = (
     *correlations.ROUTES,
     *chores.ROUTES,
     *events.ROUTES,
+    *pull.ROUTES,
+    *reports.ROUTES,
 )

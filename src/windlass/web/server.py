@@ -25,10 +25,13 @@ from windlass.core.job import MAX_NAME
 from windlass.errors import shown
 from windlass.web import forms
 from windlass.web.attempts import Attempts
+from windlass.web.attendance import Attendance
 from windlass.web.changes import Changes
 from windlass.web.credentials import Credentials
+from windlass.web.desk import Desk
 from windlass.web.errors import INTERNAL, Refusal, refusal_of
 from windlass.web.hosts import Hosts
+from windlass.web.knobs import Knobs
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
 from windlass.web.openapi import described
@@ -97,6 +100,9 @@ class Server:
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
+        self.knobs = Knobs(app)
+        self.desk = Desk(app, self.knobs, self.stopping)
+        self.attendance = Attendance(app)
         self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
         operations, self.openapi = described(self.routes)
         rows = zip(self.routes, operations, strict=True)
@@ -119,7 +125,7 @@ class Server:
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
         await self.app.store()
-        async with self.notes.writing(), self.changes.watching():
+        async with self.notes.writing(), self.changes.watching(), self.attendance.writing(), self.desk.serving():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

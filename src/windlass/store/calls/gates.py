@@ -41,6 +41,12 @@ def _move(kind: GateKind, name: str, query: str, params: dict[str, object]) -> C
     return Call(steps, wakes=lambda gate: wakes.work(gate.is_changed and not gate.is_paused))
 
 
+def get(kind: GateKind, name: str) -> Call[Gate]:
+    """Read whether a lane or task is paused; one that nobody named before is not."""
+    kind.check(name)
+    return single(f"get_{kind}", {kind.value: name}, lambda found: _gate(name, found, is_changed=False), is_read=True)
+
+
 def _gate(name: str, found: Sequence[Row], *, is_changed: bool) -> Gate:
     if not found:
         return Gate(name, is_paused=False, paused_by=None, is_changed=is_changed)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
+from windlass.core.breaker import BreakerSpec, BreakerState, Permit
 from windlass.core.checks import check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.item import NewItem
@@ -19,7 +20,7 @@ from windlass.core.retry import Profile
 from windlass.core.topic import Topic
 from windlass.errors import JobNotFound, LeaseLost
 from windlass.store import rows
-from windlass.store.calls import items, settings, wakes, work
+from windlass.store.calls import breakers, items, settings, wakes, work
 from windlass.store.calls.call import Call, Step, Steps
 from windlass.store.calls.case import read_case
 from windlass.store.rows import CLAIMED_INSTANTS, Row, Shape
@@ -27,7 +28,7 @@ from windlass.store.rows import CLAIMED_INSTANTS, Row, Shape
 SHAPES = {
     "add_progress": Shape((1,)),
     "repull": Shape(CLAIMED_INSTANTS),
-    "job_status": Shape((), (3,)),
+    "job_status": Shape((), (4,)),
 }
 _TOKENS = 2**63
 
@@ -35,8 +36,10 @@ _TOKENS = 2**63
 def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: datetime | None = None) -> Call[Answer]:
     """Do everything one report asks for, or nothing; a key that was seen before is answered as it was then."""
     written = told.encoded_items()
+    reopened: list[str] = []
 
     def steps() -> Steps[Answer]:
+        reopened.clear()
         fence = told.worker if told.token is None else None
         case = yield from read_case(told.job_id, key=told.key, worker=fence, now=now)
         if case is None:
@@ -49,13 +52,13 @@ def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: date
         if how is Standing.CANCELLED:
             answer = yield from _stop(told, case, now)
         else:
-            answer = yield from _hear(told, case, written, _Means(rng, profiles, now))
+            answer = yield from _hear(told, case, written, _Means(rng, profiles, now, reopened))
         if told.key is not None:
             kept = {"job_id": told.job_id, "key": told.key, "token": case.job.token, "answer": answer.encode(), "now": now}
             yield Step("insert_idempotency", kept)
         return answer
 
-    return Call(steps, is_urgent=True, wakes=_by_answer)
+    return Call(steps, is_urgent=True, wakes=lambda answer: {*_by_answer(answer), *wakes.work(reopened)})
 
 
 def _by_answer(answer: Answer) -> Collection[Topic]:
@@ -81,6 +84,8 @@ class _Means(NamedTuple):
     rng: Random
     profiles: Mapping[str, Profile]
     now: datetime | None
+    reopened: list[str]
+    """Gates that the report has opened, told to those who sleep."""
 
 
 def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -> Steps[Answer]:
@@ -119,8 +124,19 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -
 def _end(case: Case, outcome: Outcome, run: Run, means: _Means) -> Steps[JobState]:
     profiles = yield from settings.current_profiles([case.job], means.profiles)
     ending = decide(case.job, outcome, run, now=case.now, rng=means.rng, profiles=profiles)
+    yield from _tell_breakers(case, outcome, means)
     left = rows.finished((yield Step("finish", work.finish_params([ending], None, None, means.now))))
     return left[case.job.id]
+
+
+def _tell_breakers(case: Case, outcome: Outcome, means: _Means) -> Steps[None]:
+    """Tell a breaker how its probe went, before the lease that the permit hangs on is gone."""
+    for name, threshold, open_us in (yield Step("probed_breakers", {"job_id": case.job.id, "token": case.job.token})):
+        spec = BreakerSpec(name, threshold, timedelta(microseconds=open_us))
+        permit = Permit(case.job.id, case.job.token)
+        told = breakers.record(spec, permit, succeeded=isinstance(outcome, Returned), failures=0, now=means.now)
+        if (yield from told.steps()) is BreakerState.CLOSED:
+            means.reopened.append(name)
 
 
 def heartbeat(job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Call[Held]:
@@ -145,9 +161,9 @@ def job_status(job_id: int) -> Call[JobStatus]:
 
 def _status(job_id: int) -> Steps[JobStatus]:
     found: Sequence[Row] = (yield Step("job_status", {"id": job_id})) if 0 < job_id <= MAX_JOB else ()
-    for number, state, wait_reason, is_stopping, done_reason, last_error in found:
+    for number, lane, state, wait_reason, is_stopping, done_reason, last_error in found:
         why = None if wait_reason is None else WaitReason(wait_reason)
-        return JobStatus(number, JobState(state), why, is_stopping, done_reason, last_error)
+        return JobStatus(number, lane, JobState(state), why, is_stopping, done_reason, last_error)
     raise JobNotFound(job_id)
 
 
@@ -161,7 +177,7 @@ def pull(
 
     def steps() -> Steps[Claimed | None]:
         if pull_id is not None:
-            mine = yield from _pull_again(lease, pull_id, now)
+            mine = yield from pull_again(lease, pull_id, now)
             if mine is not None:
                 return mine
         if not found.open:
@@ -177,7 +193,7 @@ def pull(
     return Call(steps)
 
 
-def _pull_again(lease: Lease, pull_id: str, now: datetime | None) -> Steps[Claimed | None]:
+def pull_again(lease: Lease, pull_id: str, now: datetime | None) -> Steps[Claimed | None]:
     """Look for the lease that an earlier pull of this name got."""
     for job_id, token, state in (yield Step("find_pull", {"worker": lease.worker, "pull_id": pull_id})):
         if state == JobState.CANCELLED:

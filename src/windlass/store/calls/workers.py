@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from windlass.core.checks import check_range, check_wait
-from windlass.core.worker import NewWorker, StartedJob, Worker
+from windlass.core.checks import check_range, check_text, check_wait
+from windlass.core.job import MAX_NAME
+from windlass.core.worker import MAX_SEEN, PULLING, NewWorker, StartedJob, Worker
+from windlass.store import documents
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
@@ -38,6 +41,19 @@ def seen(worker: str, running: int, now: datetime | None = None) -> Call[bool]:
     return single("see_worker", {"worker": worker, "running": running, "now": now}, bool)
 
 
+def pulled(seen: Mapping[str, str], now: datetime | None = None) -> Call[int]:
+    """Note pull workers as seen; a process that registered under the same name is left alone."""
+    check_range("workers", len(seen), 1, MAX_SEEN)
+    for worker, host in seen.items():
+        check_text("worker", worker, MAX_NAME)
+        check_text("host", host, MAX_NAME)
+    # In the order of their names: two servers that note the same workers would wait for each other.
+    batch = documents.array(
+        f'{{"id":{documents.quote(worker)},"host":{documents.quote(host)}}}' for worker, host in sorted(seen.items())
+    )
+    return single("see_pull_workers", {"batch": batch, "now": now}, len)
+
+
 def stopped(worker: str, now: datetime | None = None) -> Call[bool]:
     """Note that a process has ended in order."""
     return single("stop_worker", {"worker": worker, "now": now}, bool)
@@ -51,9 +67,15 @@ def list_workers(offline_after: timedelta, limit: int = MAX_WORKERS, now: dateti
     def steps() -> Steps[list[Worker]]:
         found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit, "now": now})
         started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
-        return [Worker(*(*row, tuple(started[row[0]]))) for row in found]
+        return [_worker(row, tuple(started[row[0]])) for row in found]
 
     return Call(steps, is_read=True)
+
+
+def _worker(row: Row, jobs: tuple[StartedJob, ...]) -> Worker:
+    worker = Worker(*(*row, jobs))
+    # A pull worker has no heartbeat that would tell it.
+    return replace(worker, running=len(jobs)) if worker.kind == PULLING else worker
 
 
 def _by_worker(rows: Sequence[Row]) -> defaultdict[str, list[StartedJob]]:

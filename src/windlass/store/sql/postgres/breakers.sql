@@ -61,3 +61,8 @@ where j.ctid = any(array(
     order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
 ))
 returning {claimed_columns}
+
+-- name: probed_breakers
+-- There are few breakers, and at most one is tried with this job.
+select b.name, b.threshold, b.open_us from windlass_breakers b
+where b.state = 'half_open' and b.probe_job_id = :job_id and b.probe_token = :token

@@ -44,4 +44,4 @@ update windlass_jobs j set pull_id = :pull_id where j.id = :id and j.token = :to
 returning j.id
 
 -- name: job_status
-select j.id, j.state, j.wait_reason, j.stop_requested, j.done_reason, j.last_error from windlass_jobs j where j.id = :id
+select j.id, j.lane, j.state, j.wait_reason, j.stop_requested, j.done_reason, j.last_error from windlass_jobs j where j.id = :id

@@ -11,6 +11,14 @@ returning id
 update windlass_workers set seen_at = {now}, running = :running where id = :worker and stopped_at is null
 returning id
 
+-- name: see_pull_workers
+-- They never register; what only a process of ours knows of itself stays empty.
+insert into windlass_workers as w (id, kind, host, pid, version, pools, tasks, started_at, seen_at)
+select s.id, 'pull', s.host, 0, '', '{}', '[]', {now}, {now}
+from json_to_recordset(:batch::json) as s (id text, host text) order by s.id
+on conflict (id) do update set host = excluded.host, seen_at = excluded.seen_at, stopped_at = null where w.kind = 'pull'
+returning w.id
+
 -- name: stop_worker
 update windlass_workers set seen_at = {now}, stopped_at = {now}, running = 0 where id = :worker and stopped_at is null
 returning id

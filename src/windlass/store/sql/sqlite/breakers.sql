@@ -60,3 +60,8 @@ where id = (
     order by priority desc, run_at, id limit 1
 )
 returning {claimed_columns}
+
+-- name: probed_breakers
+-- There are few breakers, and at most one is tried with this job.
+select b.name, b.threshold, b.open_us from windlass_breakers b
+where b.state = 'half_open' and b.probe_job_id = :job_id and b.probe_token = :token

@@ -1,0 +1,18 @@
+"""The verbs of signed requests."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Protocol
+
+
+class Signatures(Protocol):
+    """Signed requests that were taken, by any process."""
+
+    async def record(self, digest: str, lasts: timedelta, now: datetime | None = None) -> bool:
+        """Note a signature for so long; False when it was noted before."""
+        ...
+
+    async def prune(self, *, limit: int = 1000, now: datetime | None = None) -> int:
+        """Forget signatures whose time is over; returns how many."""
+        ...

@@ -1,0 +1,121 @@
+"""Pull workers take jobs: several in one transaction, each exactly one, the first that asks first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from random import Random
+from typing import Any, NamedTuple
+
+from windlass.core.checks import check_range
+from windlass.core.job import Claimed, Slice, Slices
+from windlass.core.pool import PULL_LANE
+from windlass.core.pull import MAX_PULLS, Candidate, PickOrder, Pull, pick
+from windlass.store import documents, rows
+from windlass.store.calls import breakers, report, work
+from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.rows import CLAIMED_INSTANTS, Shape
+
+SHAPES = {
+    "pick_oldest": Shape((1,)),
+    "pick_newest": Shape((1,)),
+    "last_turns": Shape((1,)),
+    "claim_picked": Shape(CLAIMED_INSTANTS),
+}
+# A gate that moved between look and claim makes the claim come back empty: one more look tells.
+_LOOKS = 2
+
+
+class _Means(NamedTuple):
+    """What taking needs besides the wish."""
+
+    order: PickOrder
+    rng: Random
+    most_arms: int
+    now: datetime | None
+
+
+def pull_each(
+    pulls: Sequence[Pull],
+    order: PickOrder,
+    rng: Random,
+    *,
+    most_arms: int = work.MAX_ARMS,
+    now: datetime | None = None,
+) -> Call[list[Claimed | None]]:
+    """Give each worker one job, or none; the answers are in the order of the wishes, and so are the jobs."""
+    check_range("pulls", len(pulls), 1, MAX_PULLS)
+    for one in pulls:
+        one.check()
+    means = _Means(order, rng, most_arms, now)
+
+    def steps() -> Steps[list[Claimed | None]]:
+        taken: list[Claimed | None] = []
+        found: Slices | None = None
+        dry: set[tuple[str, str | None]] = set()
+        for one in pulls:
+            mine = None if one.pull_id is None else (yield from report.pull_again(one.lease, one.pull_id, now))
+            for _ in range(_LOOKS):
+                if mine is not None or (one.lane, one.task) in dry:
+                    break
+                is_fresh = found is None
+                if found is None:
+                    found = rows.slices((yield Step("slices", {"now": now})))
+                mine = yield from _take(one, one.select(found), means)
+                if mine is None:
+                    found = None
+                    if is_fresh:
+                        dry.add((one.lane, one.task))
+            taken.append(mine)
+        return taken
+
+    return Call(steps)
+
+
+def _take(one: Pull, found: Slices, means: _Means) -> Steps[Claimed | None]:
+    """Take a job; a breaker that is due comes first, since a backlog of other tasks would put its probe off for ever."""
+    for breaker in found.breakers:
+        probe = yield from breakers.claim_probe(found, breaker, one.lease, means.now).steps()
+        if probe is not None:
+            return (yield from _marked(one, probe))
+    if not found.claimable:
+        return None
+    if means.order is PickOrder.FIFO or one.lane != PULL_LANE:
+        claim = work.claim(found, 1, one.lease, started=True, most_arms=means.most_arms, now=means.now)
+        taken = yield from claim.steps()
+    else:
+        taken = yield from _pick(one, found, means)
+    return (yield from _marked(one, taken[0])) if taken else None
+
+
+def _marked(one: Pull, job: Claimed) -> Steps[Claimed]:
+    if one.pull_id is not None:
+        # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
+        yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": one.pull_id})
+    return job
+
+
+def _pick(one: Pull, found: Slices, means: _Means) -> Steps[list[Claimed]]:
+    """Choose among the jobs of the highest priority."""
+    highest = max(part.priority for part in found.claimable)
+    parts = [part for part in found.claimable if part.priority == highest][: means.most_arms]
+    query = "pick_newest" if means.order is PickOrder.NEWEST else "pick_oldest"
+    params, arms = _arms(parts)
+    candidates = [Candidate._make(row) for row in (yield Step(query, params | {"priority": highest}, arms))]
+    turns: dict[str, datetime] = {}
+    if means.order is PickOrder.FAIR:
+        groups = documents.array(map(documents.quote, dict.fromkeys(candidate.group for candidate in candidates)))
+        turns = dict((yield Step("last_turns", {"groups": groups})))
+    ids = pick(means.order, candidates, turns, means.rng)
+    lease = {"token": one.lease.token, "worker": one.lease.worker, "lease": one.lease.length, "started": True}
+    picked = {"ids": documents.numbers(ids), "version": found.version, "now": means.now}
+    return rows.claimed((yield Step("claim_picked", lease | picked)))
+
+
+def _arms(parts: Sequence[Slice]) -> tuple[dict[str, Any], int]:
+    arms = work.padded(len(parts))
+    params: dict[str, Any] = {}
+    for place in range(arms):
+        # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
+        params[f"lane_{place}"], params[f"task_{place}"] = parts[place][:2] if place < len(parts) else ("", "")
+    return params, arms

@@ -1,0 +1,34 @@
+-- name: pick_oldest_arm
+(select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
+ where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority order by run_at, id limit 100)
+
+-- name: pick_oldest
+-- Only what the caller chooses from: however long the queue is, no more than these are read.
+select id, run_at, grp from ({arms}) as slices order by run_at, id limit 100
+
+-- name: pick_newest_arm
+(select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
+ where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority order by run_at desc, id desc limit 100)
+
+-- name: pick_newest
+select id, run_at, grp from ({arms}) as slices order by run_at desc, id desc limit 100
+
+-- name: last_turns
+-- Written as in the index, word for word, so that it is found.
+select g.grp, t.finished_at
+from json_array_elements_text(:groups::json) as g (grp) cross join lateral (
+    select j.finished_at from windlass_jobs j
+    where j.lane = 'pull' and j.finished_at is not null and coalesce(j.correlation_id, j.subject, '') = g.grp
+    order by j.finished_at desc limit 1
+) as t
+
+-- name: claim_picked
+-- The first of these that is still there and that no rival is just taking.
+update windlass_jobs j set {taken}
+where j.ctid = any(array(
+    select k.ctid from json_array_elements_text(:ids::json) with ordinality as o (id, place)
+    join windlass_jobs k on k.id = o.id::bigint
+    where k.state = 'pending' and (select version from windlass_gates) = :version
+    order by o.place limit 1 for update of k skip locked
+))
+returning {claimed_columns}

@@ -1,0 +1,40 @@
+-- name: pick_oldest_arm
+select id, run_at, grp from (
+    select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_pending
+    where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority order by run_at, id limit 100
+)
+
+-- name: pick_oldest
+-- Only what the caller chooses from: however long the queue is, no more than these are read.
+select id, run_at, grp from ({arms}) order by run_at, id limit 100
+
+-- name: pick_newest_arm
+select id, run_at, grp from (
+    select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_pending
+    where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority
+    order by run_at desc, id desc limit 100
+)
+
+-- name: pick_newest
+select id, run_at, grp from ({arms}) order by run_at desc, id desc limit 100
+
+-- name: last_turns
+-- Written as in the index, word for word, so that it is found.
+select grp, finished_at from (
+    select g.value as grp, (
+        select j.finished_at from windlass_jobs j
+        where j.lane = 'pull' and j.finished_at is not null and coalesce(j.correlation_id, j.subject, '') = g.value
+        order by j.finished_at desc limit 1
+    ) as finished_at
+    from json_each(:groups) as g
+) where finished_at is not null
+
+-- name: claim_picked
+-- The first of these that is still there.
+update windlass_jobs set {taken}
+where id = (
+    select k.id from json_each(:ids) as o cross join windlass_jobs k on k.id = o.value
+    where k.state = 'pending' and (select version from windlass_gates) = :version
+    order by o.key limit 1
+)
+returning {claimed_columns}

@@ -1,0 +1,10 @@
+-- name: add_signature
+insert into windlass_signatures (digest, expires_at) values (:digest, {now} + :lasts)
+on conflict (digest) do nothing
+returning digest
+
+-- name: prune_signatures
+delete from windlass_signatures where digest in (
+    select digest from windlass_signatures where expires_at <= {now} order by expires_at, digest limit :limit
+)
+returning digest

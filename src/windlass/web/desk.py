@@ -1,0 +1,189 @@
+"""Where pull workers wait for jobs: one look at the queue for all of them, and the first to come is the first served."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from windlass.app import Windlass
+from windlass.core.job import Claimed, Slices
+from windlass.core.pull import MAX_PULLS, Pull
+from windlass.core.topic import Topic
+from windlass.errors import StoreError
+from windlass.ports import Store
+from windlass.web.knobs import Knobs
+
+log = logging.getLogger("windlass.web")
+
+_AFTER_FAILURE_S = 0.25
+
+
+@dataclass(slots=True, eq=False)
+class Wish:
+    """A worker that stands at the desk; its answer is a job, or nothing once it need not wait longer."""
+
+    pull: Pull
+    is_patient: bool
+    answer: asyncio.Future[Claimed | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    is_new: bool = True
+    is_in_hand: bool = False
+    """Whether a job is being taken for it at this moment."""
+
+    def close(self, job: Claimed | None = None) -> None:
+        """Answer, unless that was done."""
+        if not self.answer.done():
+            self.answer.set_result(job)
+
+
+class Desk:
+    """Serves everybody who asks this server for a job, in rounds: a wake-up, a newcomer or the poll interval makes one."""
+
+    def __init__(self, app: Windlass, knobs: Knobs, stopping: asyncio.Event) -> None:
+        """Serve from the application's store, until `stopping` is set."""
+        self._app = app
+        self._knobs = knobs
+        self._stopping = stopping
+        self._waiting: list[Wish] = []
+        self._unclaimed: list[Claimed] = []
+        """Jobs that were taken for workers that have gone."""
+        self._wake = asyncio.Event()
+        self._is_subscribed = False
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve in the background for as long as the block lasts."""
+        store = await self._app.store()
+        async with store.wakeups as wakeups, asyncio.TaskGroup() as group:
+            if not self._is_subscribed:
+                wakeups.subscribe(self._hear)
+                self._is_subscribed = True
+            tasks = [group.create_task(self._serve(store)), group.create_task(self._close())]
+            try:
+                yield
+            finally:
+                self._send_home()
+                for task in tasks:
+                    task.cancel()
+
+    async def take(self, pull: Pull, *, wait_s: float, gone: asyncio.Future[None]) -> Claimed | None:
+        """Get a job within the time, or nothing; who is `gone` loses its place, and a job that was taken for it goes back."""
+        pull.check()
+        if self._stopping.is_set():
+            return None
+        wish = Wish(pull, wait_s > 0)
+        self._waiting.append(wish)
+        self._wake.set()
+        job = None
+        try:
+            either: set[asyncio.Future[Any]] = {wish.answer, gone}
+            await asyncio.wait(either, timeout=wait_s or None, return_when=asyncio.FIRST_COMPLETED)
+            if wish.is_in_hand and not gone.done():
+                # What is being taken for it now would be nobody's if it left.
+                wish.is_patient = False
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not gone.done():
+                wish.close()
+                job = wish.answer.result()
+        finally:
+            self._leave(wish, job)
+        return job
+
+    def _leave(self, wish: Wish, kept: Claimed | None) -> None:
+        with suppress(ValueError):
+            self._waiting.remove(wish)
+        wish.close()
+        if kept is None and wish.answer.exception() is None:
+            self._put_back(wish.pull, wish.answer.result())
+
+    def _put_back(self, pull: Pull, job: Claimed | None) -> None:
+        """Have a job returned that nobody will hear of; with a `pull_id` it is kept for whoever asks for it again."""
+        if job is not None and pull.pull_id is None:
+            self._unclaimed.append(job)
+            self._wake.set()
+
+    def _hear(self, topic: Topic) -> None:
+        if topic is Topic.WORK:
+            self._wake.set()
+
+    async def _close(self) -> None:
+        await self._stopping.wait()
+        self._send_home()
+
+    def _send_home(self) -> None:
+        for wish in self._waiting:
+            wish.is_patient = False
+            if not wish.is_in_hand:
+                wish.close()
+
+    async def _serve(self, store: Store) -> None:
+        poll_s = self._app.settings.poll_interval.total_seconds()
+        while True:
+            # Cleared before looking, so that nothing that comes after the look is missed.
+            self._wake.clear()
+            pause = poll_s
+            try:
+                await self._return_unclaimed(store)
+                await self._round(store)
+            except Exception as error:  # noqa: BLE001 - one bad round must not leave every worker without jobs
+                log.warning("no jobs can be pulled: %s: %s", type(error).__name__, error)
+                self._refuse(error)
+                pause = _AFTER_FAILURE_S
+            await self._pause(pause if self._waiting else None)
+
+    async def _pause(self, seconds: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    async def _round(self, store: Store) -> None:
+        """Look once for all, and serve those for whom there may be something."""
+        present = [wish for wish in self._waiting if not wish.answer.done()]
+        if not present:
+            return
+        open_to = _open_to(await store.slices())
+        # A newcomer may ask for a lease that it has already.
+        hopeful = [wish for wish in present if (wish.pull.lane, wish.pull.task) in open_to or (wish.is_new and wish.pull.pull_id)]
+        for start in range(0, len(hopeful), MAX_PULLS):
+            await self._hand_out(store, hopeful[start : start + MAX_PULLS])
+        for wish in present:
+            wish.is_new = False
+            if not wish.is_patient:
+                wish.close()
+
+    async def _hand_out(self, store: Store, wishes: Sequence[Wish]) -> None:
+        held = [wish for wish in wishes if not wish.answer.done()]
+        for wish in held:
+            wish.is_in_hand = True
+        try:
+            order = (await self._knobs.current()).order
+            taken = await store.pull_each([wish.pull for wish in held], order)
+        finally:
+            for wish in held:
+                wish.is_in_hand = False
+        for wish, job in zip(held, taken, strict=True):
+            if wish.answer.done():
+                self._put_back(wish.pull, job)
+            elif job is not None:
+                wish.close(job)
+
+    def _refuse(self, error: Exception) -> None:
+        """Tell those who do not wait what is wrong; the others may outlast it."""
+        for wish in self._waiting:
+            if not wish.is_patient and not wish.answer.done():
+                wish.answer.set_exception(error)
+
+    async def _return_unclaimed(self, store: Store) -> None:
+        while self._unclaimed:
+            job = self._unclaimed.pop()
+            try:
+                await store.give_back(job)
+            except StoreError as error:
+                log.warning("job %d was taken for a worker that has gone; it waits for its lease to end: %s", job.id, error)
+
+
+def _open_to(slices: Slices) -> set[tuple[str, str | None]]:
+    return {(part.lane, task) for part in slices.open for task in (None, part.task)}

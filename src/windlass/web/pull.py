@@ -1,0 +1,178 @@
+"""Pull workers ask for jobs (seed 004)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+from pydantic import BaseModel, TypeAdapter
+
+from windlass.core.access import Role
+from windlass.core.job import MAX_NAME, Claimed, Lease
+from windlass.core.pool import PULL_LANE
+from windlass.core.pull import MAX_PULL_TOKEN, Pull, lease_length
+from windlass.errors import InvalidInput, StoreError
+from windlass.web.errors import Refusal
+from windlass.web.fields import LINE
+from windlass.web.pull_words import as_php, check_lane, worker_of
+from windlass.web.route import Route
+from windlass.web.visit import Visit, visit_of
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+_SECOND = timedelta(seconds=1)
+_LONGEST_S = 10**9
+"""Beyond every bound, and still a duration."""
+
+
+class PulledOut(BaseModel):
+    """A job to be worked on, and what earlier runs left behind."""
+
+    id: int
+    task: str
+    lane: str
+    payload: dict[str, Any]
+    last_cursor: str | None
+    target_count: int | None
+    progress_count: int
+    result_count: int
+    attempts: int
+    """Which attempt this is, from 1."""
+    max_attempts: int
+    attempt_id: str
+    """Send it along with every report and heartbeat."""
+    timeout_sec: float | None
+    subject: str | None
+    correlation_id: str | None
+    parent_id: int | None
+    slot_at: datetime | None
+
+
+class PullOut(BaseModel):
+    """A job with its lease, or none."""
+
+    job: PulledOut | None
+    lease_expires_at: datetime | None = None
+    lease_sec: int | None = None
+    stopped: bool = False
+    """The lane is paused: nothing will come until somebody resumes it."""
+
+
+_Word = Annotated[str, Query(min_length=1, max_length=MAX_NAME, pattern=LINE)]
+
+
+async def pull_job(
+    request: Request,
+    *,
+    lease_sec: Annotated[int | None, Query(description="How long the job is yours at first, brought within 30 to 600.")] = None,
+    lane: _Word = PULL_LANE,
+    task: _Word | None = None,
+    pull_id: _Word | None = None,
+    wait: Annotated[float, Query(ge=0, description="How many seconds to wait for a job; more than 30 is taken as 30.")] = 0,
+) -> PullOut:
+    """Take one job, waiting for it if asked to; the same `pull_id` gives the same lease again."""
+    raise NotImplementedError
+
+
+_NUMBER = TypeAdapter(int)
+_SECONDS = TypeAdapter(Annotated[float, Query(ge=0)])
+_NAME = TypeAdapter(_Word)
+
+
+def _read(request: Request, name: str, kind: TypeAdapter[Any], default: Any = None) -> Any:
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    try:
+        return kind.validate_python(given)
+    except ValueError as error:
+        complaint = error.errors()[0]["msg"]  # type: ignore[attr-defined]  # pydantic's error is a ValueError
+        raise InvalidInput(name, given, f"{complaint[:1].lower()}{complaint[1:]}") from None
+
+
+async def pull_hot(request: Request) -> Response:
+    """Answer as `pull_job` is documented to, without FastAPI's own work in between."""
+    if request.method == "HEAD":
+        raise Refusal(405, "HEAD would take a job and not tell which", {"allow": "GET"})
+    visit = visit_of(request)
+    lane = _read(request, "lane", _NAME, PULL_LANE)
+    check_lane(visit.principal, lane)
+    asked, wait = _read(request, "lease_sec", _NUMBER), _read(request, "wait", _SECONDS, 0.0)
+    task, pull_id = _read(request, "task", _NAME), _read(request, "pull_id", _NAME)
+    knobs = await visit.server.knobs.current()
+    length = lease_length(None if asked is None else min(max(asked, 0), _LONGEST_S) * _SECOND, knobs.lease)
+    lease = Lease(secrets.randbelow(MAX_PULL_TOKEN) + 1, worker_of(visit), length)
+    wait_s = min(wait, visit.server.limits.pull_within.total_seconds())
+    job = await _take(visit, Pull(lane, lease, task, pull_id), wait_s, request.receive)
+    if job is not None:
+        return _answer(written(job, length, knobs.max_attempts))
+    is_stopped = (await (await visit.app.store()).lanes.get(lane)).is_paused
+    return _answer('{"job":null,"stopped":true}' if is_stopped else '{"job":null}')
+
+
+async def _take(visit: Visit, pull: Pull, wait_s: float, receive: Receive) -> Claimed | None:
+    """Stand at the desk, and leave it when the client goes away."""
+    desk = visit.server.desk
+    if not wait_s:
+        return await desk.take(pull, wait_s=0, gone=asyncio.get_running_loop().create_future())
+    failure: StoreError | None = None
+    job: Claimed | None = None
+    async with asyncio.TaskGroup() as group:
+        gone = group.create_task(_until_gone(receive))
+        try:
+            job = await desk.take(pull, wait_s=wait_s, gone=gone)
+        except StoreError as error:
+            # Raised here it would come wrapped.
+            failure = error
+        gone.cancel()
+    if failure is not None:
+        raise failure
+    return job
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _answer(text: str) -> Response:
+    return Response(text, media_type="application/json")
+
+
+def written(job: Claimed, length: timedelta, max_attempts: int) -> str:
+    """Write the answer; the payload's text goes out as it was kept."""
+    fields = {
+        "id": job.id,
+        "task": job.task,
+        "lane": job.lane,
+        "last_cursor": job.last_cursor,
+        "target_count": job.target_count,
+        "progress_count": job.progress_count,
+        "result_count": job.result_count,
+        "attempts": job.attempt,
+        "max_attempts": job.max_attempts or max_attempts,
+        "attempt_id": str(job.token),
+        "timeout_sec": None if job.timeout_us is None else job.timeout_us / 1_000_000,
+        "subject": job.subject,
+        "correlation_id": job.correlation_id,
+        "parent_id": job.parent_id,
+        "slot_at": None if job.slot_at is None else _instant(job.slot_at),
+    }
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    lease = f'"lease_expires_at":"{_instant(job.lease_expires_at)}","lease_sec":{length // _SECOND}'
+    return f'{{"job":{text[:-1]},"payload":{job.payload}}},{lease}}}'
+
+
+def _instant(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+ROUTES = (
+    Route("GET", "/api/pull_job", Role.WORKER, pull_job, hot=pull_hot),
+    Route("GET", "/api/pull_job.php", Role.WORKER, as_php(pull_job), hot=pull_hot),
+)
