@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lanes": ("windlass.cli.lanes:lanes", "List, pause, resume and drain lanes."),
     "migrate": ("windlass.cli.migrate:migrate", "Bring the database's schema up to date."),
     "pause": ("windlass.cli.moves:pause", "Hold waiting jobs until they are resumed."),
+    "remote": ("windlass.cli.remote:remote", "Run the jobs of an application for a server, over HTTP."),
     "resume": ("windlass.cli.moves:resume", "Let paused jobs go on."),
     "retry": ("windlass.cli.moves:retry", "Give failed jobs a fresh start."),
     "run-now": ("windlass.cli.moves:run_now", "Run waiting jobs now, running ones once more after their run."),

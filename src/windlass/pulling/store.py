@@ -18,10 +18,10 @@ from windlass.core.outcome import NO_RUN, Finish, Outcome, Released, Run, Stoppe
 from windlass.core.payload import encode_object
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.wish import Wish
-from windlass.errors import LeaseLost, WindlassError
+from windlass.errors import LeaseLost, StoreUnavailable, WindlassError
 from windlass.pulling.words import REFUSALS, translated
 from windlass.remote import AsyncClient, Client
-from windlass.remote.pulling import Heard, Pulled, heartbeat, pull, report
+from windlass.remote.pulling import Heard, Pulled, heartbeat, job_status, pull, report
 
 log = logging.getLogger("windlass.worker")
 
@@ -32,6 +32,11 @@ _EMPTY_S = 1.0
 """A server that answers sooner that there is nothing is not asked again before this."""
 _LEASE_S = 60.0
 _SETTLE_S = 0.2
+_PATIENCE_S = 30.0
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 2.0
+_PROCESSING = "processing"
+"""What seed 004 calls a job that runs."""
 _HEAD = datetime.fromtimestamp(0, UTC)
 _RETRY = DEFAULT_RETRY.encode()
 
@@ -72,7 +77,7 @@ class PulledWork:
         """Who is told how services do."""
         return ServersBreakers()
 
-    def decide(  # noqa: PLR0913 - as `core.outcome.decide` has them
+    def decide(
         self,
         job: Claimed,
         outcome: Outcome,
@@ -111,9 +116,7 @@ class PulledWork:
             return Pulled(job=None)
         if self._pull_id is None:
             self._pull_id = f"{self._name}/{next(self._numbers)}"
-        ask = pull(
-            lanes=self._wants.lanes, tasks=self._wants.tasks, pull_id=self._pull_id, wait_s=wait_s, lease_s=_LEASE_S
-        )
+        ask = pull(lanes=self._wants.lanes, tasks=self._wants.tasks, pull_id=self._pull_id, wait_s=wait_s, lease_s=_LEASE_S)
         self._poll = asyncio.ensure_future(self._client.call(ask))
         try:
             with translated():
@@ -154,6 +157,7 @@ class PulledWork:
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Try nothing: the server gives out probes as it gives out jobs."""
         del slices, breaker, lease
+        return None
 
     async def progress(
         self,
@@ -166,13 +170,13 @@ class PulledWork:
     ) -> None:
         """Note how far a run has come; raises LeaseLost when it is no longer ours."""
         goes_on = Wish(progress_count=count).document()
-        await self._report(job_id, token, self._key(), outcome=goes_on, cursor=cursor, log=message)
+        await self._say(job_id, token, outcome=goes_on, cursor=cursor, log=message)
 
     async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]]) -> Added:
         """Add what a run has found; raises LeaseLost when it is no longer ours."""
         # What the server would refuse is the handler's own mistake, and it is told here without a request.
         encode_items(found)
-        heard = await self._report(job_id, token, self._key(), outcome=Wish().document(), items=list(found))
+        heard = await self._say(job_id, token, outcome=Wish().document(), items=list(found))
         return Added(heard.added, heard.duplicates)
 
     async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
@@ -198,15 +202,26 @@ class PulledWork:
         # One end for each lease: however often it is sent, it is the same report.
         return await self._report(job_id, token, "end", outcome=wish.document(), log=wish.run.log_excerpt)
 
+    async def _say(self, job_id: int, token: int, **said: Any) -> Heard:
+        """Report what a handler waits for; a server that is away for a moment is none of its business."""
+        key, wait = str(next(self._numbers)), _FIRST_WAIT_S
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _PATIENCE_S
+        while True:
+            try:
+                return await self._report(job_id, token, key, **said)
+            except StoreUnavailable:
+                if loop.time() + wait > until:
+                    raise
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _LONGEST_WAIT_S)
+
     async def _report(self, job_id: int, token: int, key: str, **said: Any) -> Heard:
         with translated(job_id):
             heard = await self._client.call(report(job_id, str(token), key=f"{token}/{key}", **said))
         if heard.should_stop:
             self.told_to_stop()
         return heard
-
-    def _key(self) -> str:
-        return str(next(self._numbers))
 
 
 class ServersBreakers:
@@ -240,7 +255,8 @@ class PulledLeases:
         for job_id, token, _ in leases:
             with contextlib.suppress(LeaseLost), translated(job_id):
                 kept = self._client.call(heartbeat(job_id, str(token), _LEASE_S))
-                held.append(Held(job_id, token, kept.should_stop, kept.is_cancelled, kept.lease_expires_at))
+                is_cancelled = kept.should_stop and self._client.call(job_status(job_id)).status != _PROCESSING
+                held.append(Held(job_id, token, kept.should_stop, is_cancelled, kept.lease_expires_at))
         return held
 
 

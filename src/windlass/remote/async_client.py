@@ -162,10 +162,11 @@ class AsyncClient(Caller):
         *,
         timeout: Duration = 30.0,
         retries: int = 3,
+        worker: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         """Connect at the first call; see `windlass.remote` for the arguments."""
-        self._courier = Courier(url, token, timeout=timeout, retries=retries)
+        self._courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker)
         self._http = httpx2.AsyncClient(headers=self._courier.headers, timeout=self._courier.timeout, transport=transport)
 
     async def __aenter__(self) -> Self:

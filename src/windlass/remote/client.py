@@ -156,10 +156,11 @@ class Client(Caller):
         *,
         timeout: Duration = 30.0,
         retries: int = 3,
+        worker: str | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         """Connect at the first call; see `windlass.remote` for the arguments."""
-        self._courier = Courier(url, token, timeout=timeout, retries=retries)
+        self._courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker)
         self._http = httpx2.Client(headers=self._courier.headers, timeout=self._courier.timeout, transport=transport)
 
     def __enter__(self) -> Self:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from windlass.core.job import JobState
-from windlass.remote.ask import Ask, as_one, post
+from windlass.remote.ask import Ask, as_one, get, post
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,15 @@ class Renewed:
 
     lease_expires_at: datetime
     should_stop: bool
-    is_cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a job stands, in seed 004's words."""
+
+    status: str
+    should_stop: bool
+    reason: str | None = None
 
 
 def pull(*, lanes: Sequence[str], tasks: Sequence[str], pull_id: str, wait_s: float, lease_s: float) -> Ask[Pulled]:
@@ -84,3 +92,8 @@ def heartbeat(job_id: int, attempt_id: str, extend_s: float) -> Ask[Renewed]:
     """Keep a job, and hear whether the work is still wanted."""
     body = {"job_id": job_id, "attempt_id": attempt_id, "extend_lease_sec": extend_s}
     return post("/api/heartbeat", as_one(Renewed), body, is_repeatable=True)
+
+
+def job_status(job_id: int) -> Ask[Standing]:
+    """Ask how a job stands."""
+    return get("/api/job_status", as_one(Standing), {"job_id": job_id})

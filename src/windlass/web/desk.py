@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windlass.app import Windlass
-from windlass.core.job import Claimed, Slices
+from windlass.core.job import Claimed
 from windlass.core.pull import MAX_PULLS, Pull
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
@@ -144,9 +144,12 @@ class Desk:
         present = [wish for wish in self._waiting if not wish.answer.done()]
         if not present:
             return
-        open_to = _open_to(await store.slices())
+        slices = await store.slices()
+        # Most ask for the same.
+        hopes = {wish.pull.wanted: wish.pull for wish in present}
+        open_to = {wanted for wanted, pull in hopes.items() if pull.select(slices).open}
         # A newcomer may ask for a lease that it has already.
-        hopeful = [wish for wish in present if (wish.pull.lane, wish.pull.task) in open_to or (wish.is_new and wish.pull.pull_id)]
+        hopeful = [wish for wish in present if wish.pull.wanted in open_to or (wish.is_new and wish.pull.pull_id)]
         for start in range(0, len(hopeful), MAX_PULLS):
             await self._hand_out(store, hopeful[start : start + MAX_PULLS])
         for wish in present:
@@ -183,7 +186,3 @@ class Desk:
                 await store.give_back(job)
             except StoreError as error:
                 log.warning("job %d was taken for a worker that has gone; it waits for its lease to end: %s", job.id, error)
-
-
-def _open_to(slices: Slices) -> set[tuple[str, str | None]]:
-    return {(part.lane, task) for part in slices.open for task in (None, part.task)}

@@ -52,11 +52,11 @@ def pull_each(
     def steps() -> Steps[list[Claimed | None]]:
         taken: list[Claimed | None] = []
         found: Slices | None = None
-        dry: set[tuple[str, str | None]] = set()
+        dry: set[tuple[object, ...]] = set()
         for one in pulls:
             mine = None if one.pull_id is None else (yield from report.pull_again(one.lease, one.pull_id, now))
             for _ in range(_LOOKS):
-                if mine is not None or (one.lane, one.task) in dry:
+                if mine is not None or one.wanted in dry:
                     break
                 is_fresh = found is None
                 if found is None:
@@ -65,7 +65,7 @@ def pull_each(
                 if mine is None:
                     found = None
                     if is_fresh:
-                        dry.add((one.lane, one.task))
+                        dry.add(one.wanted)
             taken.append(mine)
         return taken
 
@@ -80,7 +80,7 @@ def _take(one: Pull, found: Slices, means: _Means) -> Steps[Claimed | None]:
             return (yield from _marked(one, probe))
     if not found.claimable:
         return None
-    if means.order is PickOrder.FIFO or one.lane != PULL_LANE:
+    if means.order is PickOrder.FIFO or one.lanes != (PULL_LANE,):
         claim = work.claim(found, 1, one.lease, started=True, most_arms=means.most_arms, now=means.now)
         taken = yield from claim.steps()
     else:
