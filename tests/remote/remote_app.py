@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 import time
 from typing import Any
 
 from windlass import Cancel, Discard, JobContext, Retry, Snooze, Windlass
+from windlass.core.payload import MAX_DEPTH
 
 app = Windlass(name="remote-app", grace="0.5s", lease_seconds="1s")
 
@@ -47,7 +49,7 @@ async def beyond(n: int) -> int:
 
 
 @app.task(lane="pull")
-async def fails(ctx: JobContext, how: str) -> str:
+async def fails(ctx: JobContext, how: str) -> Any:
     match how:
         case "retry" if ctx.attempt == 1:
             raise Retry(after="0.01s")
@@ -57,9 +59,26 @@ async def fails(ctx: JobContext, how: str) -> str:
             raise Discard("no use")
         case "cancel":
             raise Cancel("not wanted")
+        case "oddly":
+            print_oddly()
+            raise ValueError("\ud800 and \0")
+        case "deeply":
+            return nested()
         case "always":
             raise ValueError(f"number {ctx.attempt}")
     return f"attempt {ctx.attempt}"
+
+
+def print_oddly() -> None:
+    logging.getLogger("shop").warning("a NUL: \0")
+
+
+def nested() -> Any:
+    """Give the deepest value that a result may be, which is too deep for a report that wraps it."""
+    value: Any = 1
+    for _ in range(MAX_DEPTH - 1):
+        value = [value]
+    return value
 
 
 @app.task(lane="pull", timeout="0.2s")

@@ -122,6 +122,17 @@ async def test_a_handler_reports_as_it_does_in_process_also_past_its_target(hous
 
 
 @ON_SQLITE
+async def test_content_that_cannot_be_sent_does_not_keep_a_run_from_ending(house: House) -> None:
+    oddly, deeply = await house.enqueue("fails", how="oddly"), await house.enqueue("fails", how="deeply")
+    async with working(code, house.address(), house.token):
+        odd, deep = await house.ended(oddly), await house.ended(deeply)
+    assert (odd.state, odd.attempt, odd.last_error) == (JobState.FAILED, 3, "\ufffd and \ufffd")
+    assert "a NUL: \ufffd" in ((await house.runs(oddly))[0].log_excerpt or "")
+    [run] = await house.runs(deeply)
+    assert (deep.state, run.result) == (JobState.COMPLETED, None)
+
+
+@ON_SQLITE
 async def test_a_cancel_reaches_the_handler_and_its_stop_is_heard(house: House) -> None:
     number = await house.enqueue("waits")
     async with working(code, house.address(), house.token):
@@ -203,11 +214,13 @@ async def test_a_server_that_is_away_delays_ends_and_loses_none(url: str) -> Non
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("lane", ["pull", "secret"])
-async def test_a_worker_that_is_refused_ends_and_says_why(house: House, lane: str) -> None:
-    token = "wdl_wrong" if lane == "pull" else house.token
-    with pytest.raises(ConfigError, match="credential" if lane == "pull" else "not for secret"):
-        async with working(code, house.address(), token, lanes=(lane,)) as worker:
+@pytest.mark.parametrize(
+    ("lane", "path", "said"), [("pull", "", "credential"), ("secret", "", "not for"), ("pull", "/no", "nothing at")]
+)
+async def test_a_worker_that_is_refused_ends_and_says_why(house: House, lane: str, path: str, said: str) -> None:
+    token = "wdl_wrong" if said == "credential" else house.token
+    with pytest.raises(ConfigError, match=said):
+        async with working(code, f"{house.address()}{path}", token, lanes=(lane,)) as worker:
             await asyncio.wait_for(worker.stopped(), 10)
 
 

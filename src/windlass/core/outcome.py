@@ -197,7 +197,7 @@ def decide(
     try:
         return _decide(job, outcome, run, _Case(now, rng, profiles))
     except InvalidInput as error:
-        failure = _bounded(Failure(f"the job's stored rules cannot be read: {error}", "InvalidInput"))
+        failure = bounded(Failure(f"the job's stored rules cannot be read: {error}", "InvalidInput"))
         ended = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=RunReason.ERROR)
         return ended._replace(failure=failure, fingerprint=fingerprint(job.task, failure))
 
@@ -298,7 +298,7 @@ def _chosen(moment: datetime, now: datetime) -> datetime:
 
 
 def _failed(job: Claimed, failure: Failure, run: Run, case: _Case) -> Finish:
-    failure = _bounded(failure)
+    failure = bounded(failure)
     is_lost = failure.reason is RunReason.LEASE_EXPIRED
     failed = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=failure.reason)._replace(
         failure=failure,
@@ -376,7 +376,8 @@ def _stopped(job: Claimed, run: Run, case: _Case, *, has_started: bool) -> Finis
     return _recurring(job, ended._replace(done_reason=None), case)
 
 
-def _bounded(failure: Failure) -> Failure:
+def bounded(failure: Failure) -> Failure:
+    """Bring the words of a failure to what every database takes."""
     return Failure(
         sanitise_text(failure.message, ERROR_LIMIT) or sanitise_text(failure.kind, ERROR_LIMIT),
         sanitise_text(failure.kind, 200),

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from windlass.core.outcome import NO_RUN, Cancelled, Failure, Outcome, Raised, Released, Returned, Run, Snoozed
-from windlass.core.payload import decode
+from windlass.core.outcome import (
+    ERROR_LIMIT,
+    NO_RUN,
+    Cancelled,
+    Failure,
+    Outcome,
+    Raised,
+    Released,
+    Returned,
+    Run,
+    Snoozed,
+    ascii_only,
+    bounded,
+)
+from windlass.core.payload import decode, sanitise_text
 
 RUNNING = "running"
 COMPLETED = "completed"
@@ -31,6 +44,16 @@ class Wish(NamedTuple):
             return _given({"kind": RUNNING, "progress_count": self.progress_count})
         return _given(_ended(self.outcome) | _measured(self.run))
 
+    def bare(self) -> Wish:
+        """Keep how the run ended and drop all content: what the server refused was content."""
+        outcome = self.outcome
+        if isinstance(outcome, Returned):
+            return Wish(outcome._replace(result=None))
+        if isinstance(outcome, Raised):
+            failure = Failure(ascii_only(outcome.failure.message), reason=outcome.failure.reason)
+            return Wish(outcome._replace(failure=failure))
+        return Wish(outcome)
+
 
 def _ended(outcome: Outcome) -> dict[str, Any]:
     match outcome:
@@ -43,7 +66,7 @@ def _ended(outcome: Outcome) -> dict[str, Any]:
         case Snoozed(delay):
             return {"kind": SNOOZED, "for_sec": max(delay.total_seconds(), 0.0)}
         case Cancelled(reason):
-            return {"kind": CANCELLED, "reason": reason}
+            return {"kind": CANCELLED, "reason": sanitise_text(reason, ERROR_LIMIT)}
         case Released(has_started):
             return {"kind": RELEASED, "has_started": has_started}
         case _:
@@ -51,12 +74,8 @@ def _ended(outcome: Outcome) -> dict[str, Any]:
 
 
 def _failed(failure: Failure) -> dict[str, Any]:
-    return {
-        "error": failure.message,
-        "error_type": failure.kind,
-        "stack_trace": failure.trace,
-        "reason": failure.reason.value,
-    }
+    told = bounded(failure)
+    return {"error": told.message, "error_type": told.kind, "stack_trace": told.trace, "reason": told.reason.value}
 
 
 def _measured(run: Run) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from windlass.app import Windlass
 from windlass.clock import DatabaseClock
 from windlass.core.pool import PoolSpec
+from windlass.core.report import LONGEST_EXTENSION
 from windlass.core.task import Registry
 from windlass.core.topic import Topic
 from windlass.errors import ConfigError, WindlassError
@@ -21,6 +22,7 @@ from windlass.worker.worker import Worker
 
 # The server waits for us; what would be between two polls is time in which nobody looks.
 _BETWEEN_POLLS = timedelta(milliseconds=10)
+_BEAT_WITHIN_S = 10.0
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 """The time until the first job has told it; nothing asks for it before."""
 
@@ -42,9 +44,18 @@ async def working(
     served = app.served()
     name = app.process_name()
     wants = Wants(tuple(lanes) or _declared(served), tuple(sorted(served.names)))
-    options = replace(app.worker_options(), pools=(PoolSpec(SERVED, slots),), prefetch=0, poll_interval=_BETWEEN_POLLS)
+    if not wants.tasks:
+        raise ConfigError("the application has no tasks")
+    given = app.worker_options()
+    options = replace(
+        given,
+        pools=(PoolSpec(SERVED, slots),),
+        prefetch=0,
+        poll_interval=_BETWEEN_POLLS,
+        lease=min(given.lease, LONGEST_EXTENSION),
+    )
     refusals: list[WindlassError] = []
-    with Client(url, token, worker=name) as blocking:
+    with Client(url, token, worker=name, timeout=_BEAT_WITHIN_S) as blocking:
         async with AsyncClient(url, token, worker=name) as client, app.open_state() as state, asyncio.TaskGroup() as group:
             work = PulledWork(client, wants, name)
             program = Program(registry=served, hooks=app.hooks, profiles=app.settings.profiles, state=state, target=target)

@@ -15,11 +15,11 @@ from windlass.core.breaker import BreakerSpec, BreakerState
 from windlass.core.item import Added, encode_items
 from windlass.core.job import DEFAULT_RETRY, Claimed, Held, JobState, Lease, Slice, Slices
 from windlass.core.outcome import NO_RUN, Finish, Outcome, Released, Run, Stopped, decide
-from windlass.core.payload import encode_object
+from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.wish import Wish
-from windlass.errors import LeaseLost, StoreUnavailable, WindlassError
-from windlass.pulling.words import REFUSALS, translated
+from windlass.errors import LeaseLost, StoreRefused, StoreUnavailable, WindlassError
+from windlass.pulling.words import translated
 from windlass.remote import AsyncClient, Client
 from windlass.remote.pulling import Heard, Pulled, heartbeat, job_status, pull, report
 
@@ -30,9 +30,10 @@ SERVED = "served"
 _WAIT_S = 20.0
 _EMPTY_S = 1.0
 """A server that answers sooner that there is nothing is not asked again before this."""
-_LEASE_S = 60.0
+_SHORTEST_LEASE_S = 60.0
 _SETTLE_S = 0.2
 _PATIENCE_S = 30.0
+_MOST_TEXT = 65_536
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 2.0
 _PROCESSING = "processing"
@@ -97,10 +98,10 @@ class PulledWork:
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
         """Wait for one job; a pull whose answer was lost is asked again under its name."""
-        del slices, limit, lease, started
+        del slices, limit, started
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
-        pulled = await self._pull(_WAIT_S)
+        pulled = await self._pull(_WAIT_S, _length(lease.length))
         if pulled.job is not None:
             return [_claimed(pulled, self._name)]
         await self._rest(asked_at + _EMPTY_S - loop.time())
@@ -111,24 +112,26 @@ class PulledWork:
             async with asyncio.timeout(max(seconds, 0.0)):
                 await self._is_closing.wait()
 
-    async def _pull(self, wait_s: float) -> Pulled:
+    async def _pull(self, wait_s: float, lease_s: float = _SHORTEST_LEASE_S) -> Pulled:
         if self._is_closing.is_set() and wait_s:
             return Pulled(job=None)
         if self._pull_id is None:
             self._pull_id = f"{self._name}/{next(self._numbers)}"
-        ask = pull(lanes=self._wants.lanes, tasks=self._wants.tasks, pull_id=self._pull_id, wait_s=wait_s, lease_s=_LEASE_S)
+        lanes, tasks = self._wants
+        ask = pull(lanes=lanes, tasks=tasks, pull_id=self._pull_id, wait_s=wait_s, lease_s=lease_s)
         self._poll = asyncio.ensure_future(self._client.call(ask))
         try:
-            with translated():
+            with translated(0):
                 pulled = await self._poll
+        except (LeaseLost, StoreRefused) as error:
+            # A wrong token, lane or address: no patience helps.
+            refusal = StoreRefused(str(error.__cause__))
+            self.refused(refusal)
+            raise refusal from error
         except asyncio.CancelledError:
-            if not self._is_closing.is_set():
+            if not self._is_closing.is_set() or _is_cancelled():
                 raise
             return Pulled(job=None)
-        except WindlassError as error:
-            if isinstance(error.__cause__, REFUSALS):
-                self.refused(error)
-            raise
         finally:
             self._poll = None
         self._pull_id = None
@@ -170,7 +173,7 @@ class PulledWork:
     ) -> None:
         """Note how far a run has come; raises LeaseLost when it is no longer ours."""
         goes_on = Wish(progress_count=count).document()
-        await self._say(job_id, token, outcome=goes_on, cursor=cursor, log=message)
+        await self._say(job_id, token, outcome=goes_on, cursor=_text(cursor), log=_text(message))
 
     async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]]) -> Added:
         """Add what a run has found; raises LeaseLost when it is no longer ours."""
@@ -200,7 +203,11 @@ class PulledWork:
 
     async def _end(self, job_id: int, token: int, wish: Wish) -> Heard:
         # One end for each lease: however often it is sent, it is the same report.
-        return await self._report(job_id, token, "end", outcome=wish.document(), log=wish.run.log_excerpt)
+        try:
+            return await self._report(job_id, token, "end", outcome=wish.document(), log=_text(wish.run.log_excerpt))
+        except StoreRefused as error:
+            log.error("job %d: the server refused its end, keeping the decision without content: %s", job_id, error)  # noqa: TRY400
+            return await self._report(job_id, token, "bare end", outcome=wish.bare().document())
 
     async def _say(self, job_id: int, token: int, **said: Any) -> Heard:
         """Report what a handler waits for; a server that is away for a moment is none of its business."""
@@ -250,14 +257,28 @@ class PulledLeases:
 
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
         """Extend leases; what does not come back is lost."""
-        del length
         held = []
         for job_id, token, _ in leases:
             with contextlib.suppress(LeaseLost), translated(job_id):
-                kept = self._client.call(heartbeat(job_id, str(token), _LEASE_S))
+                kept = self._client.call(heartbeat(job_id, str(token), _length(length)))
                 is_cancelled = kept.should_stop and self._client.call(job_status(job_id)).status != _PROCESSING
                 held.append(Held(job_id, token, kept.should_stop, is_cancelled, kept.lease_expires_at))
         return held
+
+
+def _text(said: str | None) -> str | None:
+    """Bring a text to what JSON can carry; the server cuts it to its own measure."""
+    return None if said is None else sanitise_text(said, _MOST_TEXT)
+
+
+def _length(lease: timedelta) -> float:
+    """Say how long a job is asked for; more often renewed than it must be, so that a cancel is heard of soon."""
+    return max(lease.total_seconds(), _SHORTEST_LEASE_S)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _claimed(pulled: Pulled, worker: str) -> Claimed:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from windlass.errors import Forbidden, LeaseLost, NotFound, Refused, RemoteError, StoreError, StoreUnavailable, Unauthorized
+from windlass.errors import (
+    Forbidden,
+    InvalidInput,
+    LeaseLost,
+    NotFound,
+    Refused,
+    RemoteError,
+    StoreRefused,
+    StoreUnavailable,
+    Unauthorized,
+)
 
-CANCELLED = "cancelled"
+_CANCELLED = "cancelled"
 _CONFLICT = 409
-REFUSALS = (Unauthorized, Forbidden)
-"""What no patience helps against."""
 
 
 class JobCancelledThere(LeaseLost):
@@ -18,18 +26,22 @@ class JobCancelledThere(LeaseLost):
 
 
 @contextmanager
-def translated(job_id: int = 0) -> Iterator[None]:
-    """Raise what a store would: StoreUnavailable while the server cannot answer, LeaseLost when a job is no longer ours."""
+def translated(job_id: int) -> Iterator[None]:
+    """Raise what a store would.
+
+    StoreUnavailable while the server cannot answer, LeaseLost when the job is no longer ours, StoreRefused when saying it again
+    would not help.
+    """
     try:
         yield
-    except REFUSALS as error:
-        raise StoreError(str(error)) from error
     except NotFound as error:
         raise LeaseLost(job_id) from error
     except Refused as error:
         if error.status != _CONFLICT:
-            raise StoreError(str(error)) from error
-        raise (JobCancelledThere if str(error) == CANCELLED else LeaseLost)(job_id) from error
+            raise StoreRefused(str(error)) from error
+        raise (JobCancelledThere if str(error) == _CANCELLED else LeaseLost)(job_id) from error
+    except (InvalidInput, Unauthorized, Forbidden) as error:
+        raise StoreRefused(str(error)) from error
     except RemoteError as error:
         # Also what some proxy answers in the server's place.
         raise StoreUnavailable(str(error)) from error
