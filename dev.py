@@ -225,7 +225,7 @@ def run_tool(name: str, command: Sequence[str]) -> int:
     return run(PYTHON.parent / command[0], *command[1:])
 
 
-BENCHES = ("store", "client", "wakeups", "worker", "fleet", "recurrence", "http")
+BENCHES = ("store", "client", "wakeups", "worker", "fleet", "recurrence", "http", "pull")
 
 
 def bench(args: Sequence[str]) -> int:

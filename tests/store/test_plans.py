@@ -108,6 +108,8 @@ PARAMS: dict[str, Any] = {
     "edge_priority": 2**31,
     "own": 1,
     "missed_after": timedelta(seconds=60),
+    "priority": 0,
+    "groups": '["a","b","c"]',
 }
 # The others leave the state and the task open.
 OWN_PARAMS: dict[str, dict[str, Any]] = {
@@ -161,6 +163,10 @@ INDEXES = {
     "find_pull": {"windlass_jobs_pulls"},
     "repull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "mark_pull": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "pick_oldest": {"windlass_jobs_pending"},
+    "pick_newest": {"windlass_jobs_pending"},
+    "claim_picked": {"windlass_jobs_pkey"},
+    "last_turns": {"windlass_jobs_turns"},
     "page_ids": {"windlass_jobs_pkey"},
     "matching_ids": {"windlass_jobs_pkey"},
     "leased": {"windlass_jobs_pkey", "windlass_jobs_leased"},
@@ -214,6 +220,17 @@ def test_a_claim_locks_through_a_tid_scan_above_the_merge(database: tuple[psycop
     assert "Tid Scan" in plan, plan
     if rows > 1000:
         assert "Merge Append" in plan, plan
+
+
+@pytest.mark.parametrize("name", ["pick_oldest", "pick_newest"])
+def test_picking_sorts_no_queue(database: tuple[psycopg.Connection[Any], int], name: str) -> None:
+    """Each slice is read in the order of its index and no further than what is chosen from."""
+    connection, rows = database
+    plan = _plan(connection, name)
+    if rows > 1000:
+        assert "Merge Append" in plan, plan
+        assert "Sort Method" not in plan, plan
+        assert max(int(found) for found in re.findall(r"actual rows=(\d+)", plan)) <= 100, plan
 
 
 def test_postgres_counts_leases_by_index(database: tuple[psycopg.Connection[Any], int]) -> None:
@@ -304,7 +321,7 @@ def _scans(dsn: str) -> dict[str, _Scans]:
         return {name: _Scans(whole, by_index) for name, whole, by_index in connection.execute(query, [tables]).fetchall()}
 
 
-_DOCUMENTS = ("ids", "ids_found", "batch", "leases", "items", "runs")
+_DOCUMENTS = ("ids", "ids_found", "batch", "leases", "items", "runs", "groups")
 
 
 async def test_four_rivals_get_few_empty_claims(postgres_server: PostgresServer) -> None:

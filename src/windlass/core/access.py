@@ -56,6 +56,8 @@ class Principal(NamedTuple):
     """The name that a pull worker's leases carry."""
     csrf: str | None = None
     """What a browser must send along with every change; only sessions have it."""
+    is_signed: bool = False
+    """Whether the request itself was signed, so that its body must be the one that was meant."""
 
     def may(self, least: Role) -> bool:
         """Whether the role allows what asks for `least`."""

@@ -18,6 +18,7 @@ from windlass.web.attempts import Attempts
 from windlass.web.errors import Refusal
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
+from windlass.web.signing import KEPT_FOR, NOWHERE, Signing, Target
 from windlass.web.web_tokens import BadToken, WebTokens
 
 COOKIE = "windlass_session"
@@ -44,7 +45,7 @@ class Known(NamedTuple):
 
 
 class Credentials:
-    """Checks what a request brings along: a bearer, a pull worker's secret or a session cookie."""
+    """Checks what a request brings along: a bearer, a pull worker's signature or secret, or a session cookie."""
 
     def __init__(self, app: Windlass, notes: Notes, limits: Limits) -> None:
         """Take keys and secrets from the application's settings; raises ConfigError for one that cannot be used."""
@@ -53,6 +54,7 @@ class Credentials:
         self._notes = notes
         self._admin = _digest(settings.admin_token)
         self._worker = _digest(settings.worker_secret)
+        self._signing = Signing(settings.worker_signing_secret or ())
         self._web_tokens = WebTokens.from_settings(settings)
         self._failed = Attempts(limits.failed_credentials)
         self._known: dict[bytes, Known] = {}
@@ -65,20 +67,38 @@ class Credentials:
     @property
     def is_configured(self) -> bool:
         """Whether the settings bring any credential."""
-        return self._admin is not None or self._worker is not None or bool(self._web_tokens.keys)
+        has_secret = self._admin is not None or self._worker is not None
+        return has_secret or self._signing.is_configured or bool(self._web_tokens.keys)
 
-    async def identify(self, headers: Headers, address: str) -> Principal:
+    async def identify(self, headers: Headers, address: str, target: Target = NOWHERE) -> Principal:
         """Say who it is; raises a Refusal with 401, or 429 after too many failures."""
         bearer = headers.get(b"authorization")
         if bearer is not None:
             return _named(await self._known_as(b"b" + bearer, address), headers)
+        if b"x-signature" in headers and self._signing.is_configured:
+            return await self._signed(headers, address, target)
         if b"x-internal-secret" in headers:
+            if self._signing.is_configured:
+                # A secret that travels with every request is what signing is there to avoid.
+                raise Refusal(401, "X-Internal-Secret: is not taken by a server that asks for signatures", _CHALLENGE)
             pair = headers.get(b"x-worker-id", b"") + b"\0" + headers[b"x-internal-secret"]
             return _named(await self._known_as(b"w" + pair, address), headers)
         cookie = cookie_of(headers)
         if cookie is not None:
             return await self._known_as(b"c" + cookie, address)
         raise Refusal(401, "credentials are needed: send Authorization: Bearer …", _CHALLENGE)
+
+    async def _signed(self, headers: Headers, address: str, target: Target) -> Principal:
+        """Take a signed request, once."""
+        self.check_rate(self._failed, address)
+        try:
+            signed = self._signing.check(headers, target)
+        except Refusal:
+            self._failed.record(address)
+            raise
+        if not await (await self._app.store()).signatures.record(signed.digest, KEPT_FOR):
+            raise Refusal(401, "X-Signature: was used before; sign every request anew, with another X-Nonce", _BAD_CHALLENGE)
+        return _worker(signed.worker)._replace(is_signed=True)
 
     async def _known_as(self, presented: bytes, address: str) -> Principal:
         key = hashlib.sha256(presented).digest()
@@ -148,7 +168,7 @@ class Credentials:
         name = worker.decode("latin-1")
         if not _is_same(self._worker, secret) or not name or len(name) > MAX_NAME or not name.isprintable():
             return None
-        return _for_now(Principal(f"worker:{name}"[:MAX_NAME], Role.WORKER, worker=name))
+        return _for_now(_worker(name))
 
     async def _find_session(self, cookie: bytes) -> Known | None:
         session = await (await self._app.store()).sessions.find(self.session_digest(cookie))
@@ -181,6 +201,10 @@ class Credentials:
 
     def _is_start_token(self, token: bytes) -> bool:
         return self._start is not None and _is_same(self._start[0], token) and self._start[1] > time.monotonic()
+
+
+def _worker(name: str) -> Principal:
+    return Principal(f"worker:{name}"[:MAX_NAME], Role.WORKER, worker=name)
 
 
 def _named(principal: Principal, headers: Headers) -> Principal:

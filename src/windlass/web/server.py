@@ -38,6 +38,7 @@ from windlass.web.openapi import described
 from windlass.web.probes import PROBES, Readiness
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
+from windlass.web.signing import Target, check_body
 from windlass.web.table import Found, Table
 from windlass.web.visit import ANONYMOUS, KEY, Visit
 
@@ -68,6 +69,10 @@ _ALWAYS = [
 _NO_STORE = (b"cache-control", b"no-store")
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
 _CLOSE = (b"connection", b"close")
+_ONCE = (
+    *(b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id"),
+    *(b"x-signature", b"x-timestamp", b"x-nonce", b"x-content-sha256"),
+)
 
 
 class Entry(NamedTuple):
@@ -191,6 +196,8 @@ class Exchange:
         try:
             entry = await self._admit()
             body = await self._read(receive)
+            if self._principal.is_signed:
+                check_body(self._headers, body)
             self._check_form_csrf(body)
             await self._run(entry, body, receive)
         except Exception as error:  # noqa: BLE001 - the one place where errors become answers
@@ -238,7 +245,8 @@ class Exchange:
 
     async def _identify(self, entry: Entry | None) -> None:
         try:
-            self._principal = await self._server.credentials.identify(self._headers, self._address)
+            target = Target(self._scope["method"], self._raw_path, self._scope["query_string"])
+            self._principal = await self._server.credentials.identify(self._headers, self._address, target)
         except Refusal as refusal:
             if entry is None or not entry.route.is_page or refusal.status != 401:  # noqa: PLR2004 - not logged in
                 raise
@@ -248,7 +256,7 @@ class Exchange:
     def _check_doubles(self) -> None:
         """Refuse what two readers on the way may take differently."""
         names = [name for name, _ in self._scope["headers"]]
-        for name in (b"authorization", b"cookie", b"content-type", b"content-length", b"x-internal-secret", b"x-worker-id"):
+        for name in _ONCE:
             if names.count(name) > 1:
                 raise Refusal(400, f"{name.decode()}: must be sent once")
 

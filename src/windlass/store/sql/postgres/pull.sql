@@ -26,9 +26,13 @@ from json_array_elements_text(:groups::json) as g (grp) cross join lateral (
 -- The first of these that is still there and that no rival is just taking.
 update windlass_jobs j set {taken}
 where j.ctid = any(array(
-    select k.ctid from json_array_elements_text(:ids::json) with ordinality as o (id, place)
-    join windlass_jobs k on k.id = o.id::bigint
-    where k.state = 'pending' and (select version from windlass_gates) = :version
-    order by o.place limit 1 for update of k skip locked
+    select w.tid from (
+        select s.id::bigint as id from json_array_elements_text(:ids::json) with ordinality as s (id, place)
+        order by s.place limit 100
+    ) as picked cross join lateral (
+        select k.ctid as tid from windlass_jobs k where k.id = picked.id and k.state = 'pending' for update skip locked
+    ) as w
+    where (select version from windlass_gates) = :version
+    limit 1
 ))
 returning {claimed_columns}

@@ -33,8 +33,8 @@ select grp, finished_at from (
 -- The first of these that is still there.
 update windlass_jobs set {taken}
 where id = (
-    select k.id from json_each(:ids) as o cross join windlass_jobs k on k.id = o.value
+    select k.id from json_each(:ids) as s cross join windlass_jobs k on k.id = s.value
     where k.state = 'pending' and (select version from windlass_gates) = :version
-    order by o.key limit 1
+    order by s.key limit 1
 )
 returning {claimed_columns}
