@@ -13,18 +13,20 @@ from typing import Any
 
 import pytest
 
-from tests.remote.cutter import cutting
 from tests.remote.remote_app import app as code
 from tests.remote.remote_app import go, stopped
 from tests.support.stores import fresh_url
+from tests.web.cutting_proxy import cutting_proxy
 from tests.web.serving import listening
 from windlass import Windlass
 from windlass.core.access import NewToken, Role
-from windlass.core.job import Execution, Job, JobState, NewJob, RunReason, RunStatus, WaitReason
+from windlass.core.job import Execution, Job, JobState, Lease, NewJob, RunReason, RunStatus, WaitReason
 from windlass.core.payload import decode, encode_object
 from windlass.core.retry import RetrySpec
-from windlass.errors import ConfigError
+from windlass.errors import ConfigError, StoreUnavailable
 from windlass.pulling.running import working
+from windlass.pulling.store import PulledWork, Wants
+from windlass.remote import AsyncClient
 from windlass.store import SqlStore
 
 TARGET = "tests.remote.remote_app:app"
@@ -179,15 +181,40 @@ async def test_an_idle_worker_stops_at_once_and_holds_nothing(house: House) -> N
 
 async def test_lost_answers_cost_nothing_and_count_once(house: House) -> None:
     numbers = [await house.enqueue("in_thread", count=place + 1) for place in range(12)]
+    rng, cuts = Random(7), []
+
+    def is_cut() -> bool:
+        cuts.append(rng.random() < 0.25)
+        return cuts[-1]
+
     async with (
-        cutting(house.port, Random(7), 0.25) as (port, cutter),
+        cutting_proxy(house.port, is_cut) as port,
         working(code, house.address(port), house.token, slots=3),
     ):
         jobs = [await house.ended(number) for number in numbers]
-    assert cutter.cuts > 10
+    assert sum(cuts) > 10
     assert [(job.state, job.attempt, job.executions) for job in jobs] == [(JobState.COMPLETED, 1, 1)] * 12
     # The numbers 0 to 11 are shared by all of them, so each was found once.
     assert sum(job.result_count for job in jobs) == (await house.store.items.count("in_thread")).items == 12
+
+
+@ON_SQLITE
+async def test_a_job_whose_pull_was_never_heard_goes_back_as_if_it_had_not_been_pulled(house: House) -> None:
+    number = await house.enqueue("hangs")
+    is_cut = True
+    async with (
+        cutting_proxy(house.port, lambda: is_cut) as port,
+        AsyncClient(house.address(port), house.token, retries=0) as client,
+    ):
+        work = PulledWork(client, Wants(("pull",), ("hangs",)), "leaver")
+        with pytest.raises(StoreUnavailable):
+            await work.claim(await work.slices(), 1, Lease(1, "leaver", timedelta(seconds=20)))
+        assert (await house.store.get(number)).state is JobState.RUNNING
+        work.close()
+        is_cut = False
+        await work.settle()
+    job = await house.store.get(number)
+    assert (job.wait_reason, job.attempt, job.executions) == (WaitReason.RELEASED, 0, 0)
 
 
 @ON_SQLITE

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from windlass.app import Windlass
 from windlass.clock import DatabaseClock
@@ -20,8 +20,6 @@ from windlass.remote import AsyncClient, Client
 from windlass.worker.program import Program
 from windlass.worker.worker import Worker
 
-# The server waits for us; what would be between two polls is time in which nobody looks.
-_BETWEEN_POLLS = timedelta(milliseconds=10)
 _BEAT_WITHIN_S = 10.0
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 """The time until the first job has told it; nothing asks for it before."""
@@ -51,7 +49,6 @@ async def working(
         given,
         pools=(PoolSpec(SERVED, slots),),
         prefetch=0,
-        poll_interval=_BETWEEN_POLLS,
         lease=min(given.lease, LONGEST_EXTENSION),
     )
     refusals: list[WindlassError] = []

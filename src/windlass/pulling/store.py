@@ -97,14 +97,15 @@ class PulledWork:
         return Slices(0, tuple(Slice(SERVED, task, 0, _HEAD) for task in self._wants.tasks))
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
-        """Wait for one job; a pull whose answer was lost is asked again under its name."""
+        """Wait for one job, however long; a pull whose answer was lost is asked again under its name."""
         del slices, limit, started
         loop = asyncio.get_running_loop()
-        asked_at = loop.time()
-        pulled = await self._pull(_WAIT_S, _length(lease.length))
-        if pulled.job is not None:
-            return [_claimed(pulled, self._name)]
-        await self._rest(asked_at + _EMPTY_S - loop.time())
+        while not self._is_closing.is_set():
+            asked_at = loop.time()
+            pulled = await self._pull(_WAIT_S, _length(lease.length))
+            if pulled.job is not None:
+                return [_claimed(pulled, self._name)]
+            await self._rest(asked_at + _EMPTY_S - loop.time())
         return []
 
     async def _rest(self, seconds: float) -> None:
@@ -113,8 +114,6 @@ class PulledWork:
                 await self._is_closing.wait()
 
     async def _pull(self, wait_s: float, lease_s: float = _SHORTEST_LEASE_S) -> Pulled:
-        if self._is_closing.is_set() and wait_s:
-            return Pulled(job=None)
         if self._pull_id is None:
             self._pull_id = f"{self._name}/{next(self._numbers)}"
         lanes, tasks = self._wants
