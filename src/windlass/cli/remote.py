@@ -8,6 +8,7 @@ import os
 
 import click
 
+from windlass import packs
 from windlass.app import Windlass
 from windlass.cli import options, supervised
 from windlass.cli.exit_codes import abandon
@@ -52,7 +53,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
     # It would tell of every poll, also in the logs that are kept with runs.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     app = _detached(target, tasks)
-    if (token or os.environ.get("WINDLASS_TOKEN")) is None:
+    if not (token or os.environ.get("WINDLASS_TOKEN")):
         raise ConfigError(
             "give the worker's token in WINDLASS_TOKEN or with --token; `windlass token new --role worker` makes one"
         )
@@ -70,6 +71,7 @@ def _detached(target: str, tasks: tuple[str, ...]) -> Windlass:
         app.configure(database_url=NO_DATABASE)
         # For the processes of tasks that have their own.
         os.environ["WINDLASS_DATABASE_URL"] = NO_DATABASE
+    packs.install(app, app.settings.packs or ())
     app.served()
     return app
 
