@@ -29,6 +29,7 @@ from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import Edit, JobState, NewJob, Slices
 from windlass.core.outcome import Returned, Run, decide
 from windlass.core.page import JobQuery
+from windlass.core.pull import PickOrder, Pull
 from windlass.core.report import Report
 from windlass.store import SqlStore, open_store
 from windlass.store.doctor import check
@@ -165,6 +166,9 @@ async def use_pull_verbs(use: Verbs, turn: int) -> None:
     assert (await use("report", told)).is_done
     assert (await use("job_status", pulled.id)).state is JobState.COMPLETED
     assert await use("claim_probe", found, "nobody's", new_lease("p", 60)) is None
+    await use("enqueue", [NewJob(task="leads", lane="pull")])
+    [taken] = await use("pull_each", [Pull("pull", new_lease("p", 60))], PickOrder.FAIR)
+    assert await use("give_back", taken)
 
 
 async def use_operator_verbs(use: Verbs, waiting: int) -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from tests.support.raw import execute
 from tests.web.serving import Served
+from windlass.config import load
 from windlass.core.access import NewToken, Role
 from windlass.core.job import NewJob
+from windlass.errors import ConfigError
 from windlass.store import SqlStore
 
 SQLITE_ONLY = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
@@ -110,6 +112,12 @@ async def test_the_order_of_picking_is_the_setting_of_the_moment(web: Served) ->
     assert (await web.ask("PUT", "/api/v1/settings/PICK_ORDER", json={"value": "newest"})).status_code == 200
     first, second = await enqueue(web), await enqueue(web)
     assert [(await pull(web))["job"]["id"] for _ in range(2)] == [second, first]
+
+
+def test_the_order_of_picking_is_read_from_the_environment() -> None:
+    assert load(environ={"PICK_ORDER": "fair"}).pick_order == "fair"
+    with pytest.raises(ConfigError, match=r"PICK_ORDER: must be one of fifo, newest, random, fair \(got 'sideways'\)"):
+        load(environ={"PICK_ORDER": "sideways"})
 
 
 async def test_seed_004_backs_off_then_fails_for_good_with_one_row_for_each_attempt(web: Served) -> None:

@@ -13,9 +13,11 @@ from typing import Any
 
 import httpx2
 
+from tests.store.test_breakers import OPEN, gate
 from tests.web.serving import Served, listening
-from tests.web.test_pull import SQLITE_ONLY, enqueue, pull, store_of
+from tests.web.test_pull import SQLITE_ONLY, enqueue, pull, report, store_of
 from windlass import Windlass
+from windlass.core.breaker import BreakerSpec
 from windlass.core.job import JobState, Lease, NewJob
 from windlass.core.pull import Pull
 from windlass.store import open_store
@@ -128,6 +130,19 @@ async def test_one_who_waits_for_another_task_does_not_hold_up_the_line(web: Ser
             number = await enqueue(web)
             assert (await pull(web, "?wait=5", "w2"))["job"]["id"] == number
         web.server.stopping.set()
+
+
+async def test_a_breaker_that_is_due_is_tried_and_the_others_are_served_in_the_same_round(web: Served) -> None:
+    store = await store_of(web)
+    await gate(store, "mailer")
+    assert await store.breakers.record(BreakerSpec("mail", 1, timedelta(milliseconds=1)), succeeded=False, failures=1) is OPEN
+    async with waiting(web, "w1", "w2", "w3") as tasks:
+        await store.enqueue([NewJob(task=task, lane="pull") for task in ("mailer", "mailer", "leads")])
+        probe, other = [(await task)["job"] for task in tasks[:2]]
+        assert (probe["task"], other["task"]) == ("mailer", "leads")
+        assert not tasks[2].done()
+        await report(web, probe, worker="w1", done=True)
+        assert (await tasks[2])["job"]["task"] == "mailer"
 
 
 def wish(worker: str, pull_id: str | None = None) -> Pull:

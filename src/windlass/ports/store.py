@@ -216,9 +216,17 @@ class Store(Protocol):
         ...
 
     async def pull_each(
-        self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, now: datetime | None = None
+        self,
+        pulls: Sequence[Pull],
+        order: PickOrder = PickOrder.FIFO,
+        *,
+        found: Slices | None = None,
+        now: datetime | None = None,
     ) -> list[Claimed | None]:
-        """Give each worker one job of its lane or none, in one transaction; who is named first is served first."""
+        """Give each worker one job of its lane or none, in one transaction; who is named first is served first.
+
+        Wishes beyond the last answer were not looked at: ask for them again. `found` saves a look if it is fresh.
+        """
         ...
 
     async def give_back(self, job: Claimed, now: datetime | None = None) -> bool:

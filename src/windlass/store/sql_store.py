@@ -320,12 +320,21 @@ class SqlStore:
         return await self._db.run(reports.pull(slices, lease, pull_id, most_arms=self._most_arms, now=now))
 
     async def pull_each(
-        self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, now: datetime | None = None
+        self,
+        pulls: Sequence[Pull],
+        order: PickOrder = PickOrder.FIFO,
+        *,
+        found: Slices | None = None,
+        now: datetime | None = None,
     ) -> list[Claimed | None]:
-        """Give each worker one job of its lane or none, in one transaction; who is named first is served first."""
+        """Give each worker one job of its lane or none, in one transaction; who is named first is served first.
+
+        Wishes beyond the last answer were not looked at: ask for them again. `found` saves a look if it is fresh.
+        """
         if not pulls:
             return []
-        taken = await self._db.run(pulls_of.pull_each(pulls, order, self._rng, most_arms=self._most_arms, now=now))
+        call = pulls_of.pull_each(pulls, order, self._rng, found=found, most_arms=self._most_arms, now=now)
+        taken = await self._db.run(call)
         if any(taken):
             self.wakeups.credit()
         return taken

@@ -7,14 +7,14 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from windlass.app import Windlass
-from windlass.core.job import Claimed
-from windlass.core.pull import MAX_PULLS, Pull
+from windlass.core.job import Claimed, Slices
+from windlass.core.pull import MAX_PULLS, PickOrder, Pull
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
-from windlass.ports import Store
+from windlass.ports import Store, Wakeups
 from windlass.web.knobs import Knobs
 
 log = logging.getLogger("windlass.web")
@@ -39,6 +39,14 @@ class Wish:
             self.answer.set_result(job)
 
 
+class _Held(NamedTuple):
+    """Those who are served together, and by what."""
+
+    slices: Slices
+    order: PickOrder
+    wishes: Sequence[Wish]
+
+
 class Desk:
     """Serves everybody who asks this server for a job, in rounds: a wake-up, a newcomer or the poll interval makes one."""
 
@@ -51,16 +59,16 @@ class Desk:
         self._unclaimed: list[Claimed] = []
         """Jobs that were taken for workers that have gone."""
         self._wake = asyncio.Event()
-        self._is_subscribed = False
+        self._heard: Wakeups | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Serve in the background for as long as the block lasts."""
         store = await self._app.store()
         async with store.wakeups as wakeups, asyncio.TaskGroup() as group:
-            if not self._is_subscribed:
+            if wakeups is not self._heard:
                 wakeups.subscribe(self._hear)
-                self._is_subscribed = True
+                self._heard = wakeups
             tasks = [group.create_task(self._serve(store)), group.create_task(self._close())]
             try:
                 yield
@@ -150,28 +158,31 @@ class Desk:
         open_to = {wanted for wanted, pull in hopes.items() if pull.select(slices).open}
         # A newcomer may ask for a lease that it has already.
         hopeful = [wish for wish in present if wish.pull.wanted in open_to or (wish.is_new and wish.pull.pull_id)]
-        for start in range(0, len(hopeful), MAX_PULLS):
-            await self._hand_out(store, hopeful[start : start + MAX_PULLS])
+        order = (await self._knobs.current()).order if hopeful else PickOrder.FIFO
+        # Nothing is awaited between this look at who is still there and the taking: nobody leaves unseen.
+        while hopeful := [wish for wish in hopeful if not wish.answer.done()]:
+            held = _Held(slices, order, hopeful[:MAX_PULLS])
+            hopeful = hopeful[await self._hand_out(store, held) :]
         for wish in present:
             wish.is_new = False
             if not wish.is_patient:
                 wish.close()
 
-    async def _hand_out(self, store: Store, wishes: Sequence[Wish]) -> None:
-        held = [wish for wish in wishes if not wish.answer.done()]
-        for wish in held:
+    async def _hand_out(self, store: Store, held: _Held) -> int:
+        """Take jobs for the first of these; says for how many it has tried."""
+        for wish in held.wishes:
             wish.is_in_hand = True
         try:
-            order = (await self._knobs.current()).order
-            taken = await store.pull_each([wish.pull for wish in held], order)
+            taken = await store.pull_each([wish.pull for wish in held.wishes], held.order, found=held.slices)
         finally:
-            for wish in held:
+            for wish in held.wishes:
                 wish.is_in_hand = False
-        for wish, job in zip(held, taken, strict=True):
+        for wish, job in zip(held.wishes, taken, strict=False):
             if wish.answer.done():
                 self._put_back(wish.pull, job)
             elif job is not None:
                 wish.close(job)
+        return len(taken)
 
     def _refuse(self, error: Exception) -> None:
         """Tell those who do not wait what is wrong; the others may outlast it."""

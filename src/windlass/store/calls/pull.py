@@ -40,52 +40,74 @@ def pull_each(
     order: PickOrder,
     rng: Random,
     *,
+    found: Slices | None = None,
     most_arms: int = work.MAX_ARMS,
     now: datetime | None = None,
 ) -> Call[list[Claimed | None]]:
-    """Give each worker one job, or none; the answers are in the order of the wishes, and so are the jobs."""
+    """Give each worker one job, or none; the answers are in the order of the wishes, and so are the jobs.
+
+    There may be fewer answers than wishes: a job that tries a breaker is the last, since whoever has moved the gates must wait
+    for nothing. `found` is what the caller saw of the queue a moment ago.
+    """
     check_range("pulls", len(pulls), 1, MAX_PULLS)
     for one in pulls:
         one.check()
     means = _Means(order, rng, most_arms, now)
 
     def steps() -> Steps[list[Claimed | None]]:
+        queue = _Queue(found)
         taken: list[Claimed | None] = []
-        found: Slices | None = None
-        dry: set[tuple[object, ...]] = set()
         for one in pulls:
             mine = None if one.pull_id is None else (yield from report.pull_again(one.lease, one.pull_id, now))
-            for _ in range(_LOOKS):
-                if mine is not None or one.wanted in dry:
-                    break
-                is_fresh = found is None
-                if found is None:
-                    found = rows.slices((yield Step("slices", {"now": now})))
-                mine = yield from _take(one, one.select(found), means)
-                if mine is None:
-                    found = None
-                    if is_fresh:
-                        dry.add(one.wanted)
+            has_moved_gates = False
+            if mine is None:
+                mine, has_moved_gates = yield from queue.take(one, means)
             taken.append(mine)
+            if has_moved_gates:
+                break
         return taken
 
     return Call(steps)
 
 
-def _take(one: Pull, found: Slices, means: _Means) -> Steps[Claimed | None]:
+class _Queue:
+    """What one call knows of the queue, and where it has found nothing."""
+
+    def __init__(self, found: Slices | None) -> None:
+        self._found = found
+        self._dry: set[tuple[object, ...]] = set()
+
+    def take(self, one: Pull, means: _Means) -> Steps[tuple[Claimed | None, bool]]:
+        """Take a job; says also whether it is a probe, which has moved the gates."""
+        for _ in range(_LOOKS):
+            if one.wanted in self._dry:
+                break
+            is_fresh = self._found is None
+            if self._found is None:
+                self._found = rows.slices((yield Step("slices", {"now": means.now})))
+            job, is_probe = yield from _take(one, one.select(self._found), means)
+            if job is not None:
+                return job, is_probe
+            self._found = None
+            if is_fresh:
+                self._dry.add(one.wanted)
+        return None, False
+
+
+def _take(one: Pull, found: Slices, means: _Means) -> Steps[tuple[Claimed | None, bool]]:
     """Take a job; a breaker that is due comes first, since a backlog of other tasks would put its probe off for ever."""
     for breaker in found.breakers:
         probe = yield from breakers.claim_probe(found, breaker, one.lease, means.now).steps()
         if probe is not None:
-            return (yield from _marked(one, probe))
+            return (yield from _marked(one, probe)), True
     if not found.claimable:
-        return None
+        return None, False
     if means.order is PickOrder.FIFO or one.lanes != (PULL_LANE,):
         claim = work.claim(found, 1, one.lease, started=True, most_arms=means.most_arms, now=means.now)
         taken = yield from claim.steps()
     else:
         taken = yield from _pick(one, found, means)
-    return (yield from _marked(one, taken[0])) if taken else None
+    return ((yield from _marked(one, taken[0])) if taken else None), False
 
 
 def _marked(one: Pull, job: Claimed) -> Steps[Claimed]:
