@@ -303,15 +303,15 @@ class Windlass(Operator):
         from windlass.worker.worker import Worker  # noqa: PLC0415
 
         store = await self.store()
-        chosen = options or self._worker_options()
+        chosen = options or self.worker_options()
         clock = DatabaseClock(await store.clock())
         declarations = Declarations(store, self.name, self._schedules())
         await declarations.enter()
         async with self.open_state() as state, store.wakeups as wakeups, asyncio.TaskGroup() as group:
             program = Program(
-                registry=self._served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
+                registry=self.served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
             )
-            name = self._process_name()
+            name = self.process_name()
             worker = Worker(store, await self.blocking_store(), program, clock=clock, rng=self._rng, name=name, options=chosen)
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
@@ -352,7 +352,7 @@ class Windlass(Operator):
         store = await self.store()
         clock = DatabaseClock(await store.clock())
         async with store.wakeups as wakeups, asyncio.TaskGroup() as group:
-            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), name=self._process_name())
+            upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), name=self.process_name())
             wakeups.subscribe(upkeep.wake)
             chores = group.create_task(upkeep.run())
             try:
@@ -360,10 +360,16 @@ class Windlass(Operator):
             finally:
                 chores.cancel()
 
-    def _process_name(self) -> str:
+    @property
+    def rng(self) -> Random:
+        """Where chance comes from."""
+        return self._rng
+
+    def process_name(self) -> str:
+        """Name this process as no other is named."""
         return f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
 
-    def _served(self) -> Registry:
+    def served(self) -> Registry:
         """Give the tasks this process runs: all it has code for, or those the settings name."""
         wanted = self.settings.tasks
         if wanted is None:
@@ -377,7 +383,8 @@ class Windlass(Operator):
                 served.add(spec)
         return served
 
-    def _worker_options(self) -> WorkerOptions:
+    def worker_options(self) -> WorkerOptions:
+        """Say how workers of this application work."""
         from windlass.worker.options import WorkerOptions  # noqa: PLC0415 - as in `working`
 
         settings = self.settings

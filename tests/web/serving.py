@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,15 +51,17 @@ async def served(app: Windlass, limits: Limits | None = None) -> AsyncIterator[S
 
 
 @contextmanager
-def listening(app: Windlass, limits: Limits | None = None, more: tuple[Route, ...] = ()) -> Iterator[int]:
+def listening(
+    app: Windlass, limits: Limits | None = None, more: tuple[Route, ...] = (), *, has_upkeep: bool = False, port: int = 0
+) -> Iterator[int]:
     """Run a server on a socket in a thread, and give its port."""
     server = Server(app, (*ROUTES, *more), limits=limits)
-    bound = bind("127.0.0.1", 0)
+    bound = bind("127.0.0.1", port)
     listener = Listener(server, bound)
     failures: list[BaseException] = []
 
     async def run() -> None:
-        async with app:
+        async with app, app.keeping() if has_upkeep else nullcontext():
             await listener.listen()
 
     def work() -> None:

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import os
-import signal
-import sys
 
 import click
 
 from windlass import packs
 from windlass.app import Windlass
-from windlass.cli import options
+from windlass.cli import options, supervised
 from windlass.cli.exit_codes import abandon
 from windlass.cli.signals import Signals
-from windlass.cli.supervisor import Supervisor
 from windlass.cli.target import open_app
 from windlass.telemetry import configure_logging
-
-_PR_SET_PDEATHSIG = 1
 
 
 @click.command()
 @click.argument("target", metavar="MODULE:APP")
 @options.pools
-@click.option("--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="How many workers to keep running.")
+@supervised.processes
 @options.log_level("info")
 @options.json_logs
 @options.migrate
-@click.option("--alone", is_flag=True, hidden=True, help="Work in this process; what the supervisor starts.")
-@click.option("--parent", type=int, hidden=True, help="The supervisor that started this process.")
 def worker(
     target: str,
     *,
@@ -50,23 +41,10 @@ def worker(
     if not alone:
         # Found out here, once, and not by every process.
         _settled(target, pools, migrate=migrate).close()
-        command = [
-            sys.executable,
-            "-m",
-            "windlass",
-            *_without(sys.argv[1:], "--migrate"),
-            "--alone",
-            "--parent",
-            str(os.getpid()),
-        ]
-        sys.exit(Supervisor(command, processes).run())
-    _die_with_parent(parent)
+        supervised.supervise(processes, without="--migrate")
+    supervised.die_with_parent(parent)
     if asyncio.run(_work(_settled(target, pools, migrate=False), target)):
         abandon()
-
-
-def _without(arguments: list[str], flag: str) -> list[str]:
-    return [argument for argument in arguments if argument != flag]
 
 
 def _settled(target: str, pools: str | None, *, migrate: bool) -> Windlass:
@@ -86,12 +64,3 @@ async def _work(app: Windlass, target: str) -> bool:
         signals.tell(running.stop, running.hurry)
         await running.stopped()
     return running.has_lost
-
-
-def _die_with_parent(parent: int | None) -> None:
-    """Stop in order when the supervisor is gone, where the system can tell; elsewhere its signal does."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    # It may have died before this process could ask to be told.
-    if parent is not None and os.getppid() != parent:
-        sys.exit(0)

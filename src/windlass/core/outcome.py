@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
 from windlass.core.durations import MAX
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ERROR_LIMIT = 4_000
 TRACE_LIMIT = 32_768
+MAX_RESULT = 262_144
 
 
 class Failure(NamedTuple):
@@ -163,6 +164,23 @@ def ascii_only(text: str) -> str:
     return text.encode("ascii", "replace").replace(b"\0", b"?").decode()[:ERROR_LIMIT]
 
 
+class Decide(Protocol):
+    """Says what becomes of a job that ran: `decide`, or who asks somebody else."""
+
+    def __call__(
+        self,
+        job: Claimed,
+        outcome: Outcome,
+        run: Run = NO_RUN,
+        *,
+        now: datetime,
+        rng: Random,
+        profiles: Mapping[str, Profile] = PROFILES,
+    ) -> Finish:
+        """Say it; `now` is database time."""
+        ...
+
+
 def decide(
     job: Claimed,
     outcome: Outcome,
@@ -179,7 +197,7 @@ def decide(
     try:
         return _decide(job, outcome, run, _Case(now, rng, profiles))
     except InvalidInput as error:
-        failure = _bounded(Failure(f"the job's stored rules cannot be read: {error}", "InvalidInput"))
+        failure = bounded(Failure(f"the job's stored rules cannot be read: {error}", "InvalidInput"))
         ended = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=RunReason.ERROR)
         return ended._replace(failure=failure, fingerprint=fingerprint(job.task, failure))
 
@@ -280,7 +298,7 @@ def _chosen(moment: datetime, now: datetime) -> datetime:
 
 
 def _failed(job: Claimed, failure: Failure, run: Run, case: _Case) -> Finish:
-    failure = _bounded(failure)
+    failure = bounded(failure)
     is_lost = failure.reason is RunReason.LEASE_EXPIRED
     failed = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=failure.reason)._replace(
         failure=failure,
@@ -358,7 +376,8 @@ def _stopped(job: Claimed, run: Run, case: _Case, *, has_started: bool) -> Finis
     return _recurring(job, ended._replace(done_reason=None), case)
 
 
-def _bounded(failure: Failure) -> Failure:
+def bounded(failure: Failure) -> Failure:
+    """Bring the words of a failure to what every database takes."""
     return Failure(
         sanitise_text(failure.message, ERROR_LIMIT) or sanitise_text(failure.kind, ERROR_LIMIT),
         sanitise_text(failure.kind, 200),

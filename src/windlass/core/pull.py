@@ -37,10 +37,27 @@ class Pull(NamedTuple):
     """Only jobs of this task."""
     pull_id: str | None = None
     """Asking again under the same name gives the same lease again."""
+    more_lanes: tuple[str, ...] = ()
+    """Lanes that are as good."""
+    tasks: tuple[str, ...] = ()
+    """Only jobs of one of these tasks."""
+
+    @property
+    def wanted(self) -> tuple[object, ...]:
+        """What the worker is after, whoever it is: what there is for one is there for all who want the same."""
+        return self.lane, self.task, self.more_lanes, self.tasks
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Every lane that it would take a job of."""
+        return self.lane, *self.more_lanes
 
     def check(self) -> None:
         """Refuse what no job could be found or kept by."""
-        check_text("lane", self.lane, MAX_NAME)
+        for lane in self.lanes:
+            check_text("lane", lane, MAX_NAME)
+        for task in self.tasks:
+            check_text("task", task, MAX_NAME)
         check_text("worker", self.lease.worker, MAX_NAME)
         for field in ("task", "pull_id"):
             value = getattr(self, field)
@@ -49,7 +66,8 @@ class Pull(NamedTuple):
 
     def select(self, slices: Slices) -> Slices:
         """Keep the slices that this worker may get a job of."""
-        parts = (part for part in slices.open if part.lane == self.lane and self.task in {None, part.task})
+        lanes, tasks = {*self.lanes}, {*self.tasks, self.task} - {None}
+        parts = (part for part in slices.open if part.lane in lanes and (not tasks or part.task in tasks))
         return slices._replace(open=tuple(parts))
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from windlass.core.checks import check_text, check_wait
 from windlass.core.item import NewItem, encode_items
 from windlass.core.job import CLOSED, MAX_NAME, Claimed, JobState, RunReason, WaitReason
-from windlass.core.outcome import TRACE_LIMIT, Failure, Outcome, Raised, Returned
+from windlass.core.outcome import NO_RUN, TRACE_LIMIT, Failure, Outcome, Raised, Returned, Run
 from windlass.core.payload import JsonText, decode, encode_object, sanitise_text
+from windlass.core.wish import Wish
 from windlass.errors import InvalidInput, LeaseLost, TokenNeeded
 
 # With the job's number it is an index entry of PostgreSQL.
@@ -48,6 +49,8 @@ class Report:
     log: str | None = None
     key: str | None = None
     """Names the report, so that sending it twice counts once."""
+    wish: Wish | None = None
+    """How the run goes or went in full, in place of `is_done` and `error`."""
 
     def __post_init__(self) -> None:
         """Refuse bad values before anything is written."""
@@ -56,6 +59,8 @@ class Report:
             check_text("idempotency_key", self.key, MAX_IDEMPOTENCY_KEY)
         if self.extend is not None:
             check_wait("extend_lease_sec", self.extend, least=timedelta())
+        if self.wish is not None and (self.is_done or self.error is not None):
+            raise InvalidInput("outcome", self.wish.document()["kind"], "is given in place of done and error, not with them")
         for field in ("cursor", "error", "log"):
             value = getattr(self, field)
             if value is not None and not isinstance(value, str):
@@ -70,8 +75,21 @@ class Report:
         """The log as an execution keeps it."""
         return None if self.log is None else sanitise_text(self.log, TRACE_LIMIT)
 
+    @property
+    def message(self) -> str | None:
+        """The log as its job shows it; the log of a whole run is its execution's alone."""
+        return None if self.wish is not None and self.wish.outcome is not None else self.log
+
+    @property
+    def run(self) -> Run:
+        """What the worker measured of the run."""
+        measured = NO_RUN if self.wish is None else self.wish.run
+        return measured._replace(log_excerpt=self.log_excerpt)
+
     def outcome(self, result_count: int, target_count: int | None) -> Outcome | None:
         """Say how this report ends the run, the items in it counted; None when the run goes on."""
+        if self.wish is not None:
+            return self.wish.outcome
         # Some clients send every field every time: an empty error is none.
         if self.error is not None and self.error.strip():
             return Raised(Failure(self.error, "Reported"))

@@ -27,6 +27,7 @@ from windlass.ports.store import Store
 from windlass.ports.tasks import Tasks
 from windlass.ports.tokens import Tokens
 from windlass.ports.wakeups import Wakeups
+from windlass.ports.work import Renewals, Work
 from windlass.ports.workers import Workers
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Pages",
     "Pruning",
     "Reminders",
+    "Renewals",
     "Runs",
     "Schedules",
     "Sessions",
@@ -55,5 +57,6 @@ __all__ = [
     "Tasks",
     "Tokens",
     "Wakeups",
+    "Work",
     "Workers",
 ]

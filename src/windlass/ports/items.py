@@ -22,10 +22,12 @@ class Items(Protocol):
         """Read items in the order they came: those that a job found first, or those of a collection."""
         ...
 
-    def export(self, collection: str, *, after: int = 0, page: int = 100) -> AsyncIterator[Item]:
-        """Go through a whole collection without holding it in memory."""
+    def export(
+        self, collection: str | None = None, *, job_id: int | None = None, after: int = 0, page: int = 100
+    ) -> AsyncIterator[Item]:
+        """Go through a whole collection, or all that a job found first, without holding it in memory."""
         ...
 
-    async def count(self, collection: str) -> ItemCount:
-        """Count a collection's items; beyond 10,000 the answer is a lower bound."""
+    async def count(self, collection: str | None = None, *, job_id: int | None = None) -> ItemCount:
+        """Count the items of a collection, or those a job found first; beyond 10,000 the answer is a lower bound."""
         ...

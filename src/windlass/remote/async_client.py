@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 import httpx2
 
 from windlass.core.page import MAX_OFFSET, MAX_PAGE
-from windlass.remote import jobs, nouns, records
+from windlass.remote import items, jobs, nouns, records
 from windlass.remote.answers import error_of
 from windlass.remote.ask import API, Ask, Duration, JobRef, as_one
 from windlass.remote.courier import Courier, read_json, unavailable
@@ -124,6 +124,34 @@ class Tasks(Facet):
             after = page.next
 
 
+class Items(Facet):
+    """What workers have found, each once in its collection."""
+
+    page = verb(items.page)
+
+    def __init__(self, client: AsyncClient) -> None:
+        """Speak through `client`."""
+        super().__init__(client)
+        self._streams = client
+
+    async def list(
+        self, job: JobRef | None = None, *, collection: str | None = None, after: int = 0
+    ) -> AsyncIterator[records.Item]:
+        """Go through all items that a job was the first to find, or a whole collection, in the order they came."""
+        at: int | None = after
+        while at is not None:
+            page = await self.page(job, collection=collection, after=at, limit=MAX_PAGE)
+            for item in page.items:
+                yield item
+            at = page.next
+
+    def export(
+        self, job: JobRef | None = None, *, collection: str | None = None, kind: items.Format = "jsonl", after: int = 0
+    ) -> AsyncIterator[str]:
+        """Read the same as text, as it comes; raises ServerUnavailable when it breaks off."""
+        return self._streams.read(items.whole(job, collection=collection, kind=kind, after=after))
+
+
 class AsyncClient(Caller):
     """A Windlass server from another program; belongs to one event loop."""
 
@@ -134,10 +162,11 @@ class AsyncClient(Caller):
         *,
         timeout: Duration = 30.0,
         retries: int = 3,
+        worker: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         """Connect at the first call; see `windlass.remote` for the arguments."""
-        self._courier = Courier(url, token, timeout=timeout, retries=retries)
+        self._courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker)
         self._http = httpx2.AsyncClient(headers=self._courier.headers, timeout=self._courier.timeout, transport=transport)
 
     async def __aenter__(self) -> Self:
@@ -202,6 +231,11 @@ class AsyncClient(Caller):
         """Tasks: pause, resume, drain."""
         return Tasks(self)
 
+    @property
+    def items(self) -> Items:
+        """What workers have found."""
+        return Items(self)
+
     async def list(self, *, page_size: int = MAX_PAGE, **wanted: Unpack[jobs.JobFilter]) -> AsyncIterator[records.Job]:
         """Go through all jobs of a list, page by page."""
         cursor: str | None = None
@@ -244,3 +278,16 @@ class AsyncClient(Caller):
                         yield change
         except httpx2.TransportError as error:
             raise unavailable(error, "events") from error
+
+    async def read(self, ask: Ask[str]) -> AsyncIterator[str]:
+        """Read an answer as it comes; raises ServerUnavailable when it breaks off."""
+        request = self._courier.request(ask)
+        try:
+            async with self._http.stream(**request, timeout=Lines.timeout(self._courier.timeout)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise error_of(response.status_code, read_json(response), response.headers)
+                async for text in response.aiter_text():
+                    yield text
+        except httpx2.TransportError as error:
+            raise unavailable(error, f"{ask.method} {ask.path}") from error

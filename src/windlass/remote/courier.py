@@ -32,6 +32,7 @@ class Courier:
         *,
         timeout: Duration,
         retries: int,
+        worker: str | None = None,
         rng: Random | None = None,
     ) -> None:
         """Take what is not given from WINDLASS_URL and WINDLASS_TOKEN; of several addresses the next is tried when one fails."""
@@ -45,6 +46,8 @@ class Courier:
         secret = os.environ.get("WINDLASS_TOKEN") if token is None else token
         self.timeout = seconds(timeout, "timeout")
         self.headers = {"accept": "application/json"} | ({} if secret is None else {"authorization": f"Bearer {secret}"})
+        if worker is not None:
+            self.headers["x-worker-id"] = worker
 
     def url(self, path: str) -> str:
         """Give the address of a path, at the server in use."""

@@ -389,3 +389,29 @@ class Change:
     topics: tuple[Topic, ...]
     at: datetime
     counts: Mapping[JobState, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Something a worker has found, as it came."""
+
+    id: int
+    collection: str
+    key: str
+    """What tells it from the other items of its collection."""
+    job_id: UUID
+    """The job that found it first."""
+    data: Mapping[str, Any]
+    """Values under keys that look secret are hidden from viewers."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPage:
+    """Some items, in the order they came."""
+
+    items: tuple[Item, ...]
+    total: int
+    is_total_exact: bool = True
+    """Otherwise there are at least `total`."""
+    next: int | None = None

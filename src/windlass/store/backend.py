@@ -8,13 +8,19 @@ from random import Random
 from typing import Any
 
 from windlass.core.retry import Profile
+from windlass.errors import ConfigError
 from windlass.ports import Backend
 from windlass.store import SqlStore, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
 
+NO_DATABASE = "none:"
+"""The URL of a process that has no database on purpose."""
+
 
 def open_backend(url: str, *, rng: Random, profiles: Mapping[str, Profile]) -> Backend:
     """Choose the backend of a URL; nothing is opened yet."""
+    if url == NO_DATABASE:
+        raise ConfigError("this process has no database; enqueue and ask over HTTP, with windlass.remote")
     make: Callable[..., Backend] = SqliteBackend if url.startswith("sqlite:") else PostgresBackend
     return make(url, rng, profiles)
 

@@ -34,16 +34,18 @@ class SqlItems:
         """Read items in the order they came: those that a job found first, or those of a collection."""
         return await self._db.run(items.list_items(job_id=job_id, collection=collection, after=after, limit=limit))
 
-    async def export(self, collection: str, *, after: int = 0, page: int = _PAGE) -> AsyncIterator[Item]:
-        """Go through a whole collection without holding it in memory.
+    async def export(
+        self, collection: str | None = None, *, job_id: int | None = None, after: int = 0, page: int = _PAGE
+    ) -> AsyncIterator[Item]:
+        """Go through a whole collection, or all that a job found first, without holding it in memory.
 
         An item's id is where to go on after it, now or later: what is added meanwhile has a greater one.
         """
-        while found := await self.list(collection=collection, after=after, limit=page):
+        while found := await self.list(collection=collection, job_id=job_id, after=after, limit=page):
             for item in found:
                 yield item
             after = found[-1].id
 
-    async def count(self, collection: str) -> ItemCount:
-        """Count a collection's items; beyond 10,000 the answer is a lower bound."""
-        return await self._db.run(items.count_items(collection))
+    async def count(self, collection: str | None = None, *, job_id: int | None = None) -> ItemCount:
+        """Count the items of a collection, or those a job found first; beyond 10,000 the answer is a lower bound."""
+        return await self._db.run(items.count_items(collection, job_id))

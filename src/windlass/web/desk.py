@@ -153,9 +153,11 @@ class Desk:
         if not present:
             return
         slices = await store.slices()
-        open_to = _open_to(slices)
+        # Most ask for the same.
+        hopes = {wish.pull.wanted: wish.pull for wish in present}
+        open_to = {wanted for wanted, pull in hopes.items() if pull.select(slices).open}
         # A newcomer may ask for a lease that it has already.
-        hopeful = [wish for wish in present if (wish.pull.lane, wish.pull.task) in open_to or (wish.is_new and wish.pull.pull_id)]
+        hopeful = [wish for wish in present if wish.pull.wanted in open_to or (wish.is_new and wish.pull.pull_id)]
         order = (await self._knobs.current()).order if hopeful else PickOrder.FIFO
         # Nothing is awaited between this look at who is still there and the taking: nobody leaves unseen.
         while hopeful := [wish for wish in hopeful if not wish.answer.done()]:
@@ -195,7 +197,3 @@ class Desk:
                 await store.give_back(job)
             except StoreError as error:
                 log.warning("job %d was taken for a worker that has gone; it waits for its lease to end: %s", job.id, error)
-
-
-def _open_to(slices: Slices) -> set[tuple[str, str | None]]:
-    return {(part.lane, task) for part in slices.open for task in (None, part.task)}

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
@@ -63,11 +64,14 @@ def _operation(route: Route) -> APIRoute:
         status: {"model": Problem, "description": _phrase(status)} for status in sorted(statuses)
     }
     answers |= {status: {"model": model, "description": _phrase(status)} for status, model in route.others.items()}
+    if route.kinds:
+        answers[route.status] = {"content": {kind: {"schema": {"type": "string"}} for kind in route.kinds}}
     return StrictRoute(
         route.path,
         route.handler,
         methods=[route.method],
         status_code=route.status,
+        response_class=Response if route.kinds else JSONResponse,
         responses=answers,
         tags=[_tag(route.path)],
         operation_id=route.handler.__name__,

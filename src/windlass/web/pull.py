@@ -10,16 +10,16 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
-from windlass.core.access import Role
+from windlass.core.access import MAX_LANES, Role
 from windlass.core.job import MAX_NAME, Claimed, Lease
 from windlass.core.pool import PULL_LANE
 from windlass.core.pull import MAX_PULL_TOKEN, Pull, lease_length
 from windlass.errors import InvalidInput, StoreError
 from windlass.web.errors import Refusal
-from windlass.web.fields import LINE
-from windlass.web.pull_words import as_php, check_lane, worker_of
+from windlass.web.fields import LINE, Body, Name
+from windlass.web.pull_words import as_php, check_lane, parsed, read_body, worker_of
 from windlass.web.route import Route
 from windlass.web.visit import Visit, visit_of
 
@@ -28,6 +28,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _SECOND = timedelta(seconds=1)
 _LONGEST_S = 10**9
 """Beyond every bound, and still a duration."""
+MAX_TASKS = 1000
 
 
 class PulledOut(BaseModel):
@@ -51,6 +52,12 @@ class PulledOut(BaseModel):
     correlation_id: str | None
     parent_id: int | None
     slot_at: datetime | None
+    execution: int
+    """Which run of the job this is, from 1."""
+    consecutive_failures: int
+    """How many runs before this one have failed in a row."""
+    pulled_at: datetime
+    """When the lease began, by the database's clock."""
 
 
 class PullOut(BaseModel):
@@ -61,6 +68,20 @@ class PullOut(BaseModel):
     lease_sec: int | None = None
     stopped: bool = False
     """The lane is paused: nothing will come until somebody resumes it."""
+
+
+class PullIn(Body):
+    """What a worker that has code for several tasks asks for."""
+
+    lanes: Annotated[list[Name], Field(min_length=1, max_length=MAX_LANES)]
+    tasks: Annotated[list[Name], Field(max_length=MAX_TASKS)] | None = None
+    """Left out or empty: every task."""
+    lease_sec: int | None = None
+    """How long the job is yours at first, brought within 30 to 600."""
+    pull_id: Name | None = None
+    """Asking again under the same name gives the same lease again."""
+    wait: Annotated[int | float, Field(ge=0)] = 0
+    """How many seconds to wait for a job; more than 30 is taken as 30."""
 
 
 _Word = Annotated[str, Query(min_length=1, max_length=MAX_NAME, pattern=LINE)]
@@ -98,20 +119,44 @@ def _read(request: Request, name: str, kind: TypeAdapter[Any], default: Any = No
 async def pull_hot(request: Request) -> Response:
     """Answer as `pull_job` is documented to, without FastAPI's own work in between."""
     if request.method == "HEAD":
-        raise Refusal(405, "HEAD would take a job and not tell which", {"allow": "GET"})
+        raise Refusal(405, "HEAD would take a job and not tell which", {"allow": "GET, POST"})
+    task = _read(request, "task", _NAME)
+    asked = PullIn(
+        lanes=[_read(request, "lane", _NAME, PULL_LANE)],
+        tasks=None if task is None else [task],
+        lease_sec=_read(request, "lease_sec", _NUMBER),
+        pull_id=_read(request, "pull_id", _NAME),
+        wait=_read(request, "wait", _SECONDS, 0.0),
+    )
+    return await _pull(request, asked)
+
+
+async def pull_any_job(request: Request, body: PullIn) -> PullOut:
+    """Take one job of any of several lanes and tasks; otherwise as with GET."""
+    raise NotImplementedError
+
+
+async def pull_any_hot(request: Request) -> Response:
+    """Answer as `pull_any_job` is documented to."""
+    return await _pull(request, parsed(PullIn, await read_body(request)))
+
+
+async def _pull(request: Request, body: PullIn) -> Response:
     visit = visit_of(request)
-    lane = _read(request, "lane", _NAME, PULL_LANE)
-    check_lane(visit.principal, lane)
-    asked, wait = _read(request, "lease_sec", _NUMBER), _read(request, "wait", _SECONDS, 0.0)
-    task, pull_id = _read(request, "task", _NAME), _read(request, "pull_id", _NAME)
+    for lane in body.lanes:
+        check_lane(visit.principal, lane)
+    asked = body.lease_sec
     knobs = await visit.server.knobs.current()
     length = lease_length(None if asked is None else min(max(asked, 0), _LONGEST_S) * _SECOND, knobs.lease)
     lease = Lease(secrets.randbelow(MAX_PULL_TOKEN) + 1, worker_of(visit), length)
-    wait_s = min(wait, visit.server.limits.pull_within.total_seconds())
-    job = await _take(visit, Pull(lane, lease, task, pull_id), wait_s, request.receive)
+    wait_s = min(body.wait, visit.server.limits.pull_within.total_seconds())
+    lane, *more = body.lanes
+    pull = Pull(lane, lease, None, body.pull_id, tuple(more), tuple(body.tasks or ()))
+    job = await _take(visit, pull, wait_s, request.receive)
     if job is not None:
         return _answer(written(job, length, knobs.max_attempts))
-    is_stopped = (await (await visit.app.store()).lanes.get(lane)).is_paused
+    lanes = (await visit.app.store()).lanes
+    is_stopped = all([(await lanes.get(lane)).is_paused for lane in body.lanes])
     return _answer('{"job":null,"stopped":true}' if is_stopped else '{"job":null}')
 
 
@@ -162,6 +207,9 @@ def written(job: Claimed, length: timedelta, max_attempts: int) -> str:
         "correlation_id": job.correlation_id,
         "parent_id": job.parent_id,
         "slot_at": None if job.slot_at is None else _instant(job.slot_at),
+        "execution": job.execution,
+        "consecutive_failures": job.consecutive_failures,
+        "pulled_at": _instant(job.claimed_at),
     }
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     lease = f'"lease_expires_at":"{_instant(job.lease_expires_at)}","lease_sec":{length // _SECOND}'
@@ -174,5 +222,6 @@ def _instant(moment: datetime) -> str:
 
 ROUTES = (
     Route("GET", "/api/pull_job", Role.WORKER, pull_job, hot=pull_hot),
+    Route("POST", "/api/pull_job", Role.WORKER, pull_any_job, hot=pull_any_hot),
     Route("GET", "/api/pull_job.php", Role.WORKER, as_php(pull_job), hot=pull_hot),
 )

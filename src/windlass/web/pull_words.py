@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Request, Response
-from pydantic import BaseModel, Field
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from windlass.client.refs import number_of
 from windlass.core.access import Principal
@@ -17,6 +18,7 @@ from windlass.core.payload import decode_request
 from windlass.errors import InvalidInput
 from windlass.ports import Store
 from windlass.web.errors import Refusal
+from windlass.web.fields import Body
 from windlass.web.visit import Visit, visit_of
 
 MISSING_JOB_ID = "missing_job_id"
@@ -94,6 +96,17 @@ async def read_body(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidInput("body", body, "must be a JSON object")
     return body
+
+
+B = TypeVar("B", bound=Body)
+
+
+def parsed(model: type[B], fields: Mapping[str, Any]) -> B:
+    """Read a body by its model."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
 
 
 def json_answer(model: BaseModel, status: int = 200, skip: set[str] | None = None) -> Response:

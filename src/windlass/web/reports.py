@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from windlass.core.access import Role
 from windlass.core.item import MAX_ITEMS
+from windlass.core.job import JobState
 from windlass.core.report import LONGEST_EXTENSION, MAX_IDEMPOTENCY_KEY, Answer, Report
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, TokenNeeded
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body
+from windlass.web.outcomes import OutcomeIn
 from windlass.web.pull_words import (
     ATTEMPT_ID_NEEDED,
     JOB_NOT_FOUND,
@@ -30,6 +31,7 @@ from windlass.web.pull_words import (
     check_lane,
     job_number,
     json_answer,
+    parsed,
     read_body,
     status_word,
     store_of,
@@ -39,7 +41,6 @@ from windlass.web.pull_words import (
 from windlass.web.route import Route
 from windlass.web.visit import visit_of
 
-B = TypeVar("B", bound=Body)
 _MOST_S = LONGEST_EXTENSION.total_seconds()
 
 
@@ -58,6 +59,8 @@ class ReportIn(Body):
     log: str | None = None
     idempotency_key: Annotated[str, Field(max_length=MAX_IDEMPOTENCY_KEY)] | None = None
     """Names the report: sent twice, it counts once."""
+    outcome: OutcomeIn | None = None
+    """How the run goes or went, in more words than `done` and `error` have; without those two."""
 
 
 class ReportOut(BaseModel):
@@ -72,6 +75,8 @@ class ReportOut(BaseModel):
     should_stop: bool
     idempotent: bool = False
     """A report of this key was taken before: this is its answer, and nothing was changed."""
+    state: JobState | None = None
+    """Where the job stands now, for who sent an `outcome`."""
 
 
 class HeartbeatIn(Body):
@@ -104,13 +109,6 @@ async def report_results(request: Request, body: ReportIn) -> ReportOut:
     raise NotImplementedError
 
 
-def _parsed(model: type[B], fields: Mapping[str, Any]) -> B:
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
-
-
 def _extension(seconds: float | None) -> timedelta | None:
     return None if seconds is None else timedelta(seconds=min(max(seconds, 0), _MOST_S))
 
@@ -135,12 +133,14 @@ async def report_hot(request: Request) -> Response:
     store = await store_of(request)
     with _in_words():
         number = job_number(fields.get("job_id"))
-        report = _report(number, worker_of(visit), _parsed(ReportIn, fields))
+        body = parsed(ReportIn, fields)
+        report = _report(number, worker_of(visit), body)
         await check_job(visit, store, number)
         answer = await store.report(report)
     if answer.is_cancelled:
         return json_answer(PullProblem(error="cancelled", should_stop=True), 409)
-    return json_answer(_report_out(answer), skip=None if answer.is_repeated else {"idempotent"})
+    left_out = {"idempotent": not answer.is_repeated, "state": body.outcome is None}
+    return json_answer(_report_out(answer), skip={name for name, is_out in left_out.items() if is_out})
 
 
 def _report(number: int, worker: str, body: ReportIn) -> Report:
@@ -155,6 +155,7 @@ def _report(number: int, worker: str, body: ReportIn) -> Report:
         error=body.error,
         log=body.log,
         key=body.idempotency_key or None,
+        wish=None if body.outcome is None else body.outcome.wish(),
     )
 
 
@@ -167,6 +168,7 @@ def _report_out(answer: Answer) -> ReportOut:
         done_reason=answer.done_reason,
         should_stop=answer.should_stop,
         idempotent=answer.is_repeated,
+        state=answer.state,
     )
 
 
@@ -193,7 +195,7 @@ async def heartbeat_hot(request: Request) -> Response:
     fields = await read_body(request)
     with _in_words():
         number = job_number(fields.get("job_id"))
-        body = _parsed(HeartbeatIn, fields)
+        body = parsed(HeartbeatIn, fields)
         return await _renew(request, number, body.attempt_id, body.extend_lease_sec)
 
 

@@ -30,6 +30,8 @@ class Route:
     """Further good answers: status and model."""
     is_page: bool = False
     """For browsers: who has not logged in is sent to the login page. Not in the API's documentation."""
+    kinds: tuple[str, ...] = ()
+    """The media types of an answer that is not JSON."""
     is_stream: bool = False
     """Answers for as long as the client listens."""
     is_callback: bool = False

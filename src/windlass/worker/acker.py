@@ -11,7 +11,7 @@ from typing import TypeVar
 from windlass.core.job import JobState
 from windlass.core.outcome import Finish, Run
 from windlass.errors import StoreUnavailable
-from windlass.ports import Store
+from windlass.ports import Work
 
 log = logging.getLogger("windlass.worker")
 T = TypeVar("T")
@@ -29,7 +29,7 @@ Told = Callable[[Sequence[Finish], Mapping[int, JobState]], None]
 class Acker:
     """Holds endings until the store has them; a store that is down delays them and loses none."""
 
-    def __init__(self, store: Store, *, rng: Random, is_busy: Callable[[], bool], told: Told) -> None:
+    def __init__(self, store: Work, *, rng: Random, is_busy: Callable[[], bool], told: Told) -> None:
         """Send to `store`; `is_busy` says whether more will come soon, `told` hears which were accepted."""
         self._store = store
         self._rng = rng

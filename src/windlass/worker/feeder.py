@@ -11,7 +11,7 @@ from datetime import timedelta
 from windlass.core.job import Claimed, Lease, Slices
 from windlass.core.task import Registry
 from windlass.errors import StoreError
-from windlass.ports import Store
+from windlass.ports import Work
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
 
@@ -25,7 +25,7 @@ class Feeder:
 
     def __init__(
         self,
-        store: Store,
+        store: Work,
         registry: Registry,
         options: WorkerOptions,
         *,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from windlass.core.blocking import run
 from windlass.core.job import Held
-from windlass.ports import Store
+from windlass.ports import Renewals
 
 log = logging.getLogger("windlass.worker")
 
@@ -38,7 +38,7 @@ class Heart:
 
     def __init__(
         self,
-        store: Store,
+        store: Renewals,
         *,
         lease: timedelta,
         leases: Callable[[], Sequence[Hold]],

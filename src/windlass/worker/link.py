@@ -8,7 +8,7 @@ from typing import Any
 
 from windlass.core.job import Claimed
 from windlass.errors import WindlassError
-from windlass.ports import Store
+from windlass.ports import Work
 
 
 class StoreLink:
@@ -16,7 +16,7 @@ class StoreLink:
 
     __slots__ = ("_job", "_loop", "_store", "is_stopping")
 
-    def __init__(self, job: Claimed, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, job: Claimed, store: Work, loop: asyncio.AbstractEventLoop) -> None:
         """Speak for `job`."""
         self._job = job
         self._store = store

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from windlass.core.job import Claimed, Held, JobState
-from windlass.core.outcome import NO_RUN, Finish, Outcome, Released, Stopped, decide
-from windlass.ports import Clock, Store
+from windlass.core.outcome import NO_RUN, Decide, Finish, Outcome, Released, Stopped
+from windlass.ports import Clock, Work
 from windlass.worker.acker import Acker
 from windlass.worker.flight import Flight, Why
 from windlass.worker.heart import Beat, Hold
@@ -26,9 +26,18 @@ class Roster:
     """Hears of every start and end, decides what becomes of each run, and sees to it that the store learns."""
 
     def __init__(
-        self, store: Store, program: Program, pools: Sequence[Pool], *, clock: Clock, rng: Random, lease_s: float
+        self,
+        store: Work,
+        program: Program,
+        pools: Sequence[Pool],
+        *,
+        clock: Clock,
+        rng: Random,
+        decide: Decide,
+        lease_s: float,
     ) -> None:
         """Keep account of the jobs in `pools`, which may still be filled."""
+        self._decide = decide
         self._pools = pools
         self._registry = program.registry
         self._profiles = program.profiles
@@ -80,7 +89,7 @@ class Roster:
             if flight.why is Why.CANCELLED:
                 self.acker.add_stop((job.id, job.token, run))
             return
-        ending = decide(job, outcome, run, now=now, rng=self._rng, profiles=self._profiles)
+        ending = self._decide(job, outcome, run, now=now, rng=self._rng, profiles=self._profiles)
         if self.sentry.must_tell(flight):
             task = asyncio.create_task(self._record(flight, ending))
             self._recordings.add(task)
@@ -101,7 +110,7 @@ class Roster:
 
     def release(self, job: Claimed) -> None:
         """Give back a job that has not started."""
-        self.acker.add(decide(job, Released(), now=self._clock.now(), rng=self._rng))
+        self.acker.add(self._decide(job, Released(), now=self._clock.now(), rng=self._rng))
 
     async def settle(self) -> None:
         """Wait until the store has heard of everything."""
@@ -149,7 +158,7 @@ class Roster:
         if job is None:
             return
         if why is Why.STOPPED:
-            self.acker.add(decide(job, Stopped(has_started=False), now=self._clock.now(), rng=self._rng))
+            self.acker.add(self._decide(job, Stopped(has_started=False), now=self._clock.now(), rng=self._rng))
             return
         del self._held[job.id]
         if why is Why.CANCELLED:

@@ -7,7 +7,7 @@ import logging
 from windlass.core.breaker import BreakerState, FailureCount
 from windlass.core.job import Claimed
 from windlass.errors import StoreError
-from windlass.ports import Store
+from windlass.ports import Work
 from windlass.worker.flight import Flight
 
 log = logging.getLogger("windlass.worker")
@@ -16,7 +16,7 @@ log = logging.getLogger("windlass.worker")
 class Sentry:
     """Counts failures in a row, and tells the store only what may change a breaker."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Work) -> None:
         """Tell `store`."""
         self._store = store
         self._counts: dict[str, FailureCount] = {}

@@ -16,11 +16,11 @@ from typing import Any
 
 from windlass.core.current import CurrentJob, current_job
 from windlass.core.job import Claimed
-from windlass.core.outcome import Failure, Outcome, Raised, Returned
+from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Returned
 from windlass.core.payload import sanitise_result
 from windlass.core.task import Isolation, TaskSpec
 from windlass.errors import ConfigError
-from windlass.ports import Clock, Store
+from windlass.ports import Clock, Work
 from windlass.worker.context import JobContext
 from windlass.worker.flight import Flight, Why
 from windlass.worker.link import StoreLink
@@ -35,7 +35,6 @@ from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
 
 log = logging.getLogger("windlass.worker")
 
-MAX_RESULT = 262_144
 _RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
 
 
@@ -44,7 +43,7 @@ class Kit:
     """What every slot of a worker shares."""
 
     program: Program
-    store: Store
+    store: Work
     clock: Clock
     rng: Random
     options: WorkerOptions

@@ -7,9 +7,10 @@ import logging
 import sys
 from random import Random
 
+from windlass.core.outcome import Decide, decide
 from windlass.core.pool import EVERY_LANE
 from windlass.core.topic import Topic
-from windlass.ports import Clock, Store
+from windlass.ports import Clock, Renewals, Work
 from windlass.worker.feeder import Feeder
 from windlass.worker.flight import Why
 from windlass.worker.heart import Beat, Heart
@@ -34,16 +35,20 @@ class Worker:
 
     def __init__(
         self,
-        store: Store,
-        blocking_store: Store,
+        store: Work,
+        blocking_store: Renewals,
         program: Program,
         *,
         clock: Clock,
         rng: Random,
         name: str,
         options: WorkerOptions | None = None,
+        decide: Decide = decide,
     ) -> None:
-        """Run `program` under `name`; `blocking_store` is the same store for the heart's thread."""
+        """Run `program` under `name`; `blocking_store` is the same store for the heart's thread.
+
+        What `decide` says of a run is what `store` gets to finish it with.
+        """
         self.name = name
         self._options = options or WorkerOptions()
         self._clock = clock
@@ -52,7 +57,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._pools: list[Pool] = []
         lease_s = self._options.lease.total_seconds()
-        self._roster = roster = Roster(store, program, self._pools, clock=clock, rng=rng, lease_s=lease_s)
+        self._roster = roster = Roster(store, program, self._pools, clock=clock, rng=rng, decide=decide, lease_s=lease_s)
         self._feeder = Feeder(
             store, program.registry, self._options, name=name, taken=roster.taken, is_probe=roster.sentry.expect
         )

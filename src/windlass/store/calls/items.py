@@ -73,24 +73,31 @@ def list_items(
     """Read items in the order they came, page by page: those a job found first, or those of a collection."""
     check_range("limit", limit, 1, MAX_LIST)
     check_range("after", after, 0, _MAX_ID)
-    page = {"after": after, "limit": limit}
+    owner = _owner(job_id, collection)
+    query = "list_items" if job_id is None else "list_job_items"
+    return single(query, {**owner, "after": after, "limit": limit}, _items, is_read=True)
+
+
+def _owner(job_id: int | None, collection: str | None) -> dict[str, object]:
+    """Say whose items are meant."""
     if (job_id is None) == (collection is None):
         raise InvalidInput("collection", collection, "give a job or a collection, not both")
     if collection is None:
         check_range("job_id", job_id, 1, MAX_JOB)
-        return single("list_job_items", {"job_id": job_id, **page}, _items, is_read=True)
+        return {"job_id": job_id}
     check_text("collection", collection, MAX_NAME)
-    return single("list_items", {"collection": collection, **page}, _items, is_read=True)
+    return {"collection": collection}
 
 
 def _items(rows: Sequence[Row]) -> list[Item]:
     return [Item(*row) for row in rows]
 
 
-def count_items(collection: str) -> Call[ItemCount]:
-    """Count a collection's items up to a bound."""
-    check_text("collection", collection, MAX_NAME)
-    return single("count_items", {"collection": collection, "most": MOST_COUNTED + 1}, _count, is_read=True)
+def count_items(collection: str | None = None, job_id: int | None = None) -> Call[ItemCount]:
+    """Count the items of a collection, or those a job found first, up to a bound."""
+    owner = _owner(job_id, collection)
+    query = "count_items" if job_id is None else "count_job_items"
+    return single(query, {**owner, "most": MOST_COUNTED + 1}, _count, is_read=True)
 
 
 def _count(rows: Sequence[Row]) -> ItemCount:

@@ -75,12 +75,12 @@ class _Queue:
 
     def __init__(self, found: Slices | None) -> None:
         self._found = found
-        self._dry: set[tuple[str, str | None]] = set()
+        self._dry: set[tuple[object, ...]] = set()
 
     def take(self, one: Pull, means: _Means) -> Steps[tuple[Claimed | None, bool]]:
         """Take a job; says also whether it is a probe, which has moved the gates."""
         for _ in range(_LOOKS):
-            if (one.lane, one.task) in self._dry:
+            if one.wanted in self._dry:
                 break
             is_fresh = self._found is None
             if self._found is None:
@@ -90,7 +90,7 @@ class _Queue:
                 return job, is_probe
             self._found = None
             if is_fresh:
-                self._dry.add((one.lane, one.task))
+                self._dry.add(one.wanted)
         return None, False
 
 
@@ -102,7 +102,7 @@ def _take(one: Pull, found: Slices, means: _Means) -> Steps[tuple[Claimed | None
             return (yield from _marked(one, probe)), True
     if not found.claimable:
         return None, False
-    if means.order is PickOrder.FIFO or one.lane != PULL_LANE:
+    if means.order is PickOrder.FIFO or one.lanes != (PULL_LANE,):
         claim = work.claim(found, 1, one.lease, started=True, most_arms=means.most_arms, now=means.now)
         taken = yield from claim.steps()
     else:

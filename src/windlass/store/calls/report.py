@@ -13,7 +13,7 @@ from windlass.core.checks import check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.item import NewItem
 from windlass.core.job import CLOSED, MAX_NAME, MAX_TEXT, Claimed, Held, JobState, Lease, Slices, WaitReason
-from windlass.core.outcome import NO_RUN, Outcome, Returned, Run, decide
+from windlass.core.outcome import NO_RUN, Outcome, Raised, Returned, Run, decide
 from windlass.core.payload import sanitise_text
 from windlass.core.report import Answer, Case, JobStatus, Report, Standing, extension, standing
 from windlass.core.retry import Profile
@@ -73,8 +73,7 @@ def _finished(case: Case) -> Answer:
 def _stop(told: Report, case: Case, now: datetime | None) -> Steps[Answer]:
     """Take a word about a cancelled job for the one that its run has stopped."""
     if case.has_lease:
-        run = Run(log_excerpt=told.log_excerpt)
-        yield Step("stop", work.stop_params([(case.job.id, case.job.token, run)], None, now))
+        yield Step("stop", work.stop_params([(case.job.id, case.job.token, told.run)], None, now))
     return Answer(state=JobState.CANCELLED, is_done=True, done_reason=case.done_reason, should_stop=True)
 
 
@@ -96,10 +95,13 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -
         added,
         means.now,
         cursor=None if told.cursor is None else sanitise_text(told.cursor, work.MAX_CURSOR),
-        message=None if told.log is None else sanitise_text(told.log, MAX_TEXT),
+        message=None if told.message is None else sanitise_text(told.message, MAX_TEXT),
         lease=extension(told.extend),
     )
     [[result_count, expires_at]] = yield Step("add_progress", said)
+    if told.wish is not None and told.wish.progress_count is not None:
+        counted = work.progress(case.job.id, case.job.token, count=told.wish.progress_count, now=means.now)
+        yield from counted.steps()
     answer = Answer(
         state=JobState.RUNNING,
         added=added.added,
@@ -110,7 +112,7 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -
     outcome = told.outcome(result_count, case.job.target_count)
     if outcome is None:
         return answer
-    state = yield from _end(case, outcome, Run(log_excerpt=told.log_excerpt), means)
+    state = yield from _end(case, outcome, told.run, means)
     return replace(
         answer,
         state=state,
@@ -131,6 +133,9 @@ def _end(case: Case, outcome: Outcome, run: Run, means: _Means) -> Steps[JobStat
 
 def _tell_breakers(case: Case, outcome: Outcome, means: _Means) -> Steps[None]:
     """Tell a breaker how its probe went, before the lease that the permit hangs on is gone."""
+    if not isinstance(outcome, Returned | Raised):
+        # It says nothing about the service, and the permit goes with the lease.
+        return
     for name, threshold, open_us in (yield Step("probed_breakers", {"job_id": case.job.id, "token": case.job.token})):
         spec = BreakerSpec(name, threshold, timedelta(microseconds=open_us))
         permit = Permit(case.job.id, case.job.token)

@@ -24,3 +24,6 @@ from windlass_items i where i.collection = :collection and i.id > :after order b
 
 -- name: count_items
 select count(*) from (select 1 from windlass_items where collection = :collection limit :most) as counted
+
+-- name: count_job_items
+select count(*) from (select 1 from windlass_items where job_id = :job_id limit :most) as counted

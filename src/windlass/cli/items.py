@@ -1,0 +1,143 @@
+"""`windlass items`: what workers have found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from windlass.cli import options
+from windlass.cli.noun import Noun
+from windlass.cli.output import plain, say_json, say_table
+from windlass.cli.session import operating
+from windlass.client.item_export import ItemFormat, Part, Wanted, export
+from windlass.client.operations import Operator
+from windlass.client.refs import number_of
+from windlass.core.payload import decode
+from windlass.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_TELL_EVERY_S = 2.0
+
+
+@click.group(cls=Noun)
+def items() -> None:
+    """List and export what workers have found."""
+
+
+def _whose(command: F) -> F:
+    """Give a command the ways to say whose items are meant."""
+    command = click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Begin after this item.")(command)
+    command = click.option("--collection", metavar="NAME", help="The items of a collection; a job's is its task by default.")(
+        command
+    )
+    return click.argument("job", required=False)(command)
+
+
+@items.command(name="list")
+@_whose
+@options.limit
+@options.as_json
+@options.database
+def list_(job: str | None, *, collection: str | None, after: int, limit: int, as_json: bool, database: str | None) -> None:
+    """List the items that JOB was the first to find, or those of a collection, in the order they came."""
+    with operating(database) as operator:
+        wanted = _wanted(operator, job, collection, after)
+        found = operator.items.list_sync(job_id=wanted.job_id, collection=collection, after=after, limit=limit)
+        count = operator.items.count_sync(collection, job_id=wanted.job_id)
+    if as_json:
+        rows = [plain(one) | {"data": decode(one.data)} for one in found]
+        say_json({"items": rows, "total": count.items, "is_total_exact": count.is_exact})
+        return
+    say_table((plain(one) for one in found), ("id", "job_id", "created_at", "data"))
+    if len(found) < count.items:
+        more = "" if count.is_exact else "at least "
+        click.echo(f"{len(found)} of {more}{count.items}", err=True)
+
+
+@items.command(name="export")
+@_whose
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice([kind.value for kind in ItemFormat]),
+    default=ItemFormat.JSONL.value,
+    show_default=True,
+    help="A JSON object a line, or a table.",
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Where to; it appears once it is whole.")
+@options.database
+def export_(job: str | None, *, collection: str | None, after: int, kind: str, output: Path | None, database: str | None) -> None:
+    """Write all items that JOB was the first to find, or a whole collection.
+
+    In a table, texts that a spreadsheet would run as a formula get an apostrophe in front, and what has parts is JSON.
+    """
+    with operating(database) as operator, _opened(output) as write:
+        wanted = _wanted(operator, job, collection, after)
+        asyncio.run(_export(operator, wanted, ItemFormat(kind), write))
+
+
+def _wanted(operator: Operator, job: str | None, collection: str | None, after: int) -> Wanted:
+    if (job is None) == (collection is None):
+        raise click.UsageError("name a job, or a collection with --collection")
+    if job is None:
+        return Wanted(collection=collection, after=after)
+    number = number_of(job)
+    operator.get_sync(number)
+    return Wanted(job_id=number, after=after)
+
+
+async def _export(operator: Operator, wanted: Wanted, kind: ItemFormat, write: Callable[[str], object]) -> None:
+    progress = _Progress()
+    parts: AsyncIterator[Part] = export((await operator.store()).items, wanted, kind)
+    async for part in parts:
+        write(part.text)
+        progress.add(part)
+    progress.end()
+
+
+class _Progress:
+    """Tells on stderr how far a long export has come, and in the end where the next one may begin."""
+
+    def __init__(self) -> None:
+        self._items = 0
+        self._last_id = 0
+        self._told_at = time.monotonic()
+
+    def add(self, part: Part) -> None:
+        self._items += part.items
+        self._last_id = part.last_id or self._last_id
+        if time.monotonic() - self._told_at > _TELL_EVERY_S:
+            self._told_at = time.monotonic()
+            click.echo(f"windlass: {self._items} items", err=True)
+
+    def end(self) -> None:
+        rest = f"; --after {self._last_id} leaves them out" if self._items else ""
+        click.echo(f"windlass: {self._items} items exported{rest}", err=True)
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[Callable[[str], object]]:
+    """Give where to write: the standard output, or a file that takes its name when it is whole."""
+    if output is None:
+        # As they are: a terminal's own line ends would break a table's quoted lines.
+        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]  # always a file of ours
+        yield sys.stdout.write
+        sys.stdout.flush()
+        return
+    draft = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        with draft.open("w", encoding="utf-8", newline="") as file:
+            yield file.write
+        draft.replace(output)
+    except OSError as error:
+        raise ConfigError(f"{output} cannot be written: {error.strerror or error}") from error
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,44 @@
+"""A command that runs in processes of its own, kept running by one that does nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from windlass.cli.supervisor import Supervisor
+
+F = TypeVar("F", bound=Callable[..., Any])
+_PR_SET_PDEATHSIG = 1
+
+
+def processes(command: F) -> F:
+    """Give a command what says how many of it there are, and what its processes are told."""
+    command = click.option("--parent", type=int, hidden=True, help="The supervisor that started this process.")(command)
+    command = click.option("--alone", is_flag=True, hidden=True, help="Work in this process; what the supervisor starts.")(
+        command
+    )
+    return click.option(
+        "--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="How many workers to keep running."
+    )(command)
+
+
+def supervise(count: int, *, without: str | None = None) -> NoReturn:
+    """Keep so many copies of this command running, each without a flag that was for the start."""
+    typed = [argument for argument in sys.argv[1:] if argument != without]
+    command = [sys.executable, "-m", "windlass", *typed, "--alone", "--parent", str(os.getpid())]
+    sys.exit(Supervisor(command, count).run())
+
+
+def die_with_parent(parent: int | None) -> None:
+    """Stop in order when the supervisor is gone, where the system can tell; elsewhere its signal does."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    # It may have died before this process could ask to be told.
+    if parent is not None and os.getppid() != parent:
+        sys.exit(0)

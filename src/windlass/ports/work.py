@@ -1,0 +1,90 @@
+"""The verbs that running jobs takes, wherever the queue is: in a database, or behind a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from windlass.core.breaker import BreakerSpec, BreakerState
+from windlass.core.item import Added
+from windlass.core.job import Claimed, Held, JobState, Lease, Slices
+from windlass.core.outcome import Finish, Run
+
+
+class Renewals(Protocol):
+    """What keeps leases alive."""
+
+    async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> Sequence[Held]:
+        """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
+        ...
+
+
+class Finds(Protocol):
+    """Where runs put what they find."""
+
+    async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]]) -> Added:
+        """Add what a run has found; raises LeaseLost when it is no longer ours."""
+        ...
+
+
+class BreakerNews(Protocol):
+    """Who is told how services do."""
+
+    async def record(
+        self,
+        spec: BreakerSpec,
+        *,
+        succeeded: bool,
+        failures: int = 0,
+        job_id: int | None = None,
+        token: int | None = None,
+    ) -> BreakerState:
+        """Tell of a probe's result, before its job is finished, or of `failures` in a row that reach the threshold."""
+        ...
+
+
+class Work(Protocol):
+    """What a worker asks of the queue."""
+
+    @property
+    def items(self) -> Finds:
+        """Where runs put what they find."""
+        ...
+
+    @property
+    def breakers(self) -> BreakerNews:
+        """Who is told how services do."""
+        ...
+
+    async def slices(self) -> Slices:
+        """Find which lanes and tasks have pending work that no gate holds back."""
+        ...
+
+    async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> Sequence[Claimed]:
+        """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
+        ...
+
+    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
+        """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""
+        ...
+
+    async def progress(
+        self,
+        job_id: int,
+        token: int,
+        *,
+        count: int | None = None,
+        cursor: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Note how far a run has come; raises LeaseLost when it is no longer ours."""
+        ...
+
+    async def finish(self, endings: Sequence[Finish]) -> Mapping[int, JobState]:
+        """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
+        ...
+
+    async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> Sequence[int]:
+        """Say of cancelled (id, token, run) that they have stopped."""
+        ...

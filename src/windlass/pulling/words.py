@@ -1,0 +1,47 @@
+"""What a server's answers mean to a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from windlass.errors import (
+    Forbidden,
+    InvalidInput,
+    LeaseLost,
+    NotFound,
+    Refused,
+    RemoteError,
+    StoreRefused,
+    StoreUnavailable,
+    Unauthorized,
+)
+
+_CANCELLED = "cancelled"
+_CONFLICT = 409
+
+
+class JobCancelledThere(LeaseLost):
+    """Somebody has cancelled the job; the report that heard it counts as the word that its run has stopped."""
+
+
+@contextmanager
+def translated(job_id: int) -> Iterator[None]:
+    """Raise what a store would.
+
+    StoreUnavailable while the server cannot answer, LeaseLost when the job is no longer ours, StoreRefused when saying it again
+    would not help.
+    """
+    try:
+        yield
+    except NotFound as error:
+        raise LeaseLost(job_id) from error
+    except Refused as error:
+        if error.status != _CONFLICT:
+            raise StoreRefused(str(error)) from error
+        raise (JobCancelledThere if str(error) == _CANCELLED else LeaseLost)(job_id) from error
+    except (InvalidInput, Unauthorized, Forbidden) as error:
+        raise StoreRefused(str(error)) from error
+    except RemoteError as error:
+        # Also what some proxy answers in the server's place.
+        raise StoreUnavailable(str(error)) from error

@@ -1,0 +1,134 @@
+"""Items: what workers have found, in pages and as a whole."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Query, Request, Response
+from pydantic import BaseModel
+
+from windlass.client.item_export import ItemFormat, Wanted, export
+from windlass.client.refs import number_of
+from windlass.core.access import Role
+from windlass.core.ids import job_uuid
+from windlass.core.item import Item
+from windlass.core.job import MAX_NAME
+from windlass.core.payload import redact
+from windlass.ports import Items
+from windlass.web.downloads import Download
+from windlass.web.fields import LINE, Limit, Listed, capped
+from windlass.web.job_shape import eyes_of
+from windlass.web.jobs import JobId
+from windlass.web.route import Route
+from windlass.web.visit import visit_of
+
+_MOST_ID = 2**63 - 1
+_KINDS = {ItemFormat.JSONL: "application/x-ndjson", ItemFormat.CSV: "text/csv; charset=utf-8"}
+After = Annotated[int, Query(ge=0, le=_MOST_ID, description="The id of the last item that is known already.")]
+Collection = Annotated[str, Query(min_length=1, max_length=MAX_NAME, pattern=LINE)]
+Format = Annotated[ItemFormat, Query(description="A JSON object a line, or a table with a column for every field.")]
+
+
+class ItemOut(BaseModel):
+    """One item, as it came."""
+
+    id: int
+    collection: str
+    key: str
+    """What tells it from the other items of its collection."""
+    job_id: UUID
+    """The job that found it first."""
+    data: dict[str, Any]
+    created_at: datetime
+
+
+class ItemsOut(Listed):
+    """Items in the order they came."""
+
+    items: list[ItemOut]
+    next: int | None
+    """Send it as `after` for the next page."""
+
+
+async def list_job_items(request: Request, id: JobId, after: After = 0, limit: Limit = 100) -> ItemsOut:  # noqa: A002 - the path's word
+    """List the items that a job was the first to find."""
+    number = await _known(request, id)
+    return await _page(request, Wanted(job_id=number, after=after), limit)
+
+
+async def list_items(request: Request, collection: Collection, after: After = 0, limit: Limit = 100) -> ItemsOut:
+    """List the items of a collection; a job's collection is its task unless its enqueuer said otherwise."""
+    return await _page(request, Wanted(collection=collection, after=after), limit)
+
+
+async def export_job_items(
+    request: Request,
+    id: JobId,  # noqa: A002 - the path's word
+    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's word
+    after: After = 0,
+) -> Response:
+    """Write all items that a job was the first to find."""
+    number = await _known(request, id)
+    return await _stream(request, Wanted(job_id=number, after=after), format)
+
+
+async def export_items(
+    request: Request,
+    collection: Collection,
+    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's word
+    after: After = 0,
+) -> Response:
+    """Write a whole collection."""
+    return await _stream(request, Wanted(collection=collection, after=after), format)
+
+
+async def _items(request: Request) -> Items:
+    return (await visit_of(request).app.store()).items
+
+
+async def _known(request: Request, ref: str) -> int:
+    """Find a job's number; raises JobNotFound when there is no such job, which otherwise would seem to have found nothing."""
+    number = number_of(ref)
+    await (await visit_of(request).app.store()).job_status(number)
+    return number
+
+
+async def _page(request: Request, wanted: Wanted, limit: int) -> ItemsOut:
+    items, most = await _items(request), capped(limit)
+    found = await items.list(job_id=wanted.job_id, collection=wanted.collection, after=wanted.after, limit=most)
+    count = await items.count(wanted.collection, job_id=wanted.job_id)
+    eyes = eyes_of(request)
+    return ItemsOut(
+        items=[_out(item, eyes.read(item.data)) for item in found],
+        total=count.items,
+        is_total_exact=count.is_exact,
+        next=found[-1].id if len(found) == most else None,
+    )
+
+
+def _out(item: Item, data: Any) -> ItemOut:
+    return ItemOut(
+        id=item.id,
+        collection=item.collection,
+        key=item.key,
+        job_id=job_uuid(item.job_id),
+        data=data,
+        created_at=item.created_at,
+    )
+
+
+async def _stream(request: Request, wanted: Wanted, kind: ItemFormat) -> Response:
+    parts = export(await _items(request), wanted, kind, redact if eyes_of(request).is_viewer else None)
+    texts = (part.text async for part in parts)
+    return Download(texts, _KINDS[kind], f"items.{kind}", is_bare=request.method == "HEAD")
+
+
+_MEDIA = ("application/x-ndjson", "text/csv")
+ROUTES = (
+    Route("GET", "/api/v1/jobs/{id}/items", Role.VIEWER, list_job_items, errors=(404,)),
+    Route("GET", "/api/v1/jobs/{id}/items/export", Role.VIEWER, export_job_items, errors=(404,), kinds=_MEDIA, is_stream=True),
+    Route("GET", "/api/v1/items", Role.VIEWER, list_items),
+    Route("GET", "/api/v1/items/export", Role.VIEWER, export_items, kinds=_MEDIA, is_stream=True),
+)
