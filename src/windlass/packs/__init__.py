@@ -8,7 +8,11 @@ from importlib import import_module
 from windlass.app import Windlass
 from windlass.errors import ConfigError
 
-PACKS = {"staleness": "windlass.packs.staleness", "command": "windlass.packs.command"}
+PACKS = {
+    "hello": "windlass.packs.hello",
+    "staleness": "windlass.packs.staleness",
+    "command": "windlass.packs.command",
+}
 ASKED_FOR = frozenset({"command"})
 """Packs that must be named: whoever may enqueue could run any program with them."""
 SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)

@@ -15,6 +15,7 @@ from windlass.web import (
     executions,
     job_verbs,
     jobs,
+    landing,
     lanes,
     login,
     pages,
@@ -31,6 +32,7 @@ from windlass.web.route import Route
 ROUTES: tuple[Route, ...] = (
     *probes.ROUTES,
     *login.ROUTES,
+    *landing.ROUTES,
     *pages.ROUTES,
     *tokens.ROUTES,
     *audit.ROUTES,

@@ -28,6 +28,7 @@ from windlass.web.attempts import Attempts
 from windlass.web.changes import Changes
 from windlass.web.credentials import Credentials
 from windlass.web.errors import INTERNAL, Refusal, refusal_of
+from windlass.web.glance import Glance
 from windlass.web.hosts import Hosts
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
@@ -96,6 +97,7 @@ class Server:
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
+        self.glance = Glance(app)
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
         self._hosts = Hosts(settings.host, settings.allowed_hosts or ())
         operations, self.openapi = described(self.routes)
