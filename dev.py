@@ -236,7 +236,13 @@ def bench(args: Sequence[str]) -> int:
     return max(run(PYTHON, f"benchmarks/{name}.py", *rest) for name in chosen)
 
 
-COMMANDS = {command.__name__: command for command in (up, test, check, bench)}
+def docs(_args: Sequence[str]) -> int:
+    """Write docs/reference anew from the code."""
+    prepare()
+    return run(PYTHON, "-m", "tests.docs.reference")
+
+
+COMMANDS = {command.__name__: command for command in (up, test, check, bench, docs)}
 
 
 def main() -> int:

@@ -8,15 +8,26 @@ from random import Random
 from typing import Any
 
 from windlass.core.retry import Profile
+from windlass.errors import StoreError
 from windlass.ports import Backend
 from windlass.store import SqlStore, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
+from windlass.store.calls import schema
 
 
 def open_backend(url: str, *, rng: Random, profiles: Mapping[str, Profile]) -> Backend:
     """Choose the backend of a URL; nothing is opened yet."""
     make: Callable[..., Backend] = SqliteBackend if url.startswith("sqlite:") else PostgresBackend
     return make(url, rng, profiles)
+
+
+def _is_current(opened: Any) -> bool:
+    """Whether a file has exactly the tables of this version; what is wrong otherwise is for the migration to say."""
+    try:
+        opened.run_sync(schema.check(opened.dialect))
+    except StoreError:
+        return False
+    return True
 
 
 class SqliteBackend:
@@ -42,7 +53,9 @@ class SqliteBackend:
         with self._lock:
             if self._database is None:
                 opened: Any = open_database(self._url, rng=self._rng)
-                migrate.up(opened)
+                # Looked at before anything is locked: whoever opens it inside a transaction of their own would wait for themselves.
+                if not _is_current(opened):
+                    migrate.up(opened)
                 self._database = opened
             return self._database
 
