@@ -187,7 +187,9 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     path = context.command_path
     usage = " ".join(command.collect_usage_pieces(context))
     yield from ("", f"## {path}", "", f"`{path} {usage}`", "", _told(command.help or ""))
-    options = [record for one in command.params if (record := one.get_help_record(context)) and record[1] and "--help" not in record[0]]
+    options = [
+        record for one in command.params if (record := one.get_help_record(context)) and record[1] and "--help" not in record[0]
+    ]
     if options:
         yield ""
         yield from _table(("option", "meaning"), [(f"`{name}`", _told(text)) for name, text in options])

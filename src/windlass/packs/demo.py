@@ -19,6 +19,7 @@ PARTNER = BreakerSpec("demo-partner", threshold=3, open_for=timedelta(seconds=15
 _CUSTOMERS = ("ann", "bob", "eve", "joe", "zoe")
 _PAGES = 8
 
+
 class PartnerDown(Exception):  # noqa: N818 - named as what it says
     """The made-up partner does not answer."""
 

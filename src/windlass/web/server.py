@@ -58,7 +58,8 @@ _POLICY = (
 _ALWAYS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    # With no-referrer a browser calls the origin of our own forms `null`, and the login page refuses that.
+    (b"referrer-policy", b"same-origin"),
     (b"content-security-policy", _POLICY),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
