@@ -1,4 +1,4 @@
-"""Signs two people up, one of them in vain, and shows that only the one who is kept gets mail. `--serve` runs the shop instead."""
+"""Signs two people up, one in vain, and shows that only the one who is kept gets mail. `--serve` runs the shop instead."""
 
 from __future__ import annotations
 

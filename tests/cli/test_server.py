@@ -202,11 +202,13 @@ def test_the_demo_takes_no_application(tmp_path: Path) -> None:
 
 
 def tasks_of(said: str) -> list[str]:
+    line: str
     [line] = re.findall(r"^ +tasks +(.*)$", said, re.MULTILINE)
     return line.split(", ")
 
 
 def curl_of(said: str) -> str:
+    line: str
     [line] = re.findall(r"^ +try: (curl .*)$", said, re.MULTILINE)
     return line.replace("curl ", "curl -sS ", 1)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,17 +91,17 @@ def settings_page() -> str:
     live = [(f"`{name}`", f"`{one.default}`", _bounds(one)) for name, one in SETTINGS.items()]
     return _page(
         "Settings",
-        "An argument of `Windlass(…)` beats the environment, the environment beats `windlass.toml`, and that the default. An unknown",
-        "name or a bad value is an error that names it. Durations are written `30s`, `5m`, `1h30m` or as seconds.",
+        "An argument of `Windlass(…)` beats the environment, the environment beats `windlass.toml`, and that the default.",
+        "An unknown name or a bad value is an error that names it. Durations are written `30s`, `5m`, `1h30m` or as seconds.",
         "",
         *_table(("variable", "argument and `windlass.toml`", "default", "meaning"), rows),
         "",
-        "`WORKER_FAST_THREADS` and `WORKER_GENERAL_THREADS` are taken for the slots of the pools `fast` and `*`. The client over HTTP",
-        "reads `WINDLASS_URL` and `WINDLASS_TOKEN`.",
+        "`WORKER_FAST_THREADS` and `WORKER_GENERAL_THREADS` are taken for the slots of the pools `fast` and `*`. The client",
+        "over HTTP reads `WINDLASS_URL` and `WINDLASS_TOKEN`.",
         "",
         "## While everything runs",
         "",
-        "`windlass settings set NAME VALUE` or `PUT /api/v1/settings/NAME`; kept in the database, and stronger than the environment.",
+        "`windlass settings set NAME VALUE` or `PUT /api/v1/settings/NAME`: kept in the database, stronger than the environment.",
         "",
         *_table(("name", "default", "bounds"), live),
     )
@@ -112,7 +112,7 @@ def _docstrings() -> dict[str, str]:
     tree = ast.parse(inspect.getsource(config))
     [body] = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings"]
     found = {}
-    for before, node in zip(body, body[1:], strict=False):
+    for before, node in pairwise(body):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and is_text:
             found[before.target.id] = inspect.cleandoc(str(node.value.value))  # type: ignore[attr-defined]  # checked above
@@ -156,8 +156,9 @@ def endpoints_page() -> str:
         parts += _table(("method", "path", "least role", "answers", "does"), rows)
     return _page(
         "Endpoints",
-        "Every route with the least [role](../server.md#roles) it takes. `/reference` on a running server shows parameters, bodies and",
-        "answers; `/openapi.json` is the same for programs. Any route may also answer 400, 401, 403 and [the like](../server.md#errors).",
+        "Every route with the least [role](../server.md#roles) it takes. `/reference` on a running server shows parameters,",
+        "bodies and answers; `/openapi.json` is the same for programs. Any route may also answer 400, 401, 403 and",
+        "[the like](../server.md#errors).",
         *parts,
     )
 
@@ -211,11 +212,11 @@ def _public(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    first = " ".join(text.split("\n\n")[0].split())
+    first = " ".join(text.partition("\n\n")[0].split())
     return _public(first).removesuffix(".").replace("|", "\\|")
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     lines = [head, tuple("---" for _ in head), *(tuple(cell.replace("\n", " ") for cell in row) for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]
 
@@ -233,4 +234,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(write())
+    write()

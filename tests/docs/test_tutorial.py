@@ -20,6 +20,7 @@ def test_the_tutorial_works_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     terminal = Terminal(tmp_path, monkeypatch)
     up, *typed = lines(PAGE)
     said: dict[str, str] = {}
+    charge = 0
     with terminal.up(up), Windlass(f"sqlite:///{tmp_path / 'tutorial.db'}") as app:
         for line in typed:
             if line == "windlass job 5":

@@ -20,7 +20,7 @@ _CUSTOMERS = ("ann", "bob", "eve", "joe", "zoe")
 _PAGES = 8
 
 
-class PartnerDown(Exception):  # noqa: N818 - named as what it says
+class PartnerDown(Exception):
     """The made-up partner does not answer."""
 
 

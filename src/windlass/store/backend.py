@@ -53,7 +53,7 @@ class SqliteBackend:
         with self._lock:
             if self._database is None:
                 opened: Any = open_database(self._url, rng=self._rng)
-                # Looked at before anything is locked: whoever opens it inside a transaction of their own would wait for themselves.
+                # Looked at before it is locked: whoever opens it inside their own transaction would wait for themselves.
                 if not _is_current(opened):
                     migrate.up(opened)
                 self._database = opened

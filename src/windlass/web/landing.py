@@ -206,7 +206,7 @@ def worker_row(worker: Worker, now: datetime) -> WorkerRow:
         name=f"{worker.host}:{worker.pid}",
         pools=", ".join(f"{lane}={slots}" for lane, slots in pools.items()) if isinstance(pools, dict) else "",
         running=len(worker.jobs),
-        jobs=", ".join(f"{task} ×{jobs}" if jobs > 1 else task for task, jobs in tasks.items()),
+        jobs=", ".join(f"{jobs} {task}" if jobs > 1 else task for task, jobs in tasks.items()),
         since=worker.started_at,
         age=age(worker.started_at, now),
     )
