@@ -12,6 +12,7 @@ from tests.web.serving import Served, served
 from windlass import JobState, Windlass
 from windlass.core.access import Role
 from windlass.core.runs import Minute
+from windlass.packs import demo
 from windlass.testing import FakeClock
 from windlass.web import landing
 from windlass.web.landing import age, chart, short
@@ -157,3 +158,11 @@ def test_the_chart_is_as_high_as_its_busiest_minute() -> None:
     assert busy.completed + busy.failed == landing._CHART
     assert small.completed == landing._LEAST_BAR
     assert drawn.peak == 100
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_the_demo_is_marked_as_one(url: str) -> None:
+    async with served(Windlass(url, name=demo.app.name)) as web:
+        assert "<strong>Demo.</strong>" in await shown(web)
+    async with served(Windlass(url, name="demo")) as web:
+        assert "Demo" not in await shown(web)

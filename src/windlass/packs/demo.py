@@ -13,7 +13,7 @@ from windlass.worker.context import JobContext
 log = logging.getLogger("windlass.packs.demo")
 
 # One day of history: somebody will leave it running.
-app = Windlass(name="demo", keep_days=1)
+app = Windlass(name="windlass-demo", keep_days=1)
 
 PARTNER = BreakerSpec("demo-partner", threshold=3, open_for=timedelta(seconds=15))
 _CUSTOMERS = ("ann", "bob", "eve", "joe", "zoe")

@@ -21,6 +21,8 @@ from windlass.web.route import Route
 from windlass.web.templates import page
 from windlass.web.visit import visit_of
 
+DEMO = "windlass-demo"
+"""What the application of `windlass up --demo` is called."""
 HELLO = "hello"
 """The built-in task that the page offers to run."""
 _SHOWN = (
@@ -182,7 +184,7 @@ def chart(minutes: Sequence[Minute]) -> Chart:
     if total is None or not total.finished:
         return Chart(bars, f"No runs in the last {MINUTES} minutes.", peak)
     half, most = total.runs.percentile(50) or 0.0, total.runs.percentile(95) or 0.0
-    summary = f"{total.finished} runs in the last {MINUTES} minutes, {total.failed} failed; half took up to {_ms(half)}"
+    summary = f"{total.finished:,} runs in the last {MINUTES} minutes, {total.failed:,} failed; half took up to {_ms(half)}"
     return Chart(bars, f"{summary}, 95 % up to {_ms(most)}.", peak)
 
 
@@ -233,7 +235,7 @@ async def show_landing(request: Request) -> Response:
         workers=[worker_row(worker, seen.at) for worker in seen.workers],
         chart=chart(seen.minutes),
         is_untouched=is_untouched(seen),
-        is_demo=visit.app.name == "demo",
+        is_demo=visit.app.name == DEMO,
         has_hello=HELLO in visit.app.tasks,
         may_enqueue=visit.principal.may(Role.PRODUCER),
         jobs_url=shlex.quote(f"{base}/api/v1/jobs"),
