@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -75,6 +76,7 @@ _ORIGINS = {
 """What the code calls the systems it serves, and what readers know them as."""
 
 
+@cache
 def pages() -> dict[str, str]:
     """Write every page."""
     return {"settings.md": settings_page(), "endpoints.md": endpoints_page(), "cli.md": cli_page()}
