@@ -26,6 +26,7 @@ VENV = DEV / "venv"
 PYTHON = VENV / "bin" / "python"
 SUITES = ("core", "store", "worker", "upkeep", "web", "cli", "crash", "model", "browser")
 CHECKED = ("src", "tests", "benchmarks", "dev.py")
+WITH_TOOLS = "\nwith tools"
 NO_TESTS_COLLECTED = 5
 
 
@@ -57,12 +58,14 @@ def run(*command: str | Path) -> int:
     return subprocess.call([str(part) for part in command], cwd=ROOT, env=environment())
 
 
-def prepare() -> None:
-    """Make the private environment, or leave it alone when nothing has changed."""
+def prepare(*, has_tools: bool = True) -> None:
+    """Make the private environment, or leave it alone when nothing has changed; who only runs Windlass needs no tools."""
     DEV.mkdir(exist_ok=True)
     with only_one():
-        stamp, wanted = VENV / "installed", f"{interpreter()}{requirements_hash()}"
+        stamp = VENV / "installed"
         finished = stamp.read_text() if stamp.is_file() and PYTHON.exists() else ""
+        has_tools = has_tools or finished.endswith(WITH_TOOLS)
+        wanted = f"{interpreter()}{requirements_hash()}{WITH_TOOLS if has_tools else ''}"
         if finished == wanted:
             return
         # Gone while we work, so that an interrupted install is done again from the start.
@@ -70,7 +73,7 @@ def prepare() -> None:
         bring_uv()
         if not finished.startswith(interpreter()):
             make_venv()
-        install()
+        install(has_tools=has_tools)
         stamp.write_text(wanted)
 
 
@@ -114,11 +117,11 @@ def make_venv() -> None:
         sys.exit("dev.py: uv could not make .dev/venv: see above. Remove the folder .dev and try again.")
 
 
-def install() -> None:
-    """Install the project, editable, with all extras and the development tools."""
-    say("installing the project and its tools")
+def install(*, has_tools: bool) -> None:
+    """Install the project, editable, with all extras, and the development tools if they are wanted."""
+    say("installing the project and its tools" if has_tools else "installing the project")
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-    wanted = ["--editable", ".[all]", *groups["dev"]]
+    wanted = ["--editable", ".[all]", *(groups["dev"] if has_tools else ())]
     if run(UV, "pip", "install", "--quiet", "--exact", "--python", PYTHON, *wanted) == 0:
         return
     say("uv could not install; trying pip")
@@ -139,7 +142,7 @@ class SuiteResult:
 
 def up(args: Sequence[str]) -> NoReturn:
     """Run Windlass: server, worker, upkeep and built-in tasks, on SQLite unless told otherwise; arguments go to `windlass up`."""
-    prepare()
+    prepare(has_tools=False)
     os.chdir(ROOT)
     # In our place, so that Ctrl-C and signals reach it and it can finish what runs.
     os.execve(PYTHON, [str(PYTHON), "-m", "windlass", "up", *args], environment())  # noqa: S606 - our own interpreter
@@ -206,9 +209,11 @@ def check(_args: Sequence[str]) -> int:
     """Run the linter, the formatter's check, the type checker and the import contracts."""
     prepare()
     paths = [path for path in CHECKED if (ROOT / path).exists()]
+    # Examples are programs of their own: their modules may share a name, which mypy does not allow.
+    styled = [*paths, "examples"]
     tools: dict[str, list[str]] = {
-        "ruff check": ["ruff", "check", *paths],
-        "ruff format": ["ruff", "format", "--check", *paths],
+        "ruff check": ["ruff", "check", *styled],
+        "ruff format": ["ruff", "format", "--check", *styled],
         "mypy": ["mypy", *paths],
         "lint-imports": ["lint-imports", "--no-logo"],
     }
@@ -236,7 +241,13 @@ def bench(args: Sequence[str]) -> int:
     return max(run(PYTHON, f"benchmarks/{name}.py", *rest) for name in chosen)
 
 
-COMMANDS = {command.__name__: command for command in (up, test, check, bench)}
+def docs(_args: Sequence[str]) -> int:
+    """Write docs/reference anew from the code."""
+    prepare()
+    return run(PYTHON, "-m", "tests.docs.reference")
+
+
+COMMANDS = {command.__name__: command for command in (up, test, check, bench, docs)}
 
 
 def main() -> int:

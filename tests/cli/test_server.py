@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -150,7 +151,7 @@ def test_up_serves_works_and_finishes_what_runs_when_it_is_told_to_stop(tmp_path
     (tmp_path / "jobs.py").write_text(JOBS, encoding="utf-8")
     url = f"sqlite:///{tmp_path / 'some.db'}"
     with serving(tmp_path, "jobs:app", "--database", url, command="up") as (process, said):
-        assert {"alone", "work", "enqueue-stale", "email"} <= tasks_in(said)
+        assert {"alone", "hello", "work", "enqueue-stale", "email"} <= set(tasks_of(said))
         [address] = re.findall(r"listening on (\S+)", said)
         with Windlass(url) as app:
             quick = app.enqueue_sync("work")
@@ -167,17 +168,60 @@ def test_up_serves_works_and_finishes_what_runs_when_it_is_told_to_stop(tmp_path
             assert app.wait_sync(long, timeout=1) == "done"
 
 
-def test_up_needs_no_application(tmp_path: Path) -> None:
+def test_up_needs_no_application_and_its_curl_line_makes_a_job_run(tmp_path: Path) -> None:
     with serving(tmp_path, command="up") as (process, said):
-        assert "database windlass.db" in said
-        assert {"enqueue-stale", "email", "webhook", "integration", "cleanup-jobs", "produce-reminders"} <= tasks_in(said)
+        assert "database     windlass.db (SQLite)" in said
+        known = {
+            "hello",
+            "crawl",
+            "fetch_feed",
+            "enqueue-stale",
+            "email",
+            "webhook",
+            "integration",
+            "cleanup-jobs",
+            "produce-reminders",
+        }
+        assert known <= set(tasks_of(said))
+        with Windlass(f"sqlite:///{tmp_path / 'windlass.db'}") as app:
+            answer = subprocess.run(shlex.split(curl_of(said)), capture_output=True, text=True, timeout=30, check=True).stdout
+            job = json.loads(answer)["number"]
+            assert app.wait_sync(job, timeout=30) == "Hello, world!"
+            [run] = app.executions_sync(job)
+            assert run.status == "completed"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
 
 
-def tasks_in(said: str) -> set[str]:
-    [tasks] = re.findall(r"tasks: (.*)", said)
-    return set(tasks.split(", "))
+def test_the_demo_moves_by_itself_and_keeps_out_of_other_jobs(tmp_path: Path) -> None:
+    with serving(tmp_path, "--demo", command="up") as (process, said):
+        assert "sample jobs (demo)" in said
+        assert "database     windlass-demo.db (SQLite)" in said
+        assert not (tmp_path / "windlass.db").exists()
+        with Windlass(f"sqlite:///{tmp_path / 'windlass-demo.db'}") as app:
+            late = time.monotonic() + 30
+            while not any(one.task == "demo-mail" and one.state == "completed" for one in app.counts_sync()):
+                assert time.monotonic() < late
+                time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+
+
+def test_the_demo_takes_no_application(tmp_path: Path) -> None:
+    done = windlass(tmp_path, "up", "--demo", "jobs:app")
+    assert (done.returncode, "MODULE:APP" in done.stderr) == (2, True), done.stderr
+
+
+def tasks_of(said: str) -> list[str]:
+    line: str
+    [line] = re.findall(r"^ +tasks +(.*)$", said, re.MULTILINE)
+    return line.split(", ")
+
+
+def curl_of(said: str) -> str:
+    line: str
+    [line] = re.findall(r"^ +try: (curl .*)$", said, re.MULTILINE)
+    return line.replace("curl ", "curl -sS ", 1)
 
 
 def await_file(path: Path) -> None:

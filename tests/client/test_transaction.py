@@ -47,6 +47,18 @@ async def test_a_sqlite_connection_decides(path: Path) -> None:
         assert await count(app) == 2
 
 
+def test_an_application_may_be_opened_inside_a_transaction(path: Path) -> None:
+    Windlass(f"sqlite:///{path}").migrate()
+    connection = driver.connect(path)
+    connection.execute("create table orders (number integer)")
+    connection.execute("insert into orders values (1)")
+    with Windlass(f"sqlite:///{path}") as app:
+        declared(app).using(connection=connection).enqueue_sync(1)
+        connection.commit()
+        connection.close()
+        assert sum(each.jobs for each in app.counts_sync()) == 1
+
+
 async def test_a_psycopg_connection_decides(postgres_server: PostgresServer) -> None:
     with fresh_postgres(postgres_server) as dsn:
         async with Windlass(dsn) as app:

@@ -276,7 +276,7 @@ def test_every_answer_has_its_headers(port: int) -> None:
             headers = client.get(path).headers
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["x-frame-options"] == "DENY"
-            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["referrer-policy"] == "same-origin"
             assert headers["x-request-id"]
             assert "server" not in headers
             assert ("no-store" in headers["cache-control"]) == (not path.startswith("/assets"))

@@ -12,7 +12,7 @@ from windlass.core.access import NewToken, Role
 from windlass.web.attempts import Attempts
 from windlass.web.listener import bind
 from windlass.web.server import build_server
-from windlass.web.start import greeting, is_loopback, prepare
+from windlass.web.start import Line, greeting, is_loopback, prepare
 
 
 async def test_the_first_start_makes_an_admin_token_and_later_ones_do_not(url: str) -> None:
@@ -49,19 +49,23 @@ def test_loopback_is_what_only_this_machine_reaches(host: str, is_it: bool) -> N
     assert is_loopback(host) == is_it
 
 
+def told(lines: list[Line]) -> str:
+    return "\n".join(f"{line.label} {line.text}" for line in lines)
+
+
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_the_greeting_has_a_link_and_a_curl_line_that_work(web: Served, url: str) -> None:
     async with Windlass(url) as app:
         server = build_server(app)
-        lines = "\n".join(greeting(server, 8060, None, is_private=True))
+        lines = told(greeting(server, 8060, None, is_private=True))
         bearer = lines.partition("Bearer ")[2].partition('"')[0]
-        code = lines.partition("code=")[2].partition("\n")[0]
+        code = lines.partition("code=")[2].partition(" ")[0]
         assert (await server.credentials.identify({b"authorization": f"Bearer {bearer}".encode()}, "a")).role is Role.ADMIN
         assert server.credentials.use_code(code)
-        public = "\n".join(greeting(server, 8060, None, is_private=False))
+        public = told(greeting(server, 8060, None, is_private=False))
         assert "code=" not in public
         assert "Bearer" not in public
-    lines = "\n".join(greeting(web.server, 8060, None, is_private=True))
+    lines = told(greeting(web.server, 8060, None, is_private=True))
     assert "$WINDLASS_ADMIN_TOKEN" in lines
     assert "static-admin-token" not in lines
 

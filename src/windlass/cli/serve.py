@@ -8,7 +8,7 @@ import click
 
 from windlass.app import Windlass
 from windlass.cli import options
-from windlass.cli.serving import opened
+from windlass.cli.serving import database_line, opened
 from windlass.cli.signals import Signals
 from windlass.cli.target import open_app
 from windlass.telemetry import configure_logging
@@ -49,4 +49,4 @@ async def _serve(app: Windlass) -> None:
     signals = Signals()
     async with app, opened(app) as desk, app.keeping():
         signals.tell(desk.listener.stop, desk.listener.stop)
-        await desk.listen()
+        await desk.listen("server and upkeep", database_line(app))

@@ -9,29 +9,39 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from windlass import __version__
 from windlass.app import Windlass
 from windlass.errors import ConfigError
 
 if TYPE_CHECKING:
     from windlass.web.listener import Listener
+    from windlass.web.start import Line
 
 
 class Desk(NamedTuple):
     """A server that has its port and does not answer yet."""
 
     listener: Listener
-    greeting: Sequence[str]
+    greeting: Sequence[Line]
 
-    async def listen(self, *told: str) -> None:
-        """Say what is `told`, where the server is and how to get in, and answer until stopped."""
-        for line in (*told, *self.greeting):
-            click.echo(f"windlass: {line}")
+    async def listen(self, what: str, *told: tuple[str, str]) -> None:
+        """Say what runs, where the server is, how to get in and what is `told`, and answer until stopped."""
+        click.echo(_greeting(what, self.greeting, told))
         await self.listener.listen()
 
 
+def _greeting(what: str, lines: Sequence[Line], told: Sequence[tuple[str, str]]) -> str:
+    """Lay a greeting out: labels in a column, and what is to be typed last, on a line of its own."""
+    tried = [line for line in lines if line.label == "try:"]
+    labelled = [*(line for line in lines if line not in tried), *told]
+    width = max(len(label) for label, _ in labelled)
+    rows = [f"  {label:<{width}} {text}" for label, text in labelled]
+    return "\n".join([f"windlass {__version__}: {what}", "", *rows, "", *(f"  {label} {text}" for label, text in tried)])
+
+
 @asynccontextmanager
-async def opened(app: Windlass) -> AsyncIterator[Desk]:
-    """Take the port; raises ConfigError when it is not to be had."""
+async def opened(app: Windlass, *, task: str | None = None) -> AsyncIterator[Desk]:
+    """Take the port; raises ConfigError when it is not to be had. The greeting has a command that enqueues `task`."""
     try:
         from windlass.web import listener, start  # noqa: PLC0415 - an optional dependency
         from windlass.web.server import build_server  # noqa: PLC0415 - an optional dependency
@@ -41,5 +51,11 @@ async def opened(app: Windlass) -> AsyncIterator[Desk]:
     first_token = await start.prepare(server)
     with listener.bind(app.settings.host, app.settings.port) as bound:
         is_private = start.is_loopback(app.settings.host) or sys.stdout.isatty()
-        greeting = start.greeting(server, bound.getsockname()[1], first_token, is_private=is_private)
+        greeting = start.greeting(server, bound.getsockname()[1], first_token, is_private=is_private, task=task)
         yield Desk(listener.Listener(server, bound), greeting)
+
+
+def database_line(app: Windlass) -> tuple[str, str]:
+    """Say where the jobs are; of a server's address only the kind, for it may hold a password."""
+    kind, _, rest = app.settings.database_url.partition(":")
+    return "database", f"{rest.removeprefix('///')} (SQLite)" if kind == "sqlite" else "PostgreSQL"

@@ -11,17 +11,22 @@ from windlass import packs
 from windlass.app import Windlass
 from windlass.cli import options
 from windlass.cli.exit_codes import abandon
-from windlass.cli.serving import opened
+from windlass.cli.serving import database_line, opened
 from windlass.cli.signals import Signals
 from windlass.cli.target import open_app
-from windlass.config import PREFIX
+from windlass.config import PREFIX, Settings, load
+from windlass.errors import ConfigError
+from windlass.packs import hello
 from windlass.telemetry import configure_logging
 
 _OWN = "windlass.packs.standard:app"
+_DEMO = "windlass.packs.demo:app"
+_DEMO_DATABASE = "sqlite:///windlass-demo.db"
 
 
 @click.command()
-@click.argument("target", metavar="[MODULE:APP]", default=_OWN, required=False)
+@click.argument("target", metavar="[MODULE:APP]", required=False)
+@click.option("--demo", is_flag=True, help="Run a lively sample, in windlass-demo.db if no database is named.")
 @options.host
 @options.port
 @options.database
@@ -29,7 +34,15 @@ _OWN = "windlass.packs.standard:app"
 @options.log_level("warning")
 @options.json_logs
 def up(
-    target: str, *, host: str | None, port: int | None, database: str | None, pools: str | None, log_level: str, json_logs: bool
+    target: str | None,
+    *,
+    demo: bool,
+    host: str | None,
+    port: int | None,
+    database: str | None,
+    pools: str | None,
+    log_level: str,
+    json_logs: bool,
 ) -> None:
     """Run everything in one process: server, worker, upkeep and the built-in tasks.
 
@@ -37,21 +50,31 @@ def up(
     requests and jobs, finish what runs within the grace, give back the rest. A second one: at once.
     """
     configure_logging(log_level, as_json=json_logs)
+    if demo and target is not None:
+        raise ConfigError("--demo has an application of its own; leave out MODULE:APP, or --demo")
+    database = database or (_demo_database() if demo else None)
     if database is not None:
         # By the environment, so that handlers in child processes find it too.
         os.environ[f"{PREFIX}DATABASE_URL"] = database
+    target = target or (_DEMO if demo else _OWN)
     app = open_app(target, host=host, port=port, pools=pools, database_url=database)
     packs.install(app, app.settings.packs or packs.SAFE)
     app.migrate()
     app.check_schema()
-    if asyncio.run(_run(app, target)):
+    if asyncio.run(_run(app, target, is_demo=demo)):
         abandon()
 
 
-async def _run(app: Windlass, target: str) -> bool:
+def _demo_database() -> str | None:
+    """Keep the sample out of the real jobs: a file of its own, unless a database was chosen on purpose."""
+    return _DEMO_DATABASE if load().database_url == Settings.database_url else None
+
+
+async def _run(app: Windlass, target: str, *, is_demo: bool) -> bool:
     """Run until a signal; says whether handlers were left behind."""
     signals = Signals()
-    async with app, opened(app) as desk, app.working(target=target) as worker:
+    task = hello.TASK if hello.TASK in app.tasks else None
+    async with app, opened(app, task=task) as desk, app.working(target=target) as worker:
         listener = desk.listener
 
         def stop() -> None:
@@ -66,16 +89,13 @@ async def _run(app: Windlass, target: str) -> bool:
         # A worker that is worn out stops by itself, and its server must not go on alone.
         watching = asyncio.create_task(worker.stopped())
         watching.add_done_callback(lambda _: None if listener.should_exit else listener.stop())
-        await desk.listen(_story(app))
+        what = "server, worker and upkeep in one process"
+        await desk.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *_story(app))
         watching.cancel()
     return worker.has_lost
 
 
-def _story(app: Windlass) -> str:
-    settings = app.settings
-    pools = ",".join(f"{pool.lane}={pool.slots}" for pool in settings.pools)
+def _story(app: Windlass) -> list[tuple[str, str]]:
+    pools = ", ".join(f"{pool.lane}={pool.slots}" for pool in app.settings.pools)
     tasks = ", ".join(sorted(app.tasks)) or "none"
-    kind, _, rest = settings.database_url.partition(":")
-    # Of a server's address only the kind: it may hold a password.
-    place = rest.removeprefix("///") if kind == "sqlite" else kind
-    return f"database {place}, worker slots {pools}, upkeep, tasks: {tasks}"
+    return [database_line(app), ("slots", pools), ("tasks", tasks), ("stop", "Ctrl-C; what runs is finished first")]

@@ -9,6 +9,7 @@ from windlass.app import Windlass
 from windlass.errors import ConfigError
 
 PACKS = {
+    "hello": "windlass.packs.hello",
     "staleness": "windlass.packs.staleness",
     "crawl": "windlass.packs.crawl",
     "notify": "windlass.packs.notify",

@@ -8,10 +8,11 @@ from random import Random
 from typing import Any
 
 from windlass.core.retry import Profile
-from windlass.errors import ConfigError
+from windlass.errors import ConfigError, StoreError
 from windlass.ports import Backend
 from windlass.store import SqlStore, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
+from windlass.store.calls import schema
 
 NO_DATABASE = "none:"
 """The URL of a process that has no database on purpose."""
@@ -23,6 +24,15 @@ def open_backend(url: str, *, rng: Random, profiles: Mapping[str, Profile]) -> B
         raise ConfigError("this process has no database; enqueue and ask over HTTP, with windlass.remote")
     make: Callable[..., Backend] = SqliteBackend if url.startswith("sqlite:") else PostgresBackend
     return make(url, rng, profiles)
+
+
+def _is_current(opened: Any) -> bool:
+    """Whether a file has exactly the tables of this version; what is wrong otherwise is for the migration to say."""
+    try:
+        opened.run_sync(schema.check(opened.dialect))
+    except StoreError:
+        return False
+    return True
 
 
 class SqliteBackend:
@@ -48,7 +58,9 @@ class SqliteBackend:
         with self._lock:
             if self._database is None:
                 opened: Any = open_database(self._url, rng=self._rng)
-                migrate.up(opened)
+                # Looked at before it is locked: whoever opens it inside their own transaction would wait for themselves.
+                if not _is_current(opened):
+                    migrate.up(opened)
                 self._database = opened
             return self._database
 

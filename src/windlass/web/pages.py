@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import JSONResponse
 
 from windlass.core.access import Role
 from windlass.web.errors import Refusal
@@ -32,11 +32,6 @@ async def get_asset(name: str) -> Response:
     return Response(content, media_type=_KINDS[name.rpartition(".")[2]], headers={"cache-control": "public, max-age=300"})
 
 
-async def show_start() -> Response:
-    """Lead to the first page."""
-    return RedirectResponse("/reference", 303)
-
-
 async def show_reference(request: Request) -> Response:
     """Show the reference of the API."""
     return page("reference.html", principal=visit_of(request).principal)
@@ -48,7 +43,6 @@ async def get_openapi(request: Request) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("GET", "/", Role.VIEWER, show_start, is_page=True),
     Route("GET", "/reference", Role.VIEWER, show_reference, is_page=True),
     Route("GET", "/assets/{name}", PUBLIC, get_asset, is_page=True),
     Route("GET", "/openapi.json", Role.VIEWER, get_openapi),

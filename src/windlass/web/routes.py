@@ -18,6 +18,7 @@ from windlass.web import (
     items,
     job_verbs,
     jobs,
+    landing,
     lanes,
     login,
     pages,
@@ -38,6 +39,7 @@ from windlass.web.route import Route
 ROUTES: tuple[Route, ...] = (
     *probes.ROUTES,
     *login.ROUTES,
+    *landing.ROUTES,
     *pages.ROUTES,
     *tokens.ROUTES,
     *audit.ROUTES,

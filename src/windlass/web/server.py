@@ -30,6 +30,7 @@ from windlass.web.changes import Changes
 from windlass.web.credentials import Credentials
 from windlass.web.desk import Desk
 from windlass.web.errors import INTERNAL, Refusal, refusal_of
+from windlass.web.glance import Glance
 from windlass.web.hosts import Hosts
 from windlass.web.knobs import Knobs
 from windlass.web.limits import Limits
@@ -61,7 +62,8 @@ _POLICY = (
 _ALWAYS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    # With no-referrer a browser calls the origin of our own forms `null`, and the login page refuses that.
+    (b"referrer-policy", b"same-origin"),
     (b"content-security-policy", _POLICY),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -104,6 +106,7 @@ class Server:
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
+        self.glance = Glance(app)
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
         public = () if settings.public_url is None else (urlsplit(settings.public_url).hostname or "",)
         self._hosts = Hosts(settings.host, (*(settings.allowed_hosts or ()), *public))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import shlex
+from typing import NamedTuple
 
 from windlass.core.access import NewToken, Role
 from windlass.core.audit import Actor
@@ -43,16 +45,35 @@ def url_of(host: str, port: int) -> str:
     return f"http://{name}:{port}"
 
 
-def greeting(server: Server, port: int, first_token: str | None, *, is_private: bool) -> list[str]:
-    """Say where the server is and how to get in; secrets are told only where nobody else reads along."""
+class Line(NamedTuple):
+    """A line of the greeting."""
+
+    label: str
+    text: str
+
+
+def greeting(server: Server, port: int, first_token: str | None, *, is_private: bool, task: str | None = None) -> list[Line]:
+    """Say where the server is and how to get in; secrets are told only where nobody else reads along.
+
+    The command to try enqueues a job of `task`, or only looks.
+    """
     url = url_of(server.app.settings.host, port)
-    lines = [f"listening on {url}"]
+    lines = [Line("listening on", url)]
     if first_token is not None:
-        lines.append(f"admin token, shown this once: {first_token}")
+        lines.append(Line("admin token", f"{first_token} (shown this once)"))
     if not is_private:
-        return [*lines, f"log in at {url}/login"]
+        return [*lines, Line("log in", f"{url}/login")]
     minutes = int(LINK_LASTS.total_seconds() // 60)
     bearer = "$WINDLASS_ADMIN_TOKEN" if server.app.settings.admin_token else first_token or server.credentials.new_start_token()
-    lines.append(f"log in within {minutes} minutes, once: {url}/login?code={server.credentials.new_code()}")
-    lines.append(f'try: curl -H "Authorization: Bearer {bearer}" {shlex.quote(url)}/api/v1/lanes')
+    lines.append(Line("log in", f"{url}/login?code={server.credentials.new_code()} (once, within {minutes} minutes)"))
+    lines.append(Line("try:", curl_line(url, bearer, task=task)))
     return lines
+
+
+def curl_line(url: str, bearer: str, *, task: str | None) -> str:
+    """Write a command that enqueues a job of a task, or only looks."""
+    allowed = f'curl -H "Authorization: Bearer {bearer}"'
+    if task is None:
+        return f"{allowed} {shlex.quote(url + '/api/v1/lanes')}"
+    body = shlex.quote(json.dumps({"task": task}))
+    return f'{allowed} -H "Content-Type: application/json" -d {body} {shlex.quote(url + "/api/v1/jobs")}'

@@ -1,0 +1,85 @@
+"""A shop that signs people up and writes to them. The customer and the mail are one transaction: both or neither."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, HTTPException
+from pydantic import BaseModel
+from sqlalchemy import create_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+from windlass import Windlass
+from windlass.store.sqlite import driver
+
+URL = os.environ.get("SHOP_DATABASE_URL", "sqlite:///shop.db")  # or postgresql://user@host/shop
+
+jobs = Windlass(URL, name="shop")
+if URL.startswith("sqlite:"):
+    engine = create_engine(URL, module=driver)  # the SQLite library that Windlass uses
+else:
+    engine = create_engine(URL.replace("postgresql:", "postgresql+psycopg:", 1))
+
+
+class Base(DeclarativeBase):
+    """The shop's own tables."""
+
+
+class Customer(Base):
+    """Somebody who has signed up."""
+
+    __tablename__ = "customers"
+    email: Mapped[str] = mapped_column(primary_key=True)
+
+
+@jobs.task(lane="fast", max_attempts=5)
+async def mail(to: str, subject: str) -> str:
+    """Write to a customer; a real one would speak SMTP here."""
+    print(f"mail to {to}: {subject}", flush=True)
+    return "sent"
+
+
+def session() -> Iterator[Session]:
+    """Give a request its transaction: committed if all goes well, rolled back if anything is raised."""
+    with Session(engine) as opened, opened.begin():
+        yield opened
+
+
+@asynccontextmanager
+async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    """Make the tables, and run the jobs in this process; `windlass worker app:jobs` would run them in others."""
+    jobs.migrate()
+    Base.metadata.create_all(engine)
+    async with jobs, jobs.working():
+        yield
+    engine.dispose()
+
+
+web = FastAPI(title="Shop", lifespan=lifespan)
+
+
+class SignUp(BaseModel):
+    """What a new customer sends."""
+
+    email: str
+
+
+@web.post("/customers", status_code=201)
+def sign_up(body: SignUp, transaction: Annotated[Session, Depends(session, scope="function")]) -> dict[str, int]:
+    """Keep a customer and enqueue the mail that greets them."""
+    transaction.add(Customer(email=body.email))
+    transaction.flush()
+    job = mail.using(connection=transaction).enqueue_sync(to=body.email, subject="Welcome")
+    if body.email.endswith("@example.invalid"):
+        # Too late for a check, and on purpose: the customer and the mail are rolled back together.
+        raise HTTPException(422, "this address cannot get mail")
+    return {"job": job.id}
+
+
+@web.get("/customers")
+def customers(transaction: Annotated[Session, Depends(session, scope="function")]) -> list[str]:
+    """List everybody."""
+    return sorted(customer.email for customer in transaction.query(Customer))

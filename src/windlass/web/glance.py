@@ -1,0 +1,85 @@
+"""How things are at this moment: one look for everybody who has the page open."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from windlass.app import Windlass
+from windlass.core.breaker import Breaker, BreakerState
+from windlass.core.job import Count, Job, JobState
+from windlass.core.lane import Lane
+from windlass.core.page import JobQuery, Sort
+from windlass.core.runs import Minute
+from windlass.core.worker import Worker
+
+MINUTES = 30
+_JOBS = 20
+_WORKERS = 8
+_BREAKERS = 50
+_FRESH_S = 0.5
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look found; `minutes` has every minute, also those in which nothing ended."""
+
+    at: datetime
+    counts: Sequence[Count]
+    jobs: Sequence[Job]
+    total: int
+    lanes: Sequence[Lane]
+    workers: Sequence[Worker]
+    breakers: Sequence[Breaker]
+    minutes: Sequence[Minute]
+
+    def count(self, *states: JobState) -> int:
+        """Count the jobs in these states."""
+        return sum(one.jobs for one in self.counts if one.state in states)
+
+
+class Glance:
+    """Looks when somebody asks, and at most a few times a second."""
+
+    def __init__(self, app: Windlass) -> None:
+        """Look at the database of `app`."""
+        self._app = app
+        self._looking = asyncio.Lock()
+        self._seen: Seen | None = None
+        self._looked_at = -_FRESH_S
+
+    async def now(self) -> Seen:
+        """Say how things are, or were a moment ago."""
+        async with self._looking:
+            if self._seen is None or time.monotonic() - self._looked_at >= _FRESH_S:
+                self._seen = await self._look()
+                self._looked_at = time.monotonic()
+            return self._seen
+
+    async def _look(self) -> Seen:
+        app = self._app
+        at = await (await app.store()).clock()
+        page = await app.list(JobQuery(sort=Sort.UPDATED_AT, limit=_JOBS))
+        workers = await app.workers.list(limit=_WORKERS)
+        breakers = await app.breakers.list(limit=_BREAKERS)
+        return Seen(
+            at=at,
+            counts=await app.counts(),
+            jobs=page.jobs,
+            total=page.total,
+            lanes=await app.lanes.list(),
+            workers=[worker for worker in workers if worker.is_online],
+            breakers=[breaker for breaker in breakers if breaker.state is not BreakerState.CLOSED],
+            minutes=await self._minutes(at),
+        )
+
+    async def _minutes(self, at: datetime) -> list[Minute]:
+        last = at.replace(second=0, microsecond=0)
+        first = last - (MINUTES - 1) * _MINUTE
+        found = {one.minute: one for one in await self._app.runs.minutes(first, last + _MINUTE)}
+        every = (first + number * _MINUTE for number in range(MINUTES))
+        return [found.get(minute, Minute(minute)) for minute in every]

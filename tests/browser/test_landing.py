@@ -1,0 +1,106 @@
+"""The first page in a real browser: it follows what happens without a reload, and breaks none of its own rules."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.remote.test_docs import working
+from tests.web.serving import listening
+from windlass import Windlass
+
+TOKEN = "static-admin-token"
+CHROMIUM = shutil.which("chromium")
+try:
+    from playwright.sync_api import Browser, Page, sync_playwright
+except ModuleNotFoundError:
+    CHROMIUM = None
+
+if CHROMIUM is None:
+    print("\nTHE BROWSER TESTS DO NOT RUN: they need Debian's chromium and the package playwright\n", file=sys.__stderr__)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="NOT RUN: the browser tests need Debian's chromium and playwright")
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Windlass:
+    app = Windlass(f"sqlite:///{tmp_path / 'jobs.db'}", admin_token=TOKEN)
+    gate = threading.Event()
+
+    @app.task
+    def hello() -> str:
+        return "hello"
+
+    @app.task(max_attempts=1)
+    def fail() -> None:
+        raise RuntimeError("<b>broken</b>")
+
+    @app.task
+    def wait() -> None:
+        assert gate.wait(20)
+
+    app.gate = gate  # type: ignore[attr-defined]  # a test's own handle
+    return app
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # As root in a container there is no sandbox to have.
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def page(app: Windlass, browser: Browser) -> Iterator[Page]:
+    """Give a page that has logged in, and fail the test if the browser complains about anything."""
+    complaints: list[str] = []
+    with listening(app) as port:
+        page = browser.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(re.compile(r":\d+/$"))
+        yield page
+        page.close()
+    assert complaints == []
+
+
+def shown(page: Page, state: str, jobs: int) -> None:
+    page.wait_for_selector(f'[data-count="{state}"]:text-is("{jobs}")')
+
+
+def test_the_page_follows_what_happens_without_a_reload(app: Windlass, page: Page) -> None:
+    page.evaluate("document.body.dataset.same = 'yes'")
+    page.wait_for_selector("#live[data-is=on]")
+    shown(page, "pending", 0)
+    page.get_by_role("button", name="Run a hello job").click()
+    shown(page, "pending", 1)
+    page.wait_for_selector("#jobs-title ~ div tr:has-text('hello') .badge:text-is('pending')")
+    page.wait_for_selector("#start", state="detached")
+    with working(app):
+        shown(page, "completed", 1)
+        app.enqueue_sync("wait")
+        shown(page, "running", 1)
+        app.enqueue_sync("fail")
+        shown(page, "failed", 1)
+        page.wait_for_selector(".error:text-is('<b>broken</b>')")
+        page.wait_for_selector("tr.s-running time[data-runs]")
+        app.gate.set()  # type: ignore[attr-defined]  # see the fixture
+        shown(page, "completed", 2)
+    assert page.evaluate("document.body.dataset.same") == "yes"
+    assert page.locator("b").count() == 0
+
+
+def test_the_page_fits_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    widths: Any = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]

@@ -1,0 +1,59 @@
+"""No page shows code that nothing runs."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.blocks import FRAGMENT, LANGUAGES, ROOT, blocks, pages
+
+RUNNERS: dict[str, dict[str, str]] = {
+    "README.md": {"python": "tests/docs/test_readme.py", "sh": "tests/docs/test_readme.py"},
+    "docs/admin-api.md": {"http": "tests/web/test_admin_docs.py"},
+    "docs/cli.md": {"sh": "tests/cli/test_docs.py"},
+    "docs/http-client.md": {"python": "tests/remote/test_docs.py"},
+    "docs/jobs-api.md": {"http": "tests/web/test_jobs_page.py"},
+    "docs/schedules.md": {"python": "tests/client/test_docs.py"},
+    "docs/server.md": {"python": "tests/docs/test_pages.py"},
+    "docs/store.md": {"python": "tests/client/test_docs.py"},
+    "docs/systems/async-jobs.md": {"python": "tests/docs/test_pages.py"},
+    "docs/systems/feed-jobs.md": {"python": "tests/docs/test_pages.py"},
+    "docs/tasks.md": {"python": "tests/client/test_docs.py"},
+    "docs/testing.md": {"python": "tests/testing/test_docs.py"},
+    "docs/tutorial.md": {"python": "tests/docs/test_tutorial.py", "sh": "tests/docs/test_tutorial.py"},
+    "docs/upkeep.md": {"sh": "tests/docs/test_pages.py"},
+    "docs/worker.md": {"python": "tests/client/test_worker_page.py", "sh": "tests/docs/test_pages.py"},
+}
+"""Which test runs a page's blocks of a language. Whoever writes a page with code adds its line, and the test."""
+
+
+def shown() -> dict[str, set[str]]:
+    """Say which languages each page has blocks in."""
+    found = {page: {block.language for block in blocks(page) if block.mark != FRAGMENT} & LANGUAGES for page in pages()}
+    return {page: languages for page, languages in found.items() if languages}
+
+
+def test_every_block_has_a_test_that_runs_it() -> None:
+    missing = {page: languages - RUNNERS.get(page, {}).keys() for page, languages in shown().items()}
+    assert {page: languages for page, languages in missing.items() if languages} == {}, "add a test and its line in RUNNERS"
+
+
+def test_every_runner_is_there_and_names_its_page() -> None:
+    for page, runners in RUNNERS.items():
+        assert page in shown(), f"{page} has no code any more: take its line out"
+        for runner in runners.values():
+            assert page.rpartition("/")[2] in (ROOT / runner).read_text(encoding="utf-8"), (page, runner)
+
+
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    assert {page: broken for page in pages() if (broken := _broken(page))} == {}
+
+
+# Written at the same time as this test: take a name out when its page is there.
+PROMISED = {"packs.md", "crawl.md", "feeds.md", "notify.md", "pull-workers.md", "remote-worker.md"}
+
+
+def _broken(page: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    local = [target for target in targets if "://" not in target and target.rpartition("/")[2] not in PROMISED]
+    return [target for target in local if not (ROOT / page).parent.joinpath(target).exists()]

@@ -1,0 +1,52 @@
+"""Every folder of examples/ runs by its one command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgres_server import PostgresServer
+from tests.support.stores import fresh_postgres
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FOLDERS = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__")
+
+
+def run(name: str, folder: Path, **environment: str) -> str:
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("WINDLASS_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name / "run.py")],
+        cwd=folder,
+        env={**environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_example_runs_by_its_one_command_and_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
+    assert run(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_example_is_in_the_list(name: str) -> None:
+    assert f"[{name}]({name}/" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_shop_writes_only_to_those_it_keeps(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    with fresh_postgres(postgres_server) as dsn:
+        said = run("fastapi_mail", tmp_path, SHOP_DATABASE_URL=dsn)
+    assert "mail to ann@example.org: Welcome" in said
+    assert "bob@example.invalid" not in said.partition("customers:")[2]
+    assert "mail to bob" not in said
+    source = (EXAMPLES / "fastapi_mail" / "app.py").read_text(encoding="utf-8")
+    assert len(source.splitlines()) < 120
