@@ -255,10 +255,13 @@ class Settings:
     packs: _Names = None
     allow_private_addresses: _Flag = False
     smtp_url: Annotated[str | None, Read(_mail_server, is_secret=True)] = field(default=None, repr=False)
+    """The mail server of `email`, as in `smtp://user:password@mail.example.org:587` or `smtps://…`."""
     mail_from: Annotated[str | None, Read(_mail_from)] = None
+    """Whom mails come from, as in `Shop <shop@example.org>`."""
     mail_templates: _OptionalText = None
     """A folder with more mails for `email`, each a file <name>.txt."""
     webhook_secret: Annotated[str | None, Read(_long_secret, is_secret=True)] = field(default=None, repr=False)
+    """What `webhook` signs its bodies with."""
     crawl_delay: _Duration = timedelta(milliseconds=500)
     """How long a crawl leaves a host alone between two requests, unless its robots.txt asks for more."""
     stale_days: Annotated[int, Read(_whole(1, 36_500), variable="STALE_DAYS")] = 30
