@@ -160,6 +160,18 @@ class Windlass(Operator):
         """Bring the database's schema up to date; SQLite files do it by themselves."""
         self._backend(self.settings).migrate()
 
+    def install_views(self) -> tuple[str, ...]:
+        """Make the SQL views, all or none; raises SchemaError where a name is taken by something that is not ours."""
+        from windlass.store import views  # noqa: PLC0415 - the engine is loaded when it is needed
+
+        return self._backend(self.settings).script(views.install)
+
+    def remove_views(self) -> tuple[str, ...]:
+        """Drop the SQL views that are ours; returns their names."""
+        from windlass.store import views  # noqa: PLC0415 - the engine is loaded when it is needed
+
+        return self._backend(self.settings).script(views.remove)
+
     async def __aenter__(self) -> Self:
         await self._here()
         return self

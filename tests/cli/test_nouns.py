@@ -180,3 +180,13 @@ def test_feeds_are_subscribed_to_listed_and_left(windlass: Command, ask: Any) ->
     assert ask("feeds", "unsubscribe", "1", "bob")["next_fetch_at"] is None
     windlass("feeds", "unsubscribe", "7", "bob", code=1)
     windlass("feeds", "subscribe", "ftp://example.org", "ann", code=2)
+
+
+@BOTH
+def test_views_are_made_and_dropped(windlass: Command, app: Windlass) -> None:
+    made = windlass("views", "install").stdout
+    assert made == windlass("views", "install").stdout
+    assert made.startswith("windlass: made the views jobs, job_queue_health, dead_letter_jobs")
+    assert windlass("views", "remove").stdout.startswith("windlass: dropped the views jobs, ")
+    assert windlass("views", "remove").stdout == "windlass: there are no views of ours\n"
+    assert app.counts_sync() == []

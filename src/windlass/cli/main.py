@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "token": ("windlass.cli.token:token", "Make, list and revoke the tokens of programs."),
     "up": ("windlass.cli.up:up", "Run everything in one process: server, worker, upkeep and built-in tasks."),
     "upkeep": ("windlass.cli.upkeep:upkeep", "Keep the queue moving without running jobs."),
+    "views": ("windlass.cli.views:views", "Make or drop SQL views of jobs, runs, dead letters and breakers."),
     "worker": ("windlass.cli.worker:worker", "Run the jobs of an application until stopped."),
     "workers": ("windlass.cli.workers:workers", "List the processes that run jobs."),
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from windlass.ports.store import Store
+
+T = TypeVar("T")
 
 
 class Backend(Protocol):
@@ -25,6 +28,10 @@ class Backend(Protocol):
 
     def migrate(self) -> None:
         """Bring the schema up to date."""
+        ...
+
+    def script(self, work: Callable[[Any], T]) -> T:
+        """Run `work` with the blocking database underneath, for what changes more than rows."""
         ...
 
     def close(self) -> None:

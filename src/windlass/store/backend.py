@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from windlass.core.retry import Profile
 from windlass.errors import ConfigError, StoreError
@@ -13,6 +13,9 @@ from windlass.ports import Backend
 from windlass.store import SqlStore, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
 from windlass.store.calls import schema
+from windlass.store.migrate import Scriptable
+
+T = TypeVar("T")
 
 NO_DATABASE = "none:"
 """The URL of a process that has no database on purpose."""
@@ -65,11 +68,17 @@ class SqliteBackend:
             return self._database
 
     def migrate(self) -> None:
-        """Open the file, which does it; one that was not open is closed again."""
+        """Open the file, which does it."""
+        self.script(lambda _: None)
+
+    def script(self, work: Callable[[Scriptable], T]) -> T:
+        """Run `work` on the file; one that was not open is closed again."""
         was_open = self._database is not None
-        self._open()
-        if not was_open:
-            self.close()
+        try:
+            return work(self._open())
+        finally:
+            if not was_open:
+                self.close()
 
     def close(self) -> None:
         """Close the file."""
@@ -105,9 +114,13 @@ class PostgresBackend:
 
     def migrate(self) -> None:
         """Apply what is missing."""
-        database = open_database(self._url, rng=self._rng)
+        self.script(migrate.up)
+
+    def script(self, work: Callable[[Scriptable], T]) -> T:
+        """Run `work` on a connection of its own."""
+        database: Any = open_database(self._url, rng=self._rng)
         try:
-            migrate.up(database)
+            return work(database)
         finally:
             database.close()
 
