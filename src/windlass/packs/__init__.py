@@ -20,8 +20,12 @@ SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)
 
 
 def install(app: Windlass, names: Iterable[str]) -> None:
-    """Declare the tasks of these packs on an application; raises ConfigError for a name that is none."""
+    """Declare the tasks of these packs on an application; raises ConfigError for one that is none or lacks its libraries."""
     for name in dict.fromkeys(names):
         if name not in PACKS:
             raise ConfigError(f"packs: there is no pack {name!r}; there are {', '.join(sorted(PACKS))}")
-        import_module(PACKS[name]).install(app)
+        try:
+            pack = import_module(PACKS[name])
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"packs: {name!r} needs the library {error.name!r}; install windlass[packs]") from error
+        pack.install(app)
