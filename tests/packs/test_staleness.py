@@ -70,6 +70,12 @@ def test_a_pack_nobody_knows_is_named() -> None:
         packs.install(Windlass(), ["crowl"])
 
 
+def test_a_pack_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(packs.PACKS, "odd", "windlass_nowhere")
+    with pytest.raises(ConfigError, match=r"'windlass_nowhere'; install windlass\[packs\]"):
+        packs.install(Windlass(), ["odd"])
+
+
 def test_commands_are_never_brought_without_being_asked_for() -> None:
     assert "command" in packs.PACKS
     assert "command" not in packs.SAFE

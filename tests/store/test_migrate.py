@@ -183,3 +183,15 @@ def test_a_bad_url_says_what_is_wrong(url: str, part: str) -> None:
 )
 def test_builds_with_the_wal_reset_bug_are_known(version: tuple[int, ...], is_affected: bool) -> None:  # noqa: FBT001
     assert has_wal_reset_bug(version) is is_affected
+
+
+def test_a_sqlite_without_full_text_search_is_refused_with_a_remedy() -> None:
+    class Bare:
+        """Answers as a library that was built without FTS5."""
+
+        def execute(self, query: str) -> list[tuple[str, int]]:
+            assert "fts5" in query
+            return [("3.40.1", 0)]
+
+    with pytest.raises(SchemaError, match=r"3\.40\.1 was built without FTS5; install windlass\[sqlite\]"):
+        migrate._lock(Bare(), "sqlite")

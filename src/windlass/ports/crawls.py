@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from windlass.core.crawl import Address, CrawlState, Holder, Visit
+if TYPE_CHECKING:
+    # Whoever only enqueues does not pay for what only crawls need.
+    from windlass.core.crawl import Address, CrawlState, Holder, Visit
 
 
 class Crawls(Protocol):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from windlass.core.tally import Tally
-from windlass.core.webpage import WebPage
+
+if TYPE_CHECKING:
+    # Whoever only enqueues does not pay for what only crawls need.
+    from windlass.core.webpage import WebPage
 
 
 class Pages(Protocol):

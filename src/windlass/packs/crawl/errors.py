@@ -2,6 +2,7 @@
 
 WindlassError
 ├── CrawlRefused        the source, its address or its answer is wrong: fails for good
+│   └── PageGone        there is no such page, or no longer
 └── SiteUnavailable     the site does not answer, or says that it cannot now: worth a retry
 """
 
@@ -12,6 +13,10 @@ from windlass.errors import WindlassError
 
 class CrawlRefused(WindlassError):
     """A crawl cannot be done, now or later."""
+
+
+class PageGone(CrawlRefused):
+    """There is no such page, or no longer."""
 
 
 class SiteUnavailable(WindlassError):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from windlass.core.crawl import Address, Visit
 from windlass.core.source import MAX_URL
-from windlass.packs.crawl.errors import CrawlRefused, SiteUnavailable
+from windlass.packs.crawl.errors import CrawlRefused, PageGone, SiteUnavailable
 from windlass.packs.crawl.politeness import Politeness
 from windlass.packs.crawl.reading import read_answer, site_links
 from windlass.packs.crawl.robots import Robots, RobotsBook
@@ -111,10 +111,6 @@ class Site:
     async def _ask_robots(self, address: str) -> Answer:
         async with self._politeness.turn(parse_url(address).host, self._pause_s):
             return await self._sender.send("GET", address)
-
-
-class PageGone(CrawlRefused):
-    """There is no such page, or no longer."""
 
 
 def _conditions(address: Address) -> dict[str, str]:
