@@ -24,7 +24,8 @@ DEV = ROOT / ".dev"
 UV = DEV / "uv" / "bin" / "uv"
 VENV = DEV / "venv"
 PYTHON = VENV / "bin" / "python"
-SUITES = ("core", "store", "worker", "upkeep", "web", "cli", "crash", "model", "browser")
+LARGE = ("store", "worker", "web", "crash", "model")
+"""Suites with a run of their own. The others share one: each run starts a PostgreSQL for each of its processes."""
 CHECKED = ("src", "tests", "benchmarks", "dev.py")
 WITH_TOOLS = "\nwith tools"
 NO_TESTS_COLLECTED = 5
@@ -156,15 +157,16 @@ def test(args: Sequence[str]) -> int:
     prepare()
     # Two at a time: most tests wait for a database or a process, and the machines we promise have two cores.
     spread = ["-n", "2", "--dist", "worksteal"]
-    results = [run_suite("chosen", chosen)] if chosen else [run_suite(name, [*spread, f"tests/{name}"]) for name in suites()]
+    results = [run_suite("chosen", chosen)] if chosen else [run_suite(name, [*spread, *paths]) for name, paths in runs().items()]
     print_results(results)
     return 1 if not results or any(result.failed for result in results) else 0
 
 
-def suites() -> list[str]:
-    """List the entries of tests/ that hold tests, in the order of the layers."""
+def runs() -> dict[str, list[str]]:
+    """Share the folders of tests/ that hold tests out among runs of pytest."""
     found = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
-    return [name for name in SUITES if name in found] + sorted(found - set(SUITES))
+    large = {name: [f"tests/{name}"] for name in LARGE if name in found}
+    return {"others": [f"tests/{name}" for name in sorted(found - set(LARGE))], **large}
 
 
 def run_suite(name: str, args: Sequence[str]) -> SuiteResult:
