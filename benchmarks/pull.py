@@ -160,9 +160,8 @@ async def measure(name: str, url: str, seconds: float, jobs: int) -> bool:
     await store.aclose()
     p50, p99 = median(one_by_one), quantiles(one_by_one, n=100)[98]
     print(f"{name}: idle {alone:.1%} of a core, with {WORKERS} who wait {idle:.1%} (goal {GOAL_SHARE:.0%})")
-    print(
-        f"{name}: enqueue to answer p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {max(one_by_one):.1f} ms (goal {GOAL_MS:.0f} ms)"
-    )
+    print(f"{name}: enqueue to answer p50 {p50:.1f} ms, p99 {p99:.1f} ms (goal {GOAL_MS:.0f} ms)")
+    print(f"{name}: of which the enqueue itself p50 {median(enqueues_ms):.1f} ms, p99 {quantiles(enqueues_ms, n=100)[98]:.1f} ms")
     print(f"{name}: {WORKERS} at once: p50 {median(at_once):.1f} ms, longest {max(at_once):.1f} ms", flush=True)
     return idle < GOAL_SHARE and p99 < GOAL_MS
 
