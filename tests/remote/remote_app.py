@@ -109,3 +109,8 @@ def until_told(ctx: JobContext) -> str:
     ctx.progress_sync(message="began")
     go.wait(20)
     return "told"
+
+
+@app.task(lane="pull")
+def again(ctx: JobContext) -> None:
+    ctx.run_again(after="2h")

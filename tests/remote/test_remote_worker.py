@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from tests.web.cutting_proxy import cutting_proxy
 from tests.web.serving import listening
 from windlass import Windlass
 from windlass.core.access import NewToken, Role
+from windlass.core.cadence import Every, Recurrence
 from windlass.core.job import Execution, Job, JobState, Lease, NewJob, RunReason, RunStatus, WaitReason
 from windlass.core.payload import decode, encode_object
 from windlass.core.retry import RetrySpec
@@ -31,6 +32,7 @@ from windlass.store import SqlStore
 
 TARGET = "tests.remote.remote_app:app"
 ON_SQLITE = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+PAST = datetime(2026, 1, 1, tzinfo=UTC)
 QUICK = RetrySpec(base=timedelta(milliseconds=10), cap=timedelta(milliseconds=20))
 
 
@@ -144,6 +146,22 @@ async def test_a_cancel_reaches_the_handler_and_its_stop_is_heard(house: House) 
     [run] = await house.runs(number)
     assert (left.state, run.status, run.reason) == (JobState.CANCELLED, RunStatus.CANCELLED, RunReason.CANCELLED)
     assert (run.stopped_at is not None, number in stopped) == (True, True)
+
+
+@ON_SQLITE
+async def test_recurring_jobs_come_back_when_their_handler_says_and_after_a_stop(house: House) -> None:
+    hourly = Recurrence(cadence=Every(timedelta(hours=1)))
+    jobs = [NewJob(task=task, lane="pull", name=task, recurrence=hourly, run_at=PAST) for task in ("again", "hangs")]
+    again, hangs = [job.id for job in await house.store.enqueue(jobs)]
+    async with working(code, house.address(), house.token, slots=2):
+        chosen = await house.until(again, lambda job: job.completed_runs == 1)
+        await house.until(hangs, lambda job: job.progress_message == "began")
+        await house.store.stop_run([hangs])
+        stopped_job = await house.until(hangs, lambda job: job.state is JobState.SCHEDULED)
+    now = await house.store.clock()
+    assert timedelta(hours=1, minutes=55) < chosen.run_at - now < timedelta(hours=2)
+    [run] = await house.runs(hangs)
+    assert (stopped_job.wait_reason, run.status, run.reason) == (WaitReason.RECURRENCE, RunStatus.CANCELLED, RunReason.STOPPED)
 
 
 @ON_SQLITE

@@ -11,9 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
 from tests.support.stores import migrate_sqlite
 from tests.web.serving import listening
 from windlass import Windlass
+from windlass.cli.main import main
 from windlass.web.pull import PullIn
 from windlass.web.reports import ReportIn
 
@@ -24,16 +28,16 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.py").write_text(blocks("python")[0])
     migrate_sqlite(tmp_path / "windlass.db")
     server = Windlass(f"sqlite:///{tmp_path / 'windlass.db'}", admin_token="static-admin-token")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_")}
 
     def call(line: str) -> str:
-        command = [sys.executable, "-m", *shlex.split(line)]
-        done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
+        done = CliRunner().invoke(main, shlex.split(line)[1:])
+        assert done.exit_code == 0, done.output
         return done.stdout
 
     server_side, items = ([*block.splitlines()] for block in blocks("sh"))

@@ -32,6 +32,8 @@ _EMPTY_S = 1.0
 """A server that answers sooner that there is nothing is not asked again before this."""
 _SHORTEST_LEASE_S = 60.0
 _SETTLE_S = 0.2
+_AT_ONCE = 8
+"""How many ends are on their way at a time."""
 _PATIENCE_S = 30.0
 _MOST_TEXT = 65_536
 _FIRST_WAIT_S = 0.1
@@ -63,6 +65,7 @@ class PulledWork:
         self._poll: asyncio.Task[Pulled] | None = None
         self._is_closing = asyncio.Event()
         self._wishes: dict[tuple[int, int], Wish] = {}
+        self._line = asyncio.Semaphore(_AT_ONCE)
         self.refused: Callable[[WindlassError], None] = lambda _error: None
         """Hears that the server will have nothing to do with this worker."""
         self.told_to_stop: Callable[[], None] = lambda: None
@@ -183,15 +186,21 @@ class PulledWork:
 
     async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
         """Tell how runs ended; returns the accepted ones with the state each was left in. A missing one lost its lease."""
-        accepted: dict[int, JobState] = {}
-        for ending in endings:
-            wish = self._wishes[ending.id, ending.token]
-            with contextlib.suppress(LeaseLost):
-                heard = await self._end(ending.id, ending.token, wish)
-                accepted[ending.id] = heard.state
+        states = await asyncio.gather(*map(self._told, endings), return_exceptions=True)
+        for state in states:
+            if isinstance(state, BaseException):
+                # The others were heard too: sent once more they are answered as they were.
+                raise state
         for ending in endings:
             self._wishes.pop((ending.id, ending.token), None)
-        return accepted
+        return {ending.id: state for ending, state in zip(endings, states, strict=True) if isinstance(state, JobState)}
+
+    async def _told(self, ending: Finish) -> JobState | None:
+        async with self._line:
+            try:
+                return (await self._end(ending.id, ending.token, self._wishes[ending.id, ending.token])).state
+            except LeaseLost:
+                return None
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped."""
