@@ -6,11 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import timedelta
+from random import Random
 
 import pytest
 
 from tests.store.builders import a_job, a_lease, all_jobs, end, enqueue_one, recurring, running
 from tests.store.test_retention import numbers, with_history
+from tests.support.stores import memory_store
+from windlass.clock import SystemClock
 from windlass.core.audit import Actor
 from windlass.core.breaker import BreakerSpec
 from windlass.core.chore import Chore
@@ -229,3 +232,19 @@ async def test_what_a_fleet_leaves_behind_goes_after_its_time(fleet: Fleet, stor
     assert [event.state for event in await store.breakers.history("mail")] == ["closed"]
     assert await store.workers.list() == []
     assert await all_jobs(store) == []
+
+
+async def test_lost_leases_are_taken_back_however_rarely_one_is_told_to_look() -> None:
+    store = memory_store(Random(1))
+    await store.enqueue([a_job()])
+    [job] = await store.claim(await store.slices(), 1, a_lease(length=timedelta(milliseconds=10)))
+    options = UpkeepOptions(lease=timedelta(milliseconds=200), reclaim_interval=timedelta(hours=1))
+    upkeep = asyncio.create_task(Upkeep(store, clock=SystemClock(), options=options).run())
+    try:
+        async with asyncio.timeout(20):
+            while (await store.get(job.id)).state is JobState.RUNNING:
+                await asyncio.sleep(0.01)
+    finally:
+        upkeep.cancel()
+        await asyncio.gather(upkeep, return_exceptions=True)
+        await store.aclose()

@@ -42,7 +42,8 @@ class Upkeep:
         """Serve `store`; `promoted` hears when jobs have become claimable, `duties` are further chores."""
         chosen = options or UpkeepOptions()
         self._clock = clock
-        self._reclaim_s = chosen.reclaim_interval.total_seconds()
+        # Half a lease without a look counts as a break in contact: looked for more rarely, nothing would ever be taken back.
+        self._reclaim_s = min(chosen.reclaim_interval, chosen.lease / 4).total_seconds()
         self._reclaimer = Reclaimer(store, lease=chosen.lease)
         self._reclaims = Tally()
         self._hush = Hush(clock.monotonic)
