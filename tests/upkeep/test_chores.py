@@ -13,7 +13,7 @@ import pytest
 from tests.store.builders import a_job, a_lease, all_jobs, end, enqueue_one, recurring, running
 from tests.store.test_retention import numbers, with_history
 from tests.support.stores import memory_store
-from windlass.clock import SystemClock
+from windlass.clock import DatabaseClock
 from windlass.core.audit import Actor
 from windlass.core.breaker import BreakerSpec
 from windlass.core.chore import Chore
@@ -239,10 +239,10 @@ async def test_lost_leases_are_taken_back_however_rarely_one_is_told_to_look() -
     await store.enqueue([a_job()])
     [job] = await store.claim(await store.slices(), 1, a_lease(length=timedelta(milliseconds=10)))
     options = UpkeepOptions(lease=timedelta(milliseconds=200), reclaim_interval=timedelta(hours=1))
-    upkeep = asyncio.create_task(Upkeep(store, clock=SystemClock(), options=options).run())
+    upkeep = asyncio.create_task(Upkeep(store, clock=DatabaseClock(await store.clock()), options=options).run())
     try:
         async with asyncio.timeout(20):
-            while (await store.get(job.id)).state is JobState.RUNNING:
+            while (await store.get(job.id)).state is JobState.RUNNING:  # noqa: ASYNC110 - it is another's doing
                 await asyncio.sleep(0.01)
     finally:
         upkeep.cancel()
