@@ -14,12 +14,19 @@ def run(code: str) -> str:
 
 
 def seconds(module: str) -> float:
-    return min(float(run(TIMED.format(module))) for _ in range(5))
+    return float(run(TIMED.format(module)))
 
 
 def test_importing_windlass_costs_little() -> None:
-    assert seconds("windlass") <= 6 * seconds("asyncio")
-    assert seconds("windlass.app") <= 6 * seconds("asyncio")
+    # The least of several, taken in turns: whoever else uses the machine can only make one slower.
+    ours, theirs = [], []
+    for _ in range(12):
+        ours.append(seconds("windlass.app"))
+        theirs.append(seconds("asyncio"))
+        if len(ours) >= 3 and min(ours) <= 6 * min(theirs):
+            break
+    assert min(ours) <= 6 * min(theirs)
+    assert seconds("windlass") <= min(ours)
 
 
 def test_an_application_with_plain_tasks_loads_no_driver_and_no_pydantic() -> None:
