@@ -21,6 +21,7 @@ from tests.web.test_web_tokens import SECRET, signed
 from windlass import Windlass
 from windlass.core.access import Role
 from windlass.web.limits import Limits
+from windlass.web.openapi import document, operations, query_names
 from windlass.web.routes import ROUTES
 from windlass.web.server import Server
 
@@ -78,6 +79,13 @@ def fuzz(operation: Any, mode: GenerationMode, session: requests.Session, header
     except Unsatisfiable:
         # An operation without parameters: nothing about it can be sent wrongly.
         assert mode is GenerationMode.NEGATIVE
+
+
+def test_a_route_takes_the_query_parameters_that_it_documents() -> None:
+    for route, operation in zip(ROUTES, operations(ROUTES), strict=True):
+        if not route.is_page:
+            said = document(ROUTES)["paths"][route.path][route.method.lower()].get("parameters", ())
+            assert query_names(operation) == {one["name"] for one in said if one["in"] == "query"}, route.path
 
 
 def test_every_documented_path_is_in_the_schema(schema: Any) -> None:

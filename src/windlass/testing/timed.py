@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import replace
 from random import Random
@@ -93,6 +93,10 @@ class TimedBackend:
     def migrate(self) -> None:
         """Bring the schema up to date."""
         self._backend.migrate()
+
+    def script(self, work: Callable[[Any], T]) -> T:
+        """Run `work` with the blocking database underneath."""
+        return self._backend.script(work)
 
     def close(self) -> None:
         """Close what all stores share, if they do."""

@@ -29,6 +29,9 @@ class Problem(BaseModel):
     error: str
 
 
+_PROBLEM_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
 class StrictRequest(Request):
     """Reads bodies with our own codec, which refuses what two readers would take differently."""
 
@@ -51,17 +54,35 @@ class StrictRoute(APIRoute):
 
 
 @lru_cache(maxsize=8)
-def described(routes: tuple[Route, ...]) -> tuple[Sequence[APIRoute], dict[str, Any]]:
-    """Make FastAPI's side of every row, and the document of all; once for a table, since it takes about a second."""
-    operations = [_operation(route) for route in routes]
-    return operations, _document(operations)
+def operations(routes: tuple[Route, ...]) -> tuple[APIRoute, ...]:
+    """Make FastAPI's side of every row; once for a table, since it takes a while."""
+    return tuple(_operation(route) for route in routes)
+
+
+@lru_cache(maxsize=8)
+def document(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """Write the document of all rows; once for a table, since it takes longer."""
+    return _document(operations(routes))
+
+
+def query_names(operation: APIRoute) -> frozenset[str]:
+    """Name the query parameters of an operation, also those that come in a model."""
+    names: set[str] = set()
+    for field in operation.dependant.query_params:
+        kind = field.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            names |= {one.alias or name for name, one in kind.model_fields.items()}
+        else:
+            names.add(field.alias)
+    return frozenset(names)
 
 
 def _operation(route: Route) -> APIRoute:
     """Make FastAPI's side of a row."""
     statuses = {*_OF_EVERY_ROUTE, *route.errors, *(() if route.least is None else _OF_GUARDED_ROUTES)}
+    # As a reference: FastAPI would make a validator of its own for each, which took half of a server's start.
     answers: dict[int | str, dict[str, Any]] = {
-        status: {"model": Problem, "description": _phrase(status)} for status in sorted(statuses)
+        status: {"description": _phrase(status), "content": _PROBLEM_CONTENT} for status in sorted(statuses)
     }
     answers |= {status: {"model": model, "description": _phrase(status)} for status, model in route.others.items()}
     if route.kinds:
@@ -92,14 +113,15 @@ def _tag(path: str) -> str:
     return segments[0] if segments else "pages"
 
 
-def _document(operations: Sequence[APIRoute]) -> dict[str, Any]:
+def _document(made_of: Sequence[APIRoute]) -> dict[str, Any]:
     """Write the document of all operations."""
-    made = get_openapi(title="Windlass", version=__version__, routes=operations)
+    made = get_openapi(title="Windlass", version=__version__, routes=made_of)
     for methods in made["paths"].values():
         for described in methods.values():
             # FastAPI documents its own kind of refusal; ours are 400.
             described["responses"].pop("422", None)
     for unused in ("HTTPValidationError", "ValidationError"):
         made.get("components", {}).get("schemas", {}).pop(unused, None)
-    made.setdefault("components", {})["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+    made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
     return made

@@ -35,7 +35,7 @@ from windlass.web.hosts import Hosts
 from windlass.web.knobs import Knobs
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
-from windlass.web.openapi import described
+from windlass.web.openapi import document, operations, query_names
 from windlass.web.probes import PROBES, Readiness
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
@@ -113,22 +113,20 @@ class Server:
         self.knobs = Knobs(app)
         self.desk = Desk(app, self.knobs, self.stopping)
         self.attendance = Attendance(app)
-        operations, self.openapi = described(self.routes)
-        rows = zip(self.routes, operations, strict=True)
+        rows = zip(self.routes, operations(self.routes), strict=True)
         self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
         # FastAPI asks for a place to close uploads in; there are none.
         self._uploads = AsyncExitStack()
 
+    @property
+    def openapi(self) -> dict[str, Any]:
+        """The document of the API, written when it is first asked for."""
+        return document(self.routes)
+
     def _entry(self, route: Route, made: APIRoute) -> Entry:
-        if route.is_page:
-            names = {field.alias for field in made.dependant.query_params}
-        else:
-            # From the document, which also knows parameters that come in a model.
-            described = self.openapi["paths"][route.path][route.method.lower()]
-            names = {one["name"] for one in described.get("parameters", ()) if one["in"] == "query"}
-        return Entry(route, made.app if route.hot is None else plain(route.hot), frozenset(names))
+        return Entry(route, made.app if route.hot is None else plain(route.hot), query_names(made))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
