@@ -78,7 +78,7 @@ def test_the_answers_have_the_fields_that_are_sent() -> None:
     pulled, reported, beat, status = ANSWERS
     assert set(pulled["job"]) == set(pull.PulledOut.model_fields)
     assert set(pulled) | {"stopped"} == set(pull.PullOut.model_fields)
-    assert set(reported) | {"idempotent"} == set(reports.ReportOut.model_fields)
+    assert set(reported) | {"idempotent", "state"} == set(reports.ReportOut.model_fields)
     assert set(beat) == set(reports.HeartbeatOut.model_fields)
     assert set(status) == set(reports.StatusOut.model_fields)
 

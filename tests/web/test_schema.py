@@ -29,6 +29,7 @@ EXAMPLES = 60 if os.environ.get("WINDLASS_TEST_LONG") else 6
 DOCUMENTED = sorted({route.path for route in ROUTES if not route.is_page})
 # A role or a combination of fields may forbid what the schema alone allows.
 ACCEPTED = ["2xx", "400", "401", "403", "404", "409"]
+REJECTED = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "429", "431"]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         made = schemathesis.openapi.from_dict(document)
         made.config.update(base_url=f"http://127.0.0.1:{port}")
         made.config.checks.positive_data_acceptance.expected_statuses = ACCEPTED
+        made.config.checks.negative_data_rejection.expected_statuses = REJECTED
         yield made
 
 
