@@ -24,8 +24,10 @@ DEV = ROOT / ".dev"
 UV = DEV / "uv" / "bin" / "uv"
 VENV = DEV / "venv"
 PYTHON = VENV / "bin" / "python"
-LARGE = ("store", "worker", "web", "crash", "model")
-"""Suites with a run of their own. The others share one: each run starts a PostgreSQL for each of its processes."""
+RUNS: dict[str, tuple[str, ...]] = {"store": ("store", "model"), "worker": ("worker",), "web": ("web",), "crash": ("crash",)}
+"""Which folders of tests/ have a run of pytest of their own; all others share one, since each run starts PostgreSQL anew."""
+QUIET = {"worker", "crash"}
+"""Runs whose tests fill the machine by themselves; in the others one test waits while another computes."""
 CHECKED = ("src", "tests", "benchmarks", "dev.py")
 WITH_TOOLS = "\nwith tools"
 NO_TESTS_COLLECTED = 5
@@ -155,9 +157,9 @@ def test(args: Sequence[str]) -> int:
     if len(chosen) < len(args):
         os.environ["WINDLASS_TEST_LONG"] = "1"
     prepare()
-    # Two at a time: most tests wait for a database or a process, and the machines we promise have two cores.
-    spread = ["-n", "2", "--dist", "worksteal"]
-    results = [run_suite("chosen", chosen)] if chosen else [run_suite(name, [*spread, *paths]) for name, paths in runs().items()]
+    results = (
+        [run_suite("chosen", chosen)] if chosen else [run_suite(name, [*spread(name), *paths]) for name, paths in runs().items()]
+    )
     print_results(results)
     return 1 if not results or any(result.failed for result in results) else 0
 
@@ -165,8 +167,14 @@ def test(args: Sequence[str]) -> int:
 def runs() -> dict[str, list[str]]:
     """Share the folders of tests/ that hold tests out among runs of pytest."""
     found = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
-    large = {name: [f"tests/{name}"] for name in LARGE if name in found}
-    return {"others": [f"tests/{name}" for name in sorted(found - set(LARGE))], **large}
+    alone = {name: [f"tests/{folder}" for folder in folders if folder in found] for name, folders in RUNS.items()}
+    others = found - {folder for folders in RUNS.values() for folder in folders}
+    return {"others": [f"tests/{folder}" for folder in sorted(others)], **alone}
+
+
+def spread(run_name: str) -> list[str]:
+    """Say how many tests run at a time; the machines we promise have two cores."""
+    return ["-n", "2" if run_name in QUIET else "3", "--dist", "worksteal"]
 
 
 def run_suite(name: str, args: Sequence[str]) -> SuiteResult:

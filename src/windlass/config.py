@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 from urllib.parse import urlsplit
@@ -310,14 +311,15 @@ class Known(NamedTuple):
     is_secret: bool
 
 
-def _known() -> Iterator[Known]:
+@cache
+def known() -> tuple[Known, ...]:
+    """List the settings; not before they are asked for, since reading the hints takes a while."""
+    found = []
     for attribute, hint in get_type_hints(Settings, include_extras=True).items():
         read: Read = hint.__metadata__[0]
         key = read.key or attribute
-        yield Known(attribute, key, read.variable or f"{PREFIX}{key.upper()}", read.parse, read.is_secret)
-
-
-KNOWN = tuple(_known())
+        found.append(Known(attribute, key, read.variable or f"{PREFIX}{key.upper()}", read.parse, read.is_secret))
+    return tuple(found)
 
 
 def load(
@@ -349,7 +351,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _by_key(values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    settings = {setting.key: setting for setting in KNOWN}
+    settings = {setting.key: setting for setting in known()}
     for name in values:
         if name not in settings:
             raise _unknown(f"{source}{name}", name, settings)
@@ -357,7 +359,7 @@ def _by_key(values: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    settings = {setting.variable: setting for setting in KNOWN}
+    settings = {setting.variable: setting for setting in known()}
     for name in environ:
         if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in _OF_CLIENTS and name not in settings:
             raise _unknown(name, name, settings)

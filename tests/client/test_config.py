@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from windlass import ConfigError, Settings
-from windlass.config import KNOWN, load
+from windlass.config import known, load
 from windlass.core.pool import parse_pools
 
 
@@ -181,4 +181,4 @@ def test_profiles_follow_the_settings() -> None:
 
 
 def test_every_name_is_used_once() -> None:
-    assert len({setting.variable for setting in KNOWN}) == len({setting.key for setting in KNOWN}) == len(KNOWN)
+    assert len({setting.variable for setting in known()}) == len({setting.key for setting in known()}) == len(known())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windlass.core.cadence import Cron, Every, Misfire, Recurrence, zone_of
@@ -111,6 +112,7 @@ DAYS = st.sampled_from(["*", "0", "mon", "1-5", "0-6", "1,4"])
 ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "America/New_York"])
 
 
+@settings(max_examples=200 if os.environ.get("WINDLASS_TEST_LONG") else 30)
 @given(FORMS, HOURS, DAYS, ZONES)
 def test_a_converted_job_fires_when_cron_would_for_thirty_days(minute: str, hour: str, day: str, zone: str) -> None:
     given = rule(f"{minute} {hour} * * {day}", zone)

@@ -16,7 +16,7 @@ import click
 
 from windlass import config, packs
 from windlass.cli.main import COMMANDS, main
-from windlass.config import KNOWN, Settings
+from windlass.config import Settings, known
 from windlass.core.pool import PoolSpec
 from windlass.core.settings import SETTINGS, Choice
 from windlass.web.route import Route
@@ -86,7 +86,7 @@ def settings_page() -> str:
     """Write the settings, and those that may change while everything runs."""
     beside = _docstrings()
     rows = []
-    for one in KNOWN:
+    for one in known():
         meaning = MEANINGS.get(one.attribute) or _sentence(beside.get(one.attribute, ""))
         assert meaning, f"say what {one.attribute} means: a docstring below it in config.py, or MEANINGS here"
         rows.append((f"`{one.variable}`", f"`{one.key}`", _default(one.attribute), meaning))

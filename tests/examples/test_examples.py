@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import csv
 import os
 import subprocess
 import sys
@@ -33,8 +35,27 @@ def run(name: str, folder: Path, **environment: str) -> str:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_an_example_runs_by_its_one_command_and_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
-    assert run(name, tmp_path)
+    said = run(name, tmp_path)
+    assert said
     assert list(tmp_path.iterdir()) == []
+    if name == "leads_puller":
+        check_leads(said)
+
+
+def check_leads(said: str) -> None:
+    told, _, table = said.partition("name,phone\n")
+    assert told.splitlines()[:2] == ["Berlin: 3 new, 0 known", "Berlin: 2 new, 1 known"]
+    rows = list(csv.reader(table.strip().splitlines()))
+    # Berlin's target is met with five, Bonn's three with the first page, and Ulm has nine in all.
+    assert len(rows) == len({phone for _, phone in rows}) == 5 + 3 + 9
+
+
+def test_the_leads_puller_needs_nothing_but_the_standard_library_and_few_lines() -> None:
+    text = (EXAMPLES / "leads_puller" / "worker.py").read_text()
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imported = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in nodes}
+    assert {name.partition(".")[0] for name in imported if name} <= sys.stdlib_module_names
+    assert len(text.splitlines()) < 120
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -19,7 +19,8 @@ from tests.web.serving import Served, served
 from windlass import ConfigError, Windlass
 from windlass.config import load
 from windlass.core.access import Role
-from windlass.web.web_tokens import BadToken, WebTokens
+from windlass.web.errors import BadToken
+from windlass.web.web_tokens import WebTokens
 
 SECRET = "j" * 32
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)

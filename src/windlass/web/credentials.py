@@ -9,17 +9,20 @@ import secrets
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.app import Windlass
+from windlass.config import Settings
 from windlass.core.access import TOKEN_PREFIX, Principal, Role
 from windlass.core.job import MAX_NAME
 from windlass.web.attempts import Attempts
-from windlass.web.errors import Refusal
+from windlass.web.errors import BadToken, Refusal
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
 from windlass.web.signing import KEPT_FOR, NOWHERE, Signing, Target
-from windlass.web.web_tokens import BadToken, WebTokens
+
+if TYPE_CHECKING:
+    from windlass.web.web_tokens import WebTokens
 
 COOKIE = "windlass_session"
 SESSION_LASTS = timedelta(hours=12)
@@ -55,7 +58,7 @@ class Credentials:
         self._admin = _digest(settings.admin_token)
         self._worker = _digest(settings.worker_secret)
         self._signing = Signing(settings.worker_signing_secret or ())
-        self._web_tokens = WebTokens.from_settings(settings)
+        self._web_tokens = _web_tokens(settings)
         self._failed = Attempts(limits.failed_credentials)
         self._known: dict[bytes, Known] = {}
         self._codes: dict[bytes, float] = {}
@@ -68,7 +71,7 @@ class Credentials:
     def is_configured(self) -> bool:
         """Whether the settings bring any credential."""
         has_secret = self._admin is not None or self._worker is not None
-        return has_secret or self._signing.is_configured or bool(self._web_tokens.keys)
+        return has_secret or self._signing.is_configured or self._web_tokens is not None
 
     async def identify(self, headers: Headers, address: str, target: Target = NOWHERE) -> Principal:
         """Say who it is; raises a Refusal with 401, or 429 after too many failures."""
@@ -147,7 +150,7 @@ class Credentials:
             return None
         if text.startswith(TOKEN_PREFIX):
             return await self._find_token(text)
-        if self._web_tokens.keys:
+        if self._web_tokens is not None:
             try:
                 principal, expires_at = self._web_tokens.principal_of(text)
             except BadToken:
@@ -233,6 +236,14 @@ def lasts_until(expires_at: float) -> timedelta:
     # The credential's own clock: whoever issued it said when it ends.
     left = datetime.fromtimestamp(expires_at, UTC) - datetime.now(UTC)  # noqa: TID251
     return max(timedelta(seconds=1), min(SESSION_LASTS, left))
+
+
+def _web_tokens(settings: Settings) -> WebTokens | None:
+    if settings.jwt_secret is settings.jwt_public_key is settings.jwt_jwks is None:
+        return None
+    from windlass.web.web_tokens import WebTokens  # noqa: PLC0415 - brings cryptography along, a tenth of a server's start
+
+    return WebTokens.from_settings(settings)
 
 
 def _digest(secret: str | None) -> bytes | None:

@@ -63,6 +63,10 @@ INTERNAL = 500
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+class BadToken(Exception):
+    """A web token is not to be believed."""
+
+
 class Refusal(Exception):
     """A request that is not let through to its route."""
 

@@ -20,6 +20,7 @@ from windlass.core.access import Principal, Role, strongest
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import decode_request
 from windlass.errors import ConfigError, InvalidInput
+from windlass.web.errors import BadToken
 
 MAX_BYTES = 8192
 _LEEWAY_S = 10
@@ -38,10 +39,6 @@ class Key(NamedTuple):
     algorithm: str
     material: Any
     kid: str | None = None
-
-
-class BadToken(Exception):
-    """The token is not to be believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
