@@ -144,11 +144,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, number)
         except ProcessLookupError:
             return
-        try:
-            async with asyncio.timeout(_GRACE_S):
-                await process.wait()
-        except TimeoutError:
-            continue
+        # Not asyncio.timeout: before Python 3.11.3 it does not tell its own end from the cancel that brought us here.
+        await asyncio.wait({asyncio.ensure_future(process.wait())}, timeout=_GRACE_S)
 
 
 def _ending(code: int) -> str:
