@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 import threading
 import time
@@ -182,6 +184,48 @@ def test_blank_lines_do_not_hold_a_connection(port: int) -> None:
         answer, started = trickle(connection, b"\r\n")
     assert answer == b""
     assert time.monotonic() - started < 5
+
+
+UPGRADE = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_a_request_that_would_like_another_protocol_is_answered_in_this_one_with_its_body(port: int, *, is_split: bool) -> None:
+    inner = request("DELETE", "/api/v1/lanes", BEARER)
+    body = b'{"url": "https://example.org", "name": "%d ' % is_split + inner.replace(b"\r\n", b" ") + b'"}'
+    head = request("POST", "/api/v1/sources", BEARER, JSON, UPGRADE, f"content-length: {len(body)}\r\n")
+    with connect(port) as connection:
+        connection.sendall(head if is_split else head + body)
+        if is_split:
+            time.sleep(0.1)
+            connection.sendall(body)
+        connection.sendall(request("GET", "/healthz", UPGRADE, CLOSE))
+        answer = read_all(connection)
+    assert re.findall(rb"^HTTP/1.1 (\d+)", answer, re.MULTILINE) == [b"201", b"200"]
+    assert b"DELETE /api/v1/lanes" in answer
+
+
+@pytest.mark.parametrize("start", ["0\r\n", "5\r\nhello\r\n0\r\n"])
+def test_trailers_without_end_are_cut_off(port: int, start: str) -> None:
+    head = request("POST", "/login", "content-type: application/x-www-form-urlencoded\r\n", "transfer-encoding: chunked\r\n")
+    with connect(port) as connection:
+        connection.sendall(head + start.encode())
+        sent = 0
+        try:
+            while sent < 10_000_000:
+                connection.sendall(b"x-trailer: " + b"y" * 1000 + b"\r\n")
+                sent += 1013
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert sent < 5_000_000
+
+
+def test_a_chunked_body_of_common_sizes_arrives(port: int) -> None:
+    body = json.dumps({"url": "https://example.org", "name": "chunks", "metadata": {"x": "y" * 50_000}}).encode()
+    parts = [body[at : at + 500] for at in range(0, len(body), 500)]
+    framed = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+    head = request("POST", "/api/v1/sources", BEARER, JSON, "transfer-encoding: chunked\r\n", CLOSE)
+    assert status_of(answer_to(port, head, framed)) == 201
 
 
 def test_pipelined_requests_are_answered_in_order(port: int) -> None:

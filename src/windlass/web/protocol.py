@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar, cast
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from windlass.web.limits import Limits
 
 _VERSIONS = frozenset({"1.0", "1.1"})
+_HOP_BY_HOP = frozenset({b"connection", b"upgrade", b"http2-settings"})
+_NOT_UPGRADED = (b"", "")
+_BODY_PER_FRAMING = 4
+"""How many bytes of a body come with one of framing, at least: a body in tiny chunks costs more than it brings."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -24,7 +29,10 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
-        self._unread = 0
+        self._framing = 0
+        """Bytes of the request that is being read which are not its body."""
+        self._body_bytes = 0
+        self._upgraded = _NOT_UPGRADED
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         """Give the client its time; one connection too many ends the one that has waited longest."""
@@ -40,25 +48,67 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on; headers that have begun must end in time, and within their size."""
-        super().data_received(data)
-        if self._is_asked:
-            self._unread = 0
-            self._stop_waiting()
+        self._unset_keepalive_if_required()
+        self._framing += len(data)
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
             return
         if self.transport.is_closing():
             return
-        self._unread += len(data)
-        if self._unread > self.limits.header_bytes:
-            self.send_400_response("The headers are too large.")
+        if self._framing > self.limits.header_bytes + self._body_bytes // _BODY_PER_FRAMING:
+            self._refuse_framing()
+        elif self._is_asked:
+            self._stop_waiting()
         elif self._deadline is None:
             self._start_waiting()
 
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # The parser skips the body of such a request and would take it for the next one.
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.feed_data(self._plain_head() + data[upgrade.args[0] :])
+
+    def _plain_head(self) -> bytes:
+        """Write the head of the request that is being read as that of one which asks for no other protocol."""
+        line = b"%s %s HTTP/%s" % (self._upgraded[0], self.url, self._upgraded[1].encode())
+        kept = [(name, value) for name, value in self.headers if name not in _HOP_BY_HOP]
+        if any(name == b"connection" and b"close" in value.lower() for name, value in self.headers):
+            kept.append((b"connection", b"close"))
+        return b"\r\n".join([line, *(b"%s: %s" % pair for pair in kept), b"", b""])
+
+    def _refuse_framing(self) -> None:
+        """Turn away a client that sends headers, trailers or the sizes of chunks without end."""
+        if self._is_asked:
+            self.transport.abort()
+        else:
+            self.send_400_response("The headers are too large.")
+
     def on_headers_complete(self) -> None:
         """Have the answer's head and body sent as one packet; the parser also takes versions that have no headers at all."""
-        if self.parser.get_http_version() not in _VERSIONS:
-            raise ValueError("not a version of HTTP that is spoken here")
-        super().on_headers_complete()
-        self.cycle.transport = cast("asyncio.Transport", Joined(self.transport, self.loop))
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        if version not in _VERSIONS or method == b"CONNECT":
+            raise ValueError("not a request that is understood here")
+        self._upgraded = (method, version) if self.parser.should_upgrade() else _NOT_UPGRADED
+        if self._upgraded is _NOT_UPGRADED:
+            super().on_headers_complete()
+            self.cycle.transport = cast("asyncio.Transport", Joined(self.transport, self.loop))
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._framing -= len(body)
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request, unless it has to be read again as a plain one."""
+        if self._upgraded is not _NOT_UPGRADED:
+            return
+        self._framing = self._body_bytes = 0
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Count the connection as waiting again; the parent closes it when it idles."""
