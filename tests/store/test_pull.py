@@ -82,6 +82,19 @@ async def test_the_same_pull_id_gives_the_same_lease(store: SqlStore, clock: Fak
     assert other.id != first.id
 
 
+async def test_a_pull_id_gives_no_job_of_a_lane_that_is_not_asked_for(store: SqlStore, clock: FakeClock) -> None:
+    [held] = await fill(store, clock, job())
+    await fill(store, clock, a_job(lane="other"))
+    theirs = await pull_one(store, clock, a_pull(pull_id="p"))
+    assert theirs is not None
+    asked = [a_pull(lane="other", pull_id="p"), a_pull("w2", lane="other", pull_id="p")]
+    taken = await store.pull_each(asked, now=clock.now())
+    assert [one and one.lane for one in taken] == [None, "other"]
+    await store.cancel([held], now=clock.now())
+    assert await pull_one(store, clock, a_pull(lane="other", pull_id="p")) is None
+    assert (await store.heartbeat(held, theirs.token, now=clock.now())).should_stop
+
+
 async def test_a_paused_lane_gives_nothing_and_says_so(store: SqlStore, clock: FakeClock) -> None:
     await fill(store, clock, job())
     await store.lanes.pause("pull", clock.now())

@@ -65,12 +65,15 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start_waiting()
 
     def _feed(self, data: bytes) -> None:
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            # The parser skips the body of such a request and would take it for the next one.
-            self.parser = httptools.HttpRequestParser(self)
-            self.parser.feed_data(self._plain_head() + data[upgrade.args[0] :])
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                # The parser skips the body of such a request and would take it for the next one: it is read again, as a plain one.
+                data = self._plain_head() + data[upgrade.args[0] :]
+                self.parser = httptools.HttpRequestParser(self)
+            else:
+                return
 
     def _plain_head(self) -> bytes:
         """Write the head of the request that is being read as that of one which asks for no other protocol."""

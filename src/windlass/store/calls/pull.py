@@ -58,9 +58,11 @@ def pull_each(
         queue = _Queue(found)
         taken: list[Claimed | None] = []
         for one in pulls:
-            mine = None if one.pull_id is None else (yield from report.pull_again(one.lease, one.pull_id, now))
-            has_moved_gates = False
-            if mine is None:
+            earlier = report.Earlier()
+            if one.pull_id is not None:
+                earlier = yield from report.pull_again(one.lease, one.pull_id, now, one.lanes)
+            mine, has_moved_gates = earlier.job, False
+            if mine is None and earlier.is_name_free:
                 mine, has_moved_gates = yield from queue.take(one, means)
             taken.append(mine)
             if has_moved_gates:

@@ -182,9 +182,9 @@ def pull(
 
     def steps() -> Steps[Claimed | None]:
         if pull_id is not None:
-            mine = yield from pull_again(lease, pull_id, now)
-            if mine is not None:
-                return mine
+            earlier = yield from pull_again(lease, pull_id, now)
+            if earlier.job is not None:
+                return earlier.job
         if not found.open:
             return None
         claim = work.claim(found, 1, lease, started=True, most_arms=most_arms, now=now)
@@ -198,14 +198,24 @@ def pull(
     return Call(steps)
 
 
-def pull_again(lease: Lease, pull_id: str, now: datetime | None) -> Steps[Claimed | None]:
+class Earlier(NamedTuple):
+    """What became of an earlier pull of the same name."""
+
+    job: Claimed | None = None
+    is_name_free: bool = True
+    """Otherwise it holds a job of a lane that the one who asks does not name, and may not see."""
+
+
+def pull_again(lease: Lease, pull_id: str, now: datetime | None, lanes: Collection[str] | None = None) -> Steps[Earlier]:
     """Look for the lease that an earlier pull of this name got."""
-    for job_id, token, state in (yield Step("find_pull", {"worker": lease.worker, "pull_id": pull_id})):
+    for job_id, token, state, lane in (yield Step("find_pull", {"worker": lease.worker, "pull_id": pull_id})):
+        if lanes is not None and lane not in lanes:
+            return Earlier(is_name_free=False)
         if state == JobState.CANCELLED:
             # Whoever asks for it again has not begun with it.
             yield Step("stop", work.stop_params([(job_id, token, NO_RUN)], None, now))
             continue
         params = {"id": job_id, "token": token, "lease": lease.length, "now": now}
         for job in rows.claimed((yield Step("repull", params))):
-            return job
-    return None
+            return Earlier(job)
+    return Earlier()

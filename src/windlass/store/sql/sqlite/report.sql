@@ -28,7 +28,7 @@ values (:job_id, :key, :token, :answer, {now})
 returning job_id
 
 -- name: find_pull
-select j.id, j.token, j.state from windlass_jobs j where j.worker = :worker and j.pull_id = :pull_id
+select j.id, j.token, j.state, j.lane from windlass_jobs j where j.worker = :worker and j.pull_id = :pull_id
 
 -- name: repull
 -- Its first answer was lost, so the work begins only now and the lease with it.
