@@ -256,7 +256,7 @@ class Settings:
     packs: _Names = None
     allow_private_addresses: _Flag = False
     smtp_url: Annotated[str | None, Read(_mail_server, is_secret=True)] = field(default=None, repr=False)
-    """The mail server of `email`, as in `smtp://user:password@mail.example.org:587` or `smtps://…`."""
+    """The mail server of `email`, as in `smtp+starttls://user:password@mail.example.org:587` or `smtps://…`."""
     mail_from: Annotated[str | None, Read(_mail_from)] = None
     """Whom mails come from, as in `Shop <shop@example.org>`."""
     mail_templates: _OptionalText = None

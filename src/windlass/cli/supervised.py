@@ -30,8 +30,9 @@ def processes(command: F) -> F:
 
 def supervise(count: int, *, without: str | None = None) -> NoReturn:
     """Keep so many copies of this command running, each without a flag that was for the start."""
-    typed = [argument for argument in sys.argv[1:] if argument != without]
-    command = [sys.executable, "-m", "windlass", *typed, "--alone", "--parent", str(os.getpid())]
+    name, *typed = [argument for argument in sys.argv[1:] if argument != without]
+    # Before what was typed, where a `--` cannot make arguments of them.
+    command = [sys.executable, "-m", "windlass", name, "--alone", "--parent", str(os.getpid()), *typed]
     sys.exit(Supervisor(command, count).run())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,11 +16,13 @@ from windlass.core.pull import MAX_PULLS, PickOrder, Pull
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
 from windlass.ports import Store, Wakeups
+from windlass.upkeep.hush import Hush
 from windlass.web.knobs import Knobs
 
 log = logging.getLogger("windlass.web")
 
 _AFTER_FAILURE_S = 0.25
+_LAST_RETURNS_S = 2.0
 
 
 @dataclass(slots=True, eq=False)
@@ -59,23 +62,28 @@ class Desk:
         self._unclaimed: list[Claimed] = []
         """Jobs that were taken for workers that have gone."""
         self._wake = asyncio.Event()
+        self._hush = Hush(time.monotonic)
         self._heard: Wakeups | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Serve in the background for as long as the block lasts."""
         store = await self._app.store()
-        async with store.wakeups as wakeups, asyncio.TaskGroup() as group:
+        async with store.wakeups as wakeups:
             if wakeups is not self._heard:
                 wakeups.subscribe(self._hear)
                 self._heard = wakeups
-            tasks = [group.create_task(self._serve(store)), group.create_task(self._close())]
-            try:
-                yield
-            finally:
-                self._send_home()
-                for task in tasks:
-                    task.cancel()
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._serve(store)), group.create_task(self._close())]
+                try:
+                    yield
+                finally:
+                    self._send_home()
+                    for task in tasks:
+                        task.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_RETURNS_S):
+                    await self._return_unclaimed(store)
 
     async def take(self, pull: Pull, *, wait_s: float, gone: asyncio.Future[None]) -> Claimed | None:
         """Get a job within the time, or nothing; who is `gone` loses its place, and a job that was taken for it goes back."""
@@ -137,7 +145,8 @@ class Desk:
                 await self._return_unclaimed(store)
                 await self._round(store)
             except Exception as error:  # noqa: BLE001 - one bad round must not leave every worker without jobs
-                log.warning("no jobs can be pulled: %s: %s", type(error).__name__, error)
+                if self._hush.lets("pull"):
+                    log.warning("no jobs can be pulled: %s: %s", type(error).__name__, error)
                 self._refuse(error)
                 pause = _AFTER_FAILURE_S
             await self._pause(pause if self._waiting else None)

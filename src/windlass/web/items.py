@@ -15,11 +15,11 @@ from windlass.core.access import Role
 from windlass.core.ids import job_uuid
 from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
-from windlass.core.payload import redact
+from windlass.core.payload import REDACTED, decode, redact
 from windlass.ports import Items
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
-from windlass.web.job_shape import eyes_of
+from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.route import Route
 from windlass.web.visit import visit_of
@@ -101,18 +101,21 @@ async def _page(request: Request, wanted: Wanted, limit: int) -> ItemsOut:
     count = await items.count(wanted.collection, job_id=wanted.job_id)
     eyes = eyes_of(request)
     return ItemsOut(
-        items=[_out(item, eyes.read(item.data)) for item in found],
+        items=[_out(item, eyes) for item in found],
         total=count.items,
         is_total_exact=count.is_exact,
         next=found[-1].id if len(found) == most else None,
     )
 
 
-def _out(item: Item, data: Any) -> ItemOut:
+def _out(item: Item, eyes: Eyes) -> ItemOut:
+    data = eyes.read(item.data)
+    # The key is made of fields, and may be the one that is hidden.
+    is_hidden = eyes.is_viewer and data != decode(item.data)
     return ItemOut(
         id=item.id,
         collection=item.collection,
-        key=item.key,
+        key=REDACTED if is_hidden else item.key,
         job_id=job_uuid(item.job_id),
         data=data,
         created_at=item.created_at,

@@ -15,7 +15,7 @@ from windlass import __version__
 from windlass.core.access import Role
 from windlass.core.job import CLOSED, Job, JobState, WaitReason
 from windlass.core.runs import Minute, span
-from windlass.core.worker import Worker
+from windlass.core.worker import PULLING, Worker
 from windlass.web.glance import MINUTES, Seen
 from windlass.web.route import Route
 from windlass.web.templates import page
@@ -202,11 +202,12 @@ def _bar(place: int, minute: Minute, scale: float) -> Bar:
 
 def worker_row(worker: Worker, now: datetime) -> WorkerRow:
     """Lay out a worker."""
-    pools = json.loads(worker.pools)
+    is_pulling = worker.kind == PULLING
+    pools: dict[str, int] = {} if is_pulling else json.loads(worker.pools)
     tasks = Counter(job.task for job in worker.jobs)
     return WorkerRow(
-        name=f"{worker.host}:{worker.pid}",
-        pools=", ".join(f"{lane}={slots}" for lane, slots in pools.items()) if isinstance(pools, dict) else "",
+        name=worker.id if is_pulling else f"{worker.host}:{worker.pid}",
+        pools="over HTTP" if is_pulling else f"slots {', '.join(f'{lane}={slots}' for lane, slots in pools.items())}",
         running=len(worker.jobs),
         jobs=", ".join(f"{jobs} {task}" if jobs > 1 else task for task, jobs in tasks.items()),
         since=worker.started_at,

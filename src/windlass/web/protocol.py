@@ -69,7 +69,7 @@ class GuardedProtocol(HttpToolsProtocol):
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
-                # The parser skips the body of such a request and would take it for the next one: it is read again, as a plain one.
+                # The parser skips the body of such a request and would take it for the next one: it is read again as a plain one.
                 data = self._plain_head() + data[upgrade.args[0] :]
                 self.parser = httptools.HttpRequestParser(self)
             else:

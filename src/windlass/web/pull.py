@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -16,9 +16,12 @@ from windlass.core.access import MAX_LANES, Role
 from windlass.core.job import MAX_NAME, Claimed, Lease
 from windlass.core.pool import PULL_LANE
 from windlass.core.pull import MAX_PULL_TOKEN, Pull, lease_length
+from windlass.core.retry import RetrySpec
+from windlass.core.settings import PULL
 from windlass.errors import InvalidInput, StoreError
 from windlass.web.errors import Refusal
 from windlass.web.fields import LINE, Body, Name
+from windlass.web.knobs import PullSettings
 from windlass.web.pull_words import as_php, check_lane, parsed, read_body, worker_of
 from windlass.web.route import Route
 from windlass.web.visit import Visit, visit_of
@@ -154,10 +157,24 @@ async def _pull(request: Request, body: PullIn) -> Response:
     pull = Pull(lane, lease, None, body.pull_id, tuple(more), tuple(body.tasks or ()))
     job = await _take(visit, pull, wait_s, request.receive)
     if job is not None:
-        return _answer(written(job, length, knobs.max_attempts))
+        return _answer(written(job, length, _most_attempts(job, visit, knobs)))
+    return _answer('{"job":null,"stopped":true}' if await _are_paused(visit, body.lanes) else '{"job":null}')
+
+
+def _most_attempts(job: Claimed, visit: Visit, knobs: PullSettings) -> int:
+    """Say how many tries a job has, by its own rule where nobody gave a number."""
+    if job.max_attempts is not None:
+        return job.max_attempts
+    profile = RetrySpec.decode(job.retry).profile
+    return knobs.max_attempts if profile == PULL else visit.server.profiles[profile].max_attempts
+
+
+async def _are_paused(visit: Visit, names: Sequence[str]) -> bool:
     lanes = (await visit.app.store()).lanes
-    is_stopped = all([(await lanes.get(lane)).is_paused for lane in body.lanes])
-    return _answer('{"job":null,"stopped":true}' if is_stopped else '{"job":null}')
+    for name in names:
+        if not (await lanes.get(name)).is_paused:
+            return False
+    return True
 
 
 async def _take(visit: Visit, pull: Pull, wait_s: float, receive: Receive) -> Claimed | None:
@@ -189,7 +206,7 @@ def _answer(text: str) -> Response:
     return Response(text, media_type="application/json")
 
 
-def written(job: Claimed, length: timedelta, max_attempts: int) -> str:
+def written(job: Claimed, length: timedelta, most_attempts: int) -> str:
     """Write the answer; the payload's text goes out as it was kept."""
     fields = {
         "id": job.id,
@@ -200,7 +217,7 @@ def written(job: Claimed, length: timedelta, max_attempts: int) -> str:
         "progress_count": job.progress_count,
         "result_count": job.result_count,
         "attempts": job.attempt,
-        "max_attempts": job.max_attempts or max_attempts,
+        "max_attempts": most_attempts,
         "attempt_id": str(job.token),
         "timeout_sec": None if job.timeout_us is None else job.timeout_us / 1_000_000,
         "subject": job.subject,

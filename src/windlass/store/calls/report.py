@@ -133,7 +133,7 @@ def _end(case: Case, outcome: Outcome, run: Run, means: _Means) -> Steps[JobStat
 
 def _tell_breakers(case: Case, outcome: Outcome, means: _Means) -> Steps[None]:
     """Tell a breaker how its probe went, before the lease that the permit hangs on is gone."""
-    if not isinstance(outcome, Returned | Raised):
+    if not isinstance(outcome, Returned | Raised) or (isinstance(outcome, Raised) and outcome.is_final):
         # It says nothing about the service, and the permit goes with the lease.
         return
     for name, threshold, open_us in (yield Step("probed_breakers", {"job_id": case.job.id, "token": case.job.token})):
