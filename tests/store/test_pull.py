@@ -14,8 +14,10 @@ from tests.store.rivals import rivals
 from tests.store.test_breakers import CLOSED, HALF_OPEN, OPEN, gate, trip_until_due
 from tests.store.test_report import a_report
 from windlass.core.job import Claimed, JobState, NewJob, WaitReason
+from windlass.core.outcome import Failure, Raised
 from windlass.core.pull import Candidate, PickOrder, Pull, lease_length, pick
 from windlass.core.topic import Topic
+from windlass.core.wish import Wish
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
 from windlass.store.calls import report as reports
@@ -260,6 +262,17 @@ async def test_the_report_of_a_probe_closes_or_opens_its_breaker(
     await store.report(a_report(probe, **said), clock.now())
     assert (await store.breakers.get("mail", clock.now())).state is left  # type: ignore[union-attr]  # it is there
     assert (await pull_one(store, clock) is not None) is (left is CLOSED)
+
+
+async def test_a_probe_that_fails_by_its_own_fault_says_nothing_of_the_service(store: SqlStore, clock: FakeClock) -> None:
+    await gate(store, "mailer")
+    await fill(store, clock, job("mailer"), job("mailer"))
+    await trip_until_due(store, clock)
+    probe = await pull_one(store, clock)
+    assert probe is not None
+    await store.report(a_report(probe, wish=Wish(Raised(Failure("no such address"), is_final=True))), clock.now())
+    assert (await store.breakers.get("mail", clock.now())).state is HALF_OPEN  # type: ignore[union-attr]  # it is there
+    assert (await pull_one(store, clock)) is not None
 
 
 async def test_a_breaker_that_a_report_closes_wakes_those_who_wait(store: SqlStore, clock: FakeClock) -> None:

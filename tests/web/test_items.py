@@ -17,10 +17,10 @@ from windlass.core.pool import PULL_LANE
 ON_SQLITE = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 
 
-async def found(web: Served, *items: dict[str, Any], collection: str | None = None) -> int:
+async def found(web: Served, *items: dict[str, Any], collection: str | None = None, item_key: str = "[]") -> int:
     """Let a job find items; gives its number."""
     store = await web.app.store()
-    [job] = await store.enqueue([NewJob(task="leads", lane=PULL_LANE, collection=collection, item_key="[]")])
+    [job] = await store.enqueue([NewJob(task="leads", lane=PULL_LANE, collection=collection, item_key=item_key)])
     slices = await store.slices()
     mine = Slices(slices.version, tuple(part for part in slices.open if part.lane == PULL_LANE))
     held = await store.pull(mine, Lease(job.id * 7, "finder", web.app.settings.lease))
@@ -107,7 +107,7 @@ async def test_a_table_of_nothing_is_empty_and_one_too_wide_is_refused(web: Serv
 
 @ON_SQLITE
 async def test_secrets_are_hidden_from_viewers_in_pages_and_exports(web: Served) -> None:
-    await found(web, {"user": "ann", "password": "hunter2"}, collection="secrets")
+    await found(web, {"user": "ann", "password": "hunter2"}, collection="secrets", item_key='["password"]')
     for path in (
         "/api/v1/items?collection=secrets",
         *(f"/api/v1/items/export?collection=secrets&format={f}" for f in ("jsonl", "csv")),

@@ -14,6 +14,7 @@ from tests.web.serving import Served
 from windlass.config import load
 from windlass.core.access import NewToken, Role
 from windlass.core.job import NewJob
+from windlass.core.retry import RetrySpec
 from windlass.errors import ConfigError
 from windlass.store import SqlStore
 
@@ -272,6 +273,12 @@ async def test_a_paused_lane_says_stopped(web: Served) -> None:
     await web.ask("POST", "/api/v1/lanes/pull/resume")
     assert (await pull(web, "?task=maps"))["job"] is None
     assert (await pull(web, "?task=leads"))["job"] is not None
+
+
+async def test_a_job_tells_how_many_tries_its_own_rule_gives_it(web: Served) -> None:
+    store = await web.app.store()
+    await store.enqueue([NewJob(task="leads", lane="pull", retry=RetrySpec(profile=name)) for name in ("pull", "task", "crawl")])
+    assert [(await pull(web))["job"]["max_attempts"] for _ in range(3)] == [5, 3, 4]
 
 
 async def test_a_token_for_some_lanes_may_pull_and_report_only_there(web: Served) -> None:
