@@ -68,6 +68,8 @@ def configure_logging(level: str = "info", *, as_json: bool = False, stream: Tex
         raise ConfigError(f"log level {level!r}: use debug, info, warning or error")
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
+    handler.setLevel(number)
     root = logging.getLogger()
-    root.setLevel(number)
+    # What the terminal shows is one thing; what a run logs is kept with its execution from `info` on.
+    root.setLevel(min(number, logging.INFO))
     root.addHandler(handler)

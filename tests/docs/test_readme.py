@@ -31,7 +31,7 @@ def test_the_readme_works_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with terminal.up(up), Windlass(f"sqlite:///{tmp_path / 'jobs.db'}") as app:
         made = json.loads(terminal.type(curl))
         wait_until_over(app, "hello")
-        wait_until_over(app, "email")
+        wait_until_over(app, "welcome")
         [seen] = json.loads(terminal.type(look))["jobs"]
         assert (seen["number"], seen["status"]) == (made["number"], "completed")
         assert [run.status for run in app.executions_sync(made["number"])] == ["completed"]

@@ -157,3 +157,19 @@ def test_an_affected_build_says_so_once(
     connection = driver.connect(str(path))
     assert connection.execute("pragma journal_mode").fetchone() == ("delete",)
     connection.close()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_was_removed_or_replaced_is_not_written_any_more(tmp_path: Path, *, is_replaced: bool) -> None:
+    path = tmp_path / "jobs.db"
+    migrate_sqlite(path)
+    store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
+    run(store.enqueue([a_job()]))
+    for file in tmp_path.glob("jobs.db*"):
+        file.unlink()
+    if is_replaced:
+        migrate_sqlite(path)
+    for call in (store.enqueue([a_job()]), store.list_jobs()):
+        with pytest.raises(StoreUnavailable, match="was removed or replaced"):
+            run(call)
+    run(store.aclose())

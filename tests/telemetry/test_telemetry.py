@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from io import StringIO
 
 import pytest
 
@@ -58,3 +59,17 @@ def test_an_exception_comes_with_the_line() -> None:
 def test_an_unknown_level_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="'loud'"):
         configure_logging("loud")
+
+
+def test_the_level_of_the_terminal_does_not_decide_what_runs_may_keep() -> None:
+    said, kept = StringIO(), StringIO()
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    try:
+        configure_logging("warning", stream=said)
+        root.addHandler(logging.StreamHandler(kept))
+        logging.getLogger("test.levels").info("a detail")
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+    assert (said.getvalue(), kept.getvalue()) == ("", "a detail\n")

@@ -99,8 +99,7 @@ async def test_failed_logins_are_limited_by_address_and_good_ones_wait_too(web: 
 
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
-async def test_failed_credentials_are_limited_but_those_known_go_on(web: Served) -> None:
-    assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 200
+async def test_failed_credentials_are_limited_but_good_ones_go_on(web: Served) -> None:
     headers = {"authorization": "Bearer wrong"}
     statuses = [(await web.client.get("/api/v1/lanes", headers=headers)).status_code for _ in range(62)]
     assert statuses == [401] * 60 + [429] * 2

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from windlass import packs
+from windlass.app import Windlass
 from windlass.cli import options
 from windlass.cli.output import say, say_json
 from windlass.cli.session import operating, person
@@ -51,8 +53,9 @@ def enqueue(
     chosen = {name: value for name, value in given.items() if value is not None}
     if run_at is not None:
         chosen["run_at"] = options.read_time("run_at", run_at)
-    app = None if target is None else load_app(target)
-    with operating(database, app, makes_file=True) as operator:
+    app = Windlass(database) if target is None else load_app(target)
+    packs.install(app, app.settings.packs or ())
+    with operating(database, app) as operator:
         enqueued = operator.enqueue_sync(task, document, created_by=person(), **chosen)
     if as_json:
         say_json({"id": enqueued.id, "is_duplicate": enqueued.is_duplicate})

@@ -55,7 +55,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
     app = _detached(target, tasks)
     if not (token or os.environ.get("WINDLASS_TOKEN")):
         raise ConfigError(
-            "give the worker's token in WINDLASS_TOKEN or with --token; `windlass token new --role worker` makes one"
+            "give the worker's token in WINDLASS_TOKEN or with --token; `windlass token new NAME --role worker` makes one"
         )
     if not alone:
         supervised.supervise(processes)

@@ -6,6 +6,7 @@ import asyncio
 
 import click
 
+from windlass import packs
 from windlass.app import Windlass
 from windlass.cli import options
 from windlass.cli.serving import database_line, opened
@@ -39,6 +40,7 @@ def serve(
     """
     configure_logging(log_level, as_json=json_logs)
     app = open_app(target, host=host, port=port, database_url=database)
+    packs.install(app, app.settings.packs or ())
     if migrate:
         app.migrate()
     app.check_schema()

@@ -98,4 +98,5 @@ async def _run(app: Windlass, target: str, *, is_demo: bool) -> bool:
 def _story(app: Windlass) -> list[tuple[str, str]]:
     pools = ", ".join(f"{pool.lane}={pool.slots}" for pool in app.settings.pools)
     tasks = ", ".join(sorted(app.tasks)) or "none"
-    return [database_line(app), ("slots", pools), ("tasks", tasks), ("stop", "Ctrl-C; what runs is finished first")]
+    stop = f"Ctrl-C; running jobs get {app.settings.grace.total_seconds():g} s, the rest is given back"
+    return [database_line(app), ("slots", pools), ("tasks", tasks), ("stop", stop)]

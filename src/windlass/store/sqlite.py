@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -181,6 +182,8 @@ class _Thread:
         self._next_look = 0.0
         self._last_news = 0.0
         self._closing = False
+        self._path = database.path
+        self._file: tuple[int, int] | None = None
         self._owner = Owner()
         opened: Future[None] = Future()
         self._thread = threading.Thread(
@@ -222,6 +225,7 @@ class _Thread:
         except BaseException as error:  # noqa: BLE001 - handed to the opener
             opened.set_exception(_translated(error))
             return
+        self._file = None if path == ":memory:" else _identity(path)
         opened.set_result(None)
         try:
             while (group := self._take()) is not None:
@@ -306,12 +310,18 @@ class _Thread:
 
     def _begin(self, connection: Any) -> None:
         _roll_back(connection)
+        self._check_file()
         if self._is_writer:
             connection.execute("begin immediate")
         else:
             # With a rollback journal it is the first read that finds the file locked; here it may be repeated.
             connection.execute("begin")
             connection.execute("select 1 from sqlite_master limit 1").fetchone()
+
+    def _check_file(self) -> None:
+        """Refuse to go on in a file that was removed or replaced: what is written there nobody will read."""
+        if self._file is not None and _identity(self._path) != self._file:
+            raise StoreUnavailable(f"the database file {self._path} was removed or replaced; restart this process")
 
     def _again(self, action: Callable[[], Any]) -> Any:
         """Repeat what finds the file locked. SQLite's own waiting starved single processes for seconds."""
@@ -323,6 +333,15 @@ class _Thread:
                 if not _is_busy(error) or time.monotonic() > give_up:
                     raise
             time.sleep(self._rng.uniform(0.0005, 0.003))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Say which file it is that has this name; None when there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - at every transaction, so as cheap as it can be
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _roll_back(connection: Any) -> None:

@@ -109,13 +109,13 @@ class Credentials:
         if known is not None and known.until > time.monotonic():
             return known.principal
         kind, secret = presented[:1], presented[1:]
-        if kind != b"c":
-            self.check_rate(self._failed, address)
         found = await self._find(kind, secret)
         if found is None:
             self._known.pop(key, None)
-            # A cookie cannot be guessed, and one that is over comes again and again from an honest browser.
+            # A cookie cannot be guessed, and one that is over comes again and again from an honest browser. Only those that
+            # fail are slowed down: a program with an old token must not lock out its neighbours behind the same address.
             if kind != b"c":
+                self.check_rate(self._failed, address)
                 self._failed.record(address)
             raise Refusal(401, "the credentials are not valid", _BAD_CHALLENGE)
         if len(self._known) >= _MOST_KNOWN:

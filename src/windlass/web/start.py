@@ -34,7 +34,7 @@ async def prepare(server: Server) -> str | None:
     if not is_loopback(host):
         raise ConfigError(
             f"listening on {host} without credentials would let nobody in or everybody: set WINDLASS_ADMIN_TOKEN or "
-            "WINDLASS_JWT_SECRET, or make a token with `windlass token new --role admin`; or listen on 127.0.0.1"
+            "WINDLASS_JWT_SECRET, or make a token with `windlass token new me --role admin`; or listen on 127.0.0.1"
         )
     return (await store.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
 
