@@ -130,6 +130,26 @@ async def test_a_feed_whose_mirror_was_tampered_with_is_reported(store: SqlStore
     await subscribed(store, clock)
 
 
+async def test_subscribers_are_counted_as_they_come_leave_and_come_back(store: SqlStore, clock: FakeClock) -> None:
+    feed = await subscribed(store, clock)
+    steps = [("+bob", 2), ("+bob", 2), ("-eve", 2), ("-bob", 1), ("-bob", 1), ("+bob", 2), ("-ann", 1), ("-bob", 0), ("+ann", 1)]
+    for said, expected in steps:
+        if said[0] == "+":
+            await subscribed(store, clock, said[1:])
+        else:
+            await store.feeds.unsubscribe(feed.id, said[1:], now=clock.now())
+        assert (await store.feeds.get(feed.id)).subscribers == expected, said
+        assert await check(store, now=clock.now()) == []
+
+
+async def test_subscribers_that_are_miscounted_are_reported(store: SqlStore, clock: FakeClock) -> None:
+    feed = await subscribed(store, clock)
+    await execute(store, "update windlass_feeds set subscribers = 5")
+    [problem] = await check(store, now=clock.now())
+    assert (problem.rule, problem.job_id, problem.detail) == ("subscribers", feed.job_id, f"feed {feed.id}: 5 counted, 1 present")
+    await execute(store, "update windlass_feeds set subscribers = 1")
+
+
 async def test_what_a_run_finds_is_kept_once_and_changed_in_place(store: SqlStore, clock: FakeClock) -> None:
     feed, held = await fetching(store, clock)
     found = Fetched([entry("1"), entry("2", published_at=clock.now())], title="News", etag='"a"', site_url="https://example.org")
@@ -286,6 +306,7 @@ async def test_racing_subscribers_make_one_feed_with_one_job(store: SqlStore) ->
     assert len({(one.id, one.job_id) for one in made}) == 1
     assert len(await fetch_jobs(store)) == 1
     assert (await store.feeds.find(URL)).subscribers == 20
+    assert await check(store) == []
 
 
 @pytest.mark.parametrize("is_followed", [True, False])
@@ -335,6 +356,20 @@ async def test_runs_that_end_beside_those_who_come_and_leave_wait_for_nobody_in_
     [job] = await fetch_jobs(store)
     assert (left.subscribers, left.next_fetch_at, job.is_enabled) == (0, None, False)
     assert job.executions > 0
+
+
+async def test_one_name_that_comes_and_leaves_at_once_is_counted_once(store: SqlStore) -> None:
+    feed = await store.feeds.subscribe(URL, "zoe")
+
+    async def wander(here: SqlStore) -> None:
+        for _ in range(4):
+            await here.feeds.subscribe(URL, "ann")
+            await here.feeds.unsubscribe(feed.id, "ann")
+
+    async with rivals(store) as others:
+        await asyncio.gather(*map(wander, others))
+    assert (await store.feeds.get(feed.id)).subscribers == 1
+    assert [one for one in await check(store) if one.rule == "subscribers"] == []
 
 
 @asynccontextmanager

@@ -38,7 +38,6 @@ MAX_ID = 2**63 - 1
 _FEED = Shape((8, 9, 12, 19, 20, 21, 22))
 SHAPES = {
     **dict.fromkeys(("find_feed", "get_feed", "list_feeds", "expiring_websub"), _FEED),
-    "has_subscribers": Shape((), (0,)),
     "list_entries": Shape((7, 8, 9)),
 }
 
@@ -56,8 +55,8 @@ def subscribe(url: str, subscriber: str, rng: Random, now: datetime | None = Non
         feed_id = found[0].id
         # The job first, as whoever finishes its run does: its lock is what subscribers and leavers queue for.
         job = yield from schedules.ensure(fetch_job(feed_id), rng, now).steps()
-        yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})
-        yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "now": now})
+        came = yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})
+        yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "added": len(came), "now": now})
         return (yield from _read(feed_id))
 
     return Call(steps, wakes=_topics)
@@ -71,10 +70,10 @@ def unsubscribe(feed_id: int, subscriber: str, now: datetime | None = None) -> C
         feed = yield from _read(feed_id)
         jobs = documents.numbers([] if feed.job_id is None else [feed.job_id])
         yield Step("lock_jobs", {"ids": jobs})
-        yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})
-        # Asked after the lock, so of two who leave at once the later one sees that nobody is left.
-        [[is_followed]] = yield Step("has_subscribers", {"feed_id": feed_id})
-        if not is_followed:
+        if (yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})):
+            yield Step("leave_feed", {"feed_id": feed_id})
+        # Read after the lock, so of two who leave at once the later one sees that nobody is left.
+        if not (yield from _read(feed_id)).subscribers:
             yield Step("disable", {"ids": jobs, "now": now})
         return (yield from _read(feed_id))
 
