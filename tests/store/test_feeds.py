@@ -21,6 +21,7 @@ from windlass.core.filter import JobFilter
 from windlass.core.job import Claimed, Job, JobState
 from windlass.core.outcome import Returned
 from windlass.core.page import JobQuery
+from windlass.core.tally import Tally
 from windlass.errors import FeedNotFound, InvalidInput, LeaseLost
 from windlass.store import SqlStore
 from windlass.store.calls import feeds
@@ -239,9 +240,14 @@ async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: SqlStore, 
     rest = await store.feeds.list(after=first[-1].id)
     assert [one.url[-1] for one in [*first, *rest]] == ["0", "1", "2", "3", "4"]
     assert [one.url[-1] for one in await store.feeds.list(subscriber="ann")] == ["1", "3"]
+    [page] = await store.feeds.list(limit=1, subscriber="bob")
+    pages = [page, *await store.feeds.list(after=page.id, subscriber="bob")]
+    assert [one.url[-1] for one in pages] == ["0", "2", "4"]
     await store.feeds.unsubscribe(first[1].id, "ann", now=clock.now())
     assert [one.url[-1] for one in await store.feeds.list(subscriber="ann")] == ["3"]
     assert (await store.feeds.count()).total == 5
+    totals = {name: await store.feeds.count(subscriber=name) for name in ("ann", "bob", "eve")}
+    assert totals == {"ann": Tally(1, is_exact=True), "bob": Tally(3, is_exact=True), "eve": Tally(0, is_exact=True)}
 
 
 @pytest.mark.parametrize("url", ["", "ftp://example.org", "https://", "nothing", "https://example.org/" + "ü" * 1100])
@@ -256,6 +262,9 @@ def test_a_subscriber_without_a_name_is_refused(subscriber: str) -> None:
         feeds.subscribe(URL, subscriber, Random(1))
     with pytest.raises(InvalidInput, match="subscriber"):
         feeds.unsubscribe(1, subscriber)
+    for reads in (feeds.list_feeds, feeds.count_feeds):
+        with pytest.raises(InvalidInput, match="subscriber"):
+            reads(subscriber=subscriber)
 
 
 async def test_subscriptions_by_operators_are_audited(store: SqlStore, clock: FakeClock) -> None:

@@ -50,6 +50,14 @@ async def test_a_feed_is_subscribed_to_read_and_left(web: Served) -> None:
         assert (gone.json()["next_fetch_at"] is None) == (left == 0)
 
 
+async def test_the_total_is_that_of_the_feeds_asked_for(web: Served) -> None:
+    for place, name in enumerate(("ann", "bob", "bob")):
+        await subscribed(web, name, f"{URL}?{place}")
+    for said, expected in (({}, 3), ({"subscriber": "bob"}, 2), ({"subscriber": "eve"}, 0)):
+        listed = (await web.ask("GET", "/api/v1/feeds", Role.VIEWER, params=said)).json()
+        assert (len(listed["feeds"]), listed["total"], listed["is_total_exact"]) == (expected, expected, True)
+
+
 async def test_entries_are_listed_page_by_page(web: Served) -> None:
     feed = (await subscribed(web)).json()
     store = await web.app.store()

@@ -9,15 +9,22 @@ select {feed_columns} from windlass_feeds f where f.url = :url
 select {feed_columns} from windlass_feeds f where f.id = :feed_id
 
 -- name: list_feeds
-select {feed_columns} from windlass_feeds f
-where f.id > :after and (:subscriber is null or exists (
-    select 1 from windlass_subscriptions s
-    where s.feed_id = f.id and s.subscriber = :subscriber and s.unsubscribed_at is null
-))
-order by f.id limit :limit
+select {feed_columns} from windlass_feeds f where f.id > :after order by f.id limit :limit
+
+-- name: list_subscribed_feeds
+select {feed_columns} from windlass_feeds f where f.id in (
+    select feed_id from windlass_subscriptions
+    where subscriber = :subscriber and unsubscribed_at is null and feed_id > :after order by feed_id limit :limit
+) order by f.id
 
 -- name: count_feeds
 select count(*) from (select id from windlass_feeds limit :most) as counted
+
+-- name: count_subscribed_feeds
+select count(*) from (
+    select feed_id from windlass_subscriptions
+    where subscriber = :subscriber and unsubscribed_at is null limit :most
+) as counted
 
 -- name: upsert_subscription
 -- A row says that somebody has come, who was not there: the feed counts one more.
