@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -253,27 +254,26 @@ def test_postgres_deletes_by_key(database: tuple[psycopg.Connection[Any], int], 
 
 FEEDS = """
 insert into windlass_feeds (url, created_at, updated_at)
-select 'https://e/' || n, now(), now() from generate_series(1, 20000) as n;
+select 'https://e/' || n, now(), now() from generate_series(1, 10000) as n;
 insert into windlass_subscriptions (feed_id, subscriber, created_at)
-select id, 'reader-' || id % 2000, now() from windlass_feeds union all select id, 'eager', now() from windlass_feeds
+select id, 'reader-' || id % 1000, now() from windlass_feeds union all select id, 'eager', now() from windlass_feeds
 """
 
 
-@pytest.mark.parametrize("is_analysed", [True, False])
-@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
-def test_feeds_of_a_subscriber_are_read_by_their_index(postgres_server: PostgresServer, mode: str, *, is_analysed: bool) -> None:
+def test_feeds_of_a_subscriber_are_read_by_their_index(postgres_server: PostgresServer) -> None:
     with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("alter table windlass_feeds set (autovacuum_enabled = off)")
+        connection.execute("alter table windlass_subscriptions set (autovacuum_enabled = off)")
         connection.execute(FEEDS)
-        connection.execute(f"set plan_cache_mode = {mode}")
-        if is_analysed:
-            connection.execute("analyze")
-        for name in ("list_subscribed_feeds", "count_subscribed_feeds"):
-            few, many = (_prepared_plan(connection, name, subscriber) for subscriber in ("reader-7", "eager"))
-            assert "windlass_subscriptions_subscriber" in few, few
-            for plan in (few, many):
-                assert "Seq Scan on windlass_feeds" not in plan, plan
-                read = re.findall(r"(?:actual rows=|Removed by Filter: )(\d+)", plan)
-                assert max(map(int, read)) <= 300, plan
+        for step, mode in product(("select 1", "analyze"), ("force_custom_plan", "force_generic_plan")):
+            connection.execute(step)
+            connection.execute(f"set plan_cache_mode = {mode}")
+            for name in ("list_subscribed_feeds", "count_subscribed_feeds"):
+                few, many = (_prepared_plan(connection, name, subscriber) for subscriber in ("reader-7", "eager"))
+                assert "windlass_subscriptions_subscriber" in few, few
+                for plan in (few, many):
+                    assert "Seq Scan on windlass_feeds" not in plan, plan
+                    assert max(map(int, re.findall(r"(?:actual rows=|Removed by Filter: )(\d+)", plan))) <= 300, plan
 
 
 def _prepared_plan(connection: psycopg.Connection[Any], name: str, subscriber: str) -> str:
