@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -187,6 +188,7 @@ ALSO_BY_INDEX = [
     *("cancel", "insert_items", "list_items", "list_job_items", "count_items", "report_past", "stale_sources"),
     *("count_leased", "prune_executions", "prune_parts", "prune_letters"),
     *("list_reminders", "due_reminders", "mark_reminders", "prune_reminders"),
+    *("list_subscribed_feeds", "count_subscribed_feeds"),
 ]
 ARMS = 4
 
@@ -250,6 +252,42 @@ def test_postgres_deletes_by_key(database: tuple[psycopg.Connection[Any], int], 
         assert "windlass_executions_pkey" in plan, plan
 
 
+FEEDS = """
+insert into windlass_feeds (url, created_at, updated_at)
+select 'https://e/' || n, now(), now() from generate_series(1, 10000) as n;
+insert into windlass_subscriptions (feed_id, subscriber, created_at)
+select id, 'reader-' || id % 1000, now() from windlass_feeds union all select id, 'eager', now() from windlass_feeds
+"""
+
+
+def test_feeds_of_a_subscriber_are_read_by_their_index(postgres_server: PostgresServer) -> None:
+    with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("alter table windlass_feeds set (autovacuum_enabled = off)")
+        connection.execute("alter table windlass_subscriptions set (autovacuum_enabled = off)")
+        connection.execute(FEEDS)
+        for step, mode in product(("select 1", "analyze"), ("force_custom_plan", "force_generic_plan")):
+            connection.execute(step)
+            connection.execute(f"set plan_cache_mode = {mode}")
+            for name in ("list_subscribed_feeds", "count_subscribed_feeds"):
+                few, many = (_prepared_plan(connection, name, subscriber) for subscriber in ("reader-7", "eager"))
+                assert "windlass_subscriptions_subscriber" in few, few
+                for plan in (few, many):
+                    assert "Seq Scan on windlass_feeds" not in plan, plan
+                    assert max(map(int, re.findall(r"(?:actual rows=|Removed by Filter: )(\d+)", plan))) <= 300, plan
+
+
+def _prepared_plan(connection: psycopg.Connection[Any], name: str, subscriber: str) -> str:
+    [statement] = queries("postgres").statements(name, ARMS)
+    values = {"subscriber": f"'{subscriber}'", "after": "0", "limit": "100", "most": "100"}
+    used = list(dict.fromkeys(PARAMETER.findall(statement)))
+    text = PARAMETER.sub(lambda found: f"${used.index(found[1]) + 1}", statement)
+    connection.execute(f"prepare feeds as {text}")
+    said = ", ".join(values[one] for one in used)
+    found = connection.execute(f"explain (analyze, costs off, timing off) execute feeds ({said})").fetchall()
+    connection.execute("deallocate feeds")
+    return "\n".join(line for (line,) in found)
+
+
 def _plan(connection: psycopg.Connection[Any], name: str) -> str:
     [statement] = queries("postgres").statements(name, ARMS)
     params = {one: _value(one) for one in PARAMETER.findall(statement)} | OWN_PARAMS.get(name, {})
@@ -286,7 +324,7 @@ def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
         lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
         made = {line.split()[-1] for line in lines if line.startswith(("CO-ROUTINE", "MATERIALIZE"))}
         lines = [line for line in lines if not (line.startswith("SCAN") and line.split()[1] in made)]
-        walks = [line for line in lines if re.match(r"SCAN (windlass_\w+|j|k|n|o|x)( |$)", line)]
+        walks = [line for line in lines if re.match(r"SCAN (windlass_\w+|f|j|k|n|o|x)( |$)", line)]
         allowed = ("USING INDEX", "USING COVERING INDEX", "windlass_gates", "gates")
         assert [line for line in walks if not any(word in line for word in allowed)] == [], lines
     connection.close()

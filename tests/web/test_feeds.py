@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -49,6 +50,14 @@ async def test_a_feed_is_subscribed_to_read_and_left(web: Served) -> None:
         assert (gone.json()["next_fetch_at"] is None) == (left == 0)
 
 
+async def test_the_total_is_that_of_the_feeds_asked_for(web: Served) -> None:
+    for place, name in enumerate(("ann", "bob", "bob")):
+        await subscribed(web, name, f"{URL}?{place}")
+    for said, expected in (({}, 3), ({"subscriber": "bob"}, 2), ({"subscriber": "eve"}, 0)):
+        listed = (await web.ask("GET", "/api/v1/feeds", Role.VIEWER, params=said)).json()
+        assert (len(listed["feeds"]), listed["total"], listed["is_total_exact"]) == (expected, expected, True)
+
+
 async def test_entries_are_listed_page_by_page(web: Served) -> None:
     feed = (await subscribed(web)).json()
     store = await web.app.store()
@@ -83,11 +92,15 @@ REFUSED: list[tuple[str, str, Any, int]] = [
 @pytest.fixture
 async def hub(web: Served) -> Feed:
     """Give a feed whose hub was asked and has not answered yet."""
-    made = (await subscribed(web)).json()
+    return await asked_hub(web, URL)
+
+
+async def asked_hub(web: Served, url: str) -> Feed:
+    made = (await subscribed(web, url=url)).json()
     store = await web.app.store()
     await store.promote()
     [held] = await store.claim(await store.slices(), 1, a_lease(), started=True)
-    await store.feeds.record_fetch(made["id"], held.token, Fetched([], hub=HUB, topic=URL))
+    await store.feeds.record_fetch(made["id"], held.token, Fetched([], hub=HUB, topic=url))
     return await store.feeds.ask_websub(made["id"], "unguessable", "shared")
 
 
@@ -158,6 +171,27 @@ async def test_signed_content_becomes_a_job_once(web: Served, hub: Feed) -> None
         assert (await send(web, hub, b"<rss/>", signature(b"<rss/>", method=method))).status_code == 202
     [payload] = await content_jobs(web)
     assert payload == {"feedId": str(hub.id), "body": base64.b64encode(b"<rss/>").decode(), "content_type": "application/rss+xml"}
+
+
+async def test_a_hub_that_sends_more_makes_the_feeds_own_job_run_and_no_second_content_job(web: Served, hub: Feed) -> None:
+    assert (await send(web, hub, b"<rss/>", signature(b"<rss/>"))).status_code == 202
+    assert (await web.app.get(hub.job_id or 0)).rerun_at is None
+    sent = [b"<rss>%d</rss>" % place for place in range(5)]
+    answers = await asyncio.gather(*(send(web, hub, body, signature(body)) for body in sent))
+    assert {answer.status_code for answer in answers} == {202}
+    assert [base64.b64decode(one["body"]) for one in await content_jobs(web)] == [b"<rss/>"]
+    assert (await web.app.get(hub.job_id or 0)).rerun_at is not None
+
+
+async def test_the_next_content_gets_a_job_again_when_the_last_is_over_and_feeds_have_their_own(web: Served, hub: Feed) -> None:
+    other = await asked_hub(web, f"{URL}?other")
+    for feed in (hub, other):
+        assert (await send(web, feed, b"<rss/>", signature(b"<rss/>"))).status_code == 202
+    assert [one["feedId"] for one in await content_jobs(web)] == [str(other.id), str(hub.id)]
+    [first] = [job for job in (await web.app.list()).jobs if job.task == "websub_content" and job.subject == str(hub.id)]
+    await web.app.cancel(first.id)
+    assert (await send(web, hub, b"<rss>2</rss>", signature(b"<rss>2</rss>"))).status_code == 202
+    assert [one["feedId"] for one in await content_jobs(web)] == [str(hub.id), str(other.id), str(hub.id)]
 
 
 @ON_SQLITE

@@ -38,8 +38,8 @@ class Feeds(Protocol):
         """Read feeds in the order of their numbers, page by page: all, or those that somebody follows."""
         ...
 
-    async def count(self) -> Tally:
-        """Count them, up to a bound."""
+    async def count(self, *, subscriber: str | None = None) -> Tally:
+        """Count them, all or those that somebody follows, up to a bound."""
         ...
 
     async def entries(self, feed_id: int, *, before: int = 2**63 - 1, limit: int = 500) -> Sequence[FeedEntry]:

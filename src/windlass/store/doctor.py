@@ -558,6 +558,13 @@ def _feeds(found: Sequence[Row]) -> list[Problem]:
     return [Problem("feed", job_id, f"feed {feed_id} and its job disagree") for job_id, feed_id in found]
 
 
+def _miscounted_feeds(found: Sequence[Row]) -> list[Problem]:
+    return [
+        Problem("subscribers", job_id, f"feed {feed_id}: {counted} counted, {present} present")
+        for job_id, feed_id, counted, present in found
+    ]
+
+
 def _lost_keys(found: Sequence[Row]) -> list[Problem]:
     return [Problem("idempotency", job_id, f"{keys} keys of no job") for job_id, keys in found]
 
@@ -571,6 +578,7 @@ _WHOLE: dict[str, Callable[[Sequence[Row]], list[Problem]]] = {
     "doctor_items": _missing_items,
     "doctor_idempotency": _lost_keys,
     "doctor_feeds": _feeds,
+    "doctor_subscribers": _miscounted_feeds,
     "doctor_totals": _uncounted,
     "doctor_minutes": _split_minutes,
 }

@@ -57,9 +57,9 @@ class SqlFeeds:
         """Read feeds in the order of their numbers, page by page: all, or those that somebody follows."""
         return await self._db.run(feeds.list_feeds(after, limit, subscriber))
 
-    async def count(self) -> Tally:
-        """Count them, up to a bound."""
-        return await self._db.run(tally.count("count_feeds"))
+    async def count(self, *, subscriber: str | None = None) -> Tally:
+        """Count them, all or those that somebody follows, up to a bound."""
+        return await self._db.run(feeds.count_feeds(subscriber))
 
     async def entries(self, feed_id: int, *, before: int = MAX_ID, limit: int = MAX_LIST) -> Sequence[FeedEntry]:
         """Read entries, those that were found last first, page by page; raises FeedNotFound."""

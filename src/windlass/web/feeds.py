@@ -100,7 +100,7 @@ async def list_feeds(
     """List the feeds: all, or those that somebody subscribes to."""
     feeds = (await visit_of(request).app.store()).feeds
     found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
-    tally = await feeds.count()
+    tally = await feeds.count(subscriber=subscriber)
     last = found[-1].id if len(found) == capped(limit) else None
     return FeedsOut(feeds=[feed_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
 

@@ -6,7 +6,6 @@ A hub has no login. What lets it in is the address, which only it was given, and
 from __future__ import annotations
 
 import base64
-import hashlib
 import logging
 from datetime import timedelta
 from typing import Annotated
@@ -88,16 +87,16 @@ async def _known(app: Windlass, key: str) -> Feed:
 
 
 async def _take(app: Windlass, feed: Feed, body: bytes, content_type: str) -> None:
-    """See that it is kept, whatever happens to us: in a job, or by the feed's own job where it does not fit into one."""
+    """See that it is kept, whatever happens to us: in a job, or by the feed's own job where one does not fit or is open."""
     text = base64.b64encode(body).decode()
-    if len(text) > MAX_BYTES - _ROOM:
-        if feed.job_id is not None:
-            await app.run_now(feed.job_id)
-        return
-    payload = {"feedId": str(feed.id), "body": text, "content_type": content_type or None}
-    # Hubs send again what they think was lost.
-    key = f"{feed.id}:{hashlib.sha256(body).hexdigest()}"
-    await app.enqueue_job(NewJob(task=CONTENT_TASK, payload=encode_object(payload), subject=str(feed.id), unique_key=key))
+    if len(text) <= MAX_BYTES - _ROOM:
+        payload = {"feedId": str(feed.id), "body": text, "content_type": content_type or None}
+        # Whoever publishes a feed names its hub: one open job for each feed is all that can be made to pile up here.
+        job = NewJob(task=CONTENT_TASK, payload=encode_object(payload), subject=str(feed.id), unique_key=str(feed.id))
+        if not (await app.enqueue_job(job)).is_duplicate:
+            return
+    if feed.job_id is not None:
+        await app.run_now(feed.job_id)
 
 
 ROUTES = (

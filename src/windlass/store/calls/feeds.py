@@ -24,11 +24,12 @@ from windlass.core.job import JobState
 from windlass.core.outcome import ERROR_LIMIT
 from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.report import Case
+from windlass.core.tally import Tally
 from windlass.core.topic import Topic
 from windlass.core.websub import DENIED_AGAIN, LONGEST_LEASE
 from windlass.errors import FeedNotFound, LeaseLost, StoreConflict
 from windlass.store import documents
-from windlass.store.calls import schedules
+from windlass.store.calls import schedules, tally
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
@@ -37,8 +38,7 @@ from windlass.store.rows import Row, Shape
 MAX_ID = 2**63 - 1
 _FEED = Shape((8, 9, 12, 19, 20, 21, 22))
 SHAPES = {
-    **dict.fromkeys(("find_feed", "get_feed", "list_feeds", "expiring_websub"), _FEED),
-    "has_subscribers": Shape((), (0,)),
+    **dict.fromkeys(("find_feed", "get_feed", "list_feeds", "list_subscribed_feeds", "expiring_websub"), _FEED),
     "list_entries": Shape((7, 8, 9)),
 }
 
@@ -56,8 +56,8 @@ def subscribe(url: str, subscriber: str, rng: Random, now: datetime | None = Non
         feed_id = found[0].id
         # The job first, as whoever finishes its run does: its lock is what subscribers and leavers queue for.
         job = yield from schedules.ensure(fetch_job(feed_id), rng, now).steps()
-        yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})
-        yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "now": now})
+        came = yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})
+        yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "added": len(came), "now": now})
         return (yield from _read(feed_id))
 
     return Call(steps, wakes=_topics)
@@ -71,10 +71,10 @@ def unsubscribe(feed_id: int, subscriber: str, now: datetime | None = None) -> C
         feed = yield from _read(feed_id)
         jobs = documents.numbers([] if feed.job_id is None else [feed.job_id])
         yield Step("lock_jobs", {"ids": jobs})
-        yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})
-        # Asked after the lock, so of two who leave at once the later one sees that nobody is left.
-        [[is_followed]] = yield Step("has_subscribers", {"feed_id": feed_id})
-        if not is_followed:
+        if (yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})):
+            yield Step("leave_feed", {"feed_id": feed_id})
+        # Read after the lock, so of two who leave at once the later one sees that nobody is left.
+        if not (yield from _read(feed_id)).subscribers:
             yield Step("disable", {"ids": jobs, "now": now})
         return (yield from _read(feed_id))
 
@@ -102,9 +102,19 @@ def list_feeds(after: int = 0, limit: int = MAX_LIST, subscriber: str | None = N
     """Read feeds in the order of their numbers, page by page."""
     check_range("after", after, 0, MAX_ID)
     check_range("limit", limit, 1, MAX_LIST)
-    if subscriber is not None:
-        check_subscriber(subscriber)
-    return single("list_feeds", {"after": after, "limit": limit, "subscriber": subscriber}, _feeds, is_read=True)
+    params: dict[str, object] = {"after": after, "limit": limit}
+    if subscriber is None:
+        return single("list_feeds", params, _feeds, is_read=True)
+    check_subscriber(subscriber)
+    return single("list_subscribed_feeds", {**params, "subscriber": subscriber}, _feeds, is_read=True)
+
+
+def count_feeds(subscriber: str | None = None) -> Call[Tally]:
+    """Count the feeds, or those that somebody follows, up to a bound."""
+    if subscriber is None:
+        return tally.count("count_feeds")
+    check_subscriber(subscriber)
+    return tally.count("count_subscribed_feeds", {"subscriber": subscriber})
 
 
 def list_entries(feed_id: int, before: int = MAX_ID, limit: int = MAX_LIST) -> Call[list[FeedEntry]]:

@@ -10,31 +10,42 @@ select {feed_columns} from windlass_feeds f where f.url = :url
 select {feed_columns} from windlass_feeds f where f.id = :feed_id
 
 -- name: list_feeds
-select {feed_columns} from windlass_feeds f
-where f.id > :after::bigint and (:subscriber::text is null or exists (
-    select 1 from windlass_subscriptions s
-    where s.feed_id = f.id and s.subscriber = :subscriber::text and s.unsubscribed_at is null
-))
-order by f.id limit :limit
+select {feed_columns} from windlass_feeds f where f.id > :after::bigint order by f.id limit :limit
+
+-- name: list_subscribed_feeds
+-- An array, so that no plan joins what one subscriber follows with all feeds there are.
+select {feed_columns} from windlass_feeds f where f.id = any(array(
+    select feed_id from windlass_subscriptions
+    where subscriber = :subscriber::text and unsubscribed_at is null and feed_id > :after::bigint order by feed_id limit :limit
+)) order by f.id
 
 -- name: count_feeds
 select count(*) from (select id from windlass_feeds limit :most) as counted
 
+-- name: count_subscribed_feeds
+-- In an order, so that no plan looks for the first of them in the whole table.
+select count(*) from (
+    select feed_id from windlass_subscriptions
+    where subscriber = :subscriber::text and unsubscribed_at is null order by feed_id limit :most
+) as counted
+
 -- name: upsert_subscription
+-- A row says that somebody has come, who was not there: the feed counts one more.
 insert into windlass_subscriptions (feed_id, subscriber, created_at) values (:feed_id, :subscriber::text, {now})
-on conflict (feed_id, subscriber) do update set unsubscribed_at = null returning feed_id
+on conflict (feed_id, subscriber) do update set unsubscribed_at = null where windlass_subscriptions.unsubscribed_at is not null
+returning feed_id
 
 -- name: end_subscription
 update windlass_subscriptions set unsubscribed_at = {now}
 where feed_id = :feed_id and subscriber = :subscriber::text and unsubscribed_at is null
 returning feed_id
 
--- name: has_subscribers
-select exists (select 1 from windlass_subscriptions s where s.feed_id = :feed_id and s.unsubscribed_at is null)
+-- name: leave_feed
+update windlass_feeds set subscribers = subscribers - 1 where id = :feed_id returning id
 
 -- name: link_feed
 -- From here on the trigger keeps the mirror; what moved the job before knew of no feed.
-update windlass_feeds f set job_id = :job_id, gone_at = null, next_fetch_at = (
+update windlass_feeds f set job_id = :job_id, gone_at = null, subscribers = f.subscribers + :added, next_fetch_at = (
     select case when j.state in ('scheduled', 'pending', 'running') and not j.held then j.run_at end
     from windlass_jobs j where j.id = :job_id
 ), updated_at = case when f.job_id is null then f.updated_at else {now} end

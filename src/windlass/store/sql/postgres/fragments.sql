@@ -342,8 +342,7 @@ p.id, p.source_id, p.url, p.title, substr(p.text, 1, 300), p.status, p.etag, p.l
 
 -- name: feed_columns
 f.id, f.url, f.fetch_url, f.title, f.site_url, f.etag, f.last_modified, f.job_id, f.next_fetch_at, f.last_fetched_at,
-    f.consecutive_failures, f.last_error, f.gone_at,
-    (select count(*) from windlass_subscriptions s where s.feed_id = f.id and s.unsubscribed_at is null),
+    f.consecutive_failures, f.last_error, f.gone_at, f.subscribers,
     f.websub_hub, f.websub_topic, f.websub_state, f.websub_token, f.websub_secret, f.websub_asked_at, f.websub_expires_at,
     f.created_at, f.updated_at
 

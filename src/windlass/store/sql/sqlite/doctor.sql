@@ -117,3 +117,11 @@ select f.job_id, f.id from windlass_feeds f left join windlass_jobs j on j.id = 
 where f.next_fetch_at is not case when j.state in ('scheduled', 'pending', 'running') and not j.held then j.run_at end
    or f.job_id is not null and (j.task is not 'fetch_feed' or j.subject is not cast(f.id as text))
 order by f.id
+
+-- name: doctor_subscribers
+-- A feed has as many subscribers as it counts.
+select f.job_id, f.id, f.subscribers, coalesce(s.present, 0) from windlass_feeds f
+left join (
+    select feed_id, count(*) as present from windlass_subscriptions where unsubscribed_at is null group by feed_id
+) as s on s.feed_id = f.id
+where f.subscribers <> coalesce(s.present, 0) order by f.id

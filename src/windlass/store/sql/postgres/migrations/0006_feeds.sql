@@ -1,5 +1,6 @@
 -- A feed has one job, which is disabled while nobody subscribes (seed 002). `url` is what subscribers asked for and never
 -- changes; `fetch_url` is where a permanent move leads. Secrets are those of its WebSub subscription.
+-- `subscribers` counts those who have not left; it changes in the transaction that changes one of them.
 create table windlass_feeds (
     id bigint generated always as identity primary key,
     url text not null unique,
@@ -15,6 +16,7 @@ create table windlass_feeds (
     counted_slot_at timestamptz,
     last_error text,
     gone_at timestamptz,
+    subscribers integer not null default 0,
     websub_hub text,
     websub_topic text,
     websub_state text,
@@ -24,6 +26,7 @@ create table windlass_feeds (
     websub_expires_at timestamptz,
     created_at timestamptz not null,
     updated_at timestamptz not null,
+    constraint windlass_feeds_subscribers check (subscribers >= 0),
     constraint windlass_feeds_failures check (consecutive_failures >= 0),
     constraint windlass_feeds_websub check (websub_state in ('pending', 'active', 'denied'))
 );
@@ -36,7 +39,6 @@ create table windlass_subscriptions (
     unsubscribed_at timestamptz,
     primary key (feed_id, subscriber)
 );
-create index windlass_subscriptions_live on windlass_subscriptions (feed_id) where unsubscribed_at is null;
 create index windlass_subscriptions_subscriber on windlass_subscriptions (subscriber, feed_id) where unsubscribed_at is null;
 
 create table windlass_entries (

@@ -1,5 +1,6 @@
 -- A feed has one job, which is disabled while nobody subscribes (seed 002). `url` is what subscribers asked for and never
 -- changes; `fetch_url` is where a permanent move leads. Secrets are those of its WebSub subscription.
+-- `subscribers` counts those who have not left; it changes in the transaction that changes one of them.
 create table windlass_feeds (
     id integer primary key autoincrement,
     url text not null unique,
@@ -15,6 +16,7 @@ create table windlass_feeds (
     counted_slot_at integer,
     last_error text,
     gone_at integer,
+    subscribers integer not null default 0,
     websub_hub text,
     websub_topic text,
     websub_state text,
@@ -24,6 +26,7 @@ create table windlass_feeds (
     websub_expires_at integer,
     created_at integer not null,
     updated_at integer not null,
+    constraint windlass_feeds_subscribers check (subscribers >= 0),
     constraint windlass_feeds_failures check (consecutive_failures >= 0),
     constraint windlass_feeds_websub check (websub_state in ('pending', 'active', 'denied'))
 ) strict;
@@ -36,7 +39,6 @@ create table windlass_subscriptions (
     unsubscribed_at integer,
     primary key (feed_id, subscriber)
 ) strict, without rowid;
-create index windlass_subscriptions_live on windlass_subscriptions (feed_id) where unsubscribed_at is null;
 create index windlass_subscriptions_subscriber on windlass_subscriptions (subscriber, feed_id) where unsubscribed_at is null;
 
 create table windlass_entries (
