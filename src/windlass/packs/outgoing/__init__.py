@@ -12,7 +12,7 @@ from windlass.packs.outgoing.errors import (
     Unreachable,
     UrlRefused,
 )
-from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, check_headers, outgoing
+from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, check_headers, is_validator, outgoing
 from windlass.packs.outgoing.url import parse_url
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Unreachable",
     "UrlRefused",
     "check_headers",
+    "is_validator",
     "outgoing",
     "parse_url",
 ]

@@ -30,6 +30,7 @@ _BODILESS = frozenset({204, 304})
 _POST_BECOMES_GET = frozenset({301, 302})
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "trailer", "upgrade"})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALIDATOR = re.compile(r"[\x20-\x7e]{1,500}")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # Everything else may be a credential, whatever it is called.
 _FOR_ANYBODY = frozenset(
@@ -59,6 +60,11 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
     """By names in lower case."""
     body: bytes
+
+    def validator(self, name: str) -> str | None:
+        """Read what makes the next request conditional; what could not be sent back is not kept."""
+        said = self.headers.get(name, "")
+        return said if is_validator(said) else None
 
 
 class _Request(NamedTuple):
@@ -180,6 +186,11 @@ async def _clear_errors(url: WebUrl) -> AsyncIterator[None]:
         raise Unreachable(f"{url.origin}: did not answer in time") from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
         raise Unreachable(f"{url.origin}: {str(error) or type(error).__name__}") from error
+
+
+def is_validator(text: str) -> bool:
+    """Whether an ETag or a date can be kept and sent back."""
+    return _VALIDATOR.fullmatch(text) is not None
 
 
 def check_headers(given: Mapping[str, str]) -> dict[str, str]:
