@@ -10,7 +10,7 @@ from windlass.core.crawl import Address, Visit
 from windlass.core.source import MAX_URL
 from windlass.packs.crawl.errors import CrawlRefused, PageGone, SiteUnavailable
 from windlass.packs.crawl.politeness import Politeness
-from windlass.packs.crawl.reading import read_answer, site_links
+from windlass.packs.crawl.reading import Reading, read_answer, site_links
 from windlass.packs.crawl.robots import Robots, RobotsBook
 from windlass.packs.crawl.waiting import asks_to_wait, wait_of
 from windlass.packs.outgoing import Answer, Outgoing, OutgoingError, TooManyRedirects, Unreachable
@@ -76,7 +76,7 @@ class Site:
             kept = tuple(filter(robots.allows, site_links(url, url, json.loads(address.links or "[]"))))
             return Visit(address, address.url, is_unchanged=True, links=self._within_depth(address, kept))
         _check_status(url, answer)
-        page, links = await asyncio.to_thread(read_answer, url, answer, robots.allows)
+        page, links = await _read(landed)
         return Visit(address, str(url), page=page, is_gone=page is None, links=self._within_depth(address, links))
 
     def _within_depth(self, address: Address, links: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,6 +111,14 @@ class Site:
     async def _ask_robots(self, address: str) -> Answer:
         async with self._politeness.turn(parse_url(address).host, self._pause_s):
             return await self._sender.send("GET", address)
+
+
+async def _read(landed: _Landed) -> Reading:
+    """Read an answer; whatever is wrong with it is wrong with this page, now and later."""
+    try:
+        return await asyncio.to_thread(read_answer, landed.url, landed.answer, landed.robots.allows)
+    except Exception as error:
+        raise CrawlRefused(f"{landed.url} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _conditions(address: Address) -> dict[str, str]:
