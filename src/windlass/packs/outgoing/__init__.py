@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windlass.packs.outgoing.body import Wanted
 from windlass.packs.outgoing.dial import Resolve
 from windlass.packs.outgoing.errors import (
     FINAL,
@@ -29,6 +30,7 @@ __all__ = [
     "TooManyRedirects",
     "Unreachable",
     "UrlRefused",
+    "Wanted",
     "check_headers",
     "is_validator",
     "outgoing",
