@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -13,9 +12,10 @@ from windlass.core.feed_timing import Hints, cache_hint, retry_hint, wait_after_
 from windlass.core.signals import Cancel, Discard, Retry
 from windlass.core.source import MAX_URL
 from windlass.errors import FeedNotFound, InvalidInput, WindlassError
-from windlass.packs.feeds.document import FeedUnreadable, header_links, read_document
+from windlass.packs.feeds.document import FeedUnreadable, header_links
 from windlass.packs.feeds.download import Download, download
 from windlass.packs.feeds.hubs import Hubs
+from windlass.packs.feeds.reading import read_feed
 from windlass.packs.outgoing import OutgoingError, outgoing
 from windlass.worker.context import JobContext
 
@@ -102,7 +102,7 @@ class Fetching:
 async def _read(feed: Feed, got: Download, hints: Hints) -> Found:
     answer = got.answer
     try:
-        document = await asyncio.to_thread(read_document, answer.body, answer.url, answer.headers.get("content-type"))
+        document = await read_feed(answer.body, answer.url, answer.headers.get("content-type"))
     except FeedUnreadable as error:
         raise FetchFailed(f"{answer.url} {error}", retry_after=hints.retry_after) from error
     links = header_links(answer.headers.get("link", ""), answer.url)
