@@ -57,7 +57,7 @@ async def test_a_reader_that_is_killed_fails_its_document_and_no_other() -> None
 async def test_a_reader_with_nothing_to_do_leaves_and_nobody_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     for reader in [*reading._open]:
         reader.close()
-    monkeypatch.setattr(reading, "_IDLE_S", 0.01)
+    monkeypatch.setattr(reading, "_IDLE_S", 0.5)
     await read_feed(rss(1), URL)
     for reader in [*reading._open]:
         assert await asyncio.to_thread(reader._process.wait) == 0
