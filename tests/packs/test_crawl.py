@@ -20,6 +20,8 @@ from windlass import Windlass, packs
 from windlass.core.job import Execution, Job, JobState, WaitReason
 from windlass.core.source import NewSource
 from windlass.errors import InvalidPayload
+from windlass.packs.crawl import reading
+from windlass.packs.crawl.html import Document, read_html
 from windlass.packs.crawl.politeness import Politeness
 from windlass.testing import Ran, run_all
 
@@ -163,6 +165,19 @@ async def test_robots_that_cannot_be_told_forbid_everything_for_now(app: Windlas
     assert (again.status, site.pages["/private/x"]) == ("completed", 1)
 
 
+async def test_of_a_huge_robots_txt_the_beginning_counts(app: Windlass, site: TestSite, served: Site) -> None:
+    site.robots = reply(200, b"User-agent: *\nDisallow: /private\n" + b"# words\n" * 400_000 + b"Disallow: /\n")
+    run, *_ = await crawled(app, served.url(), max_pages=40, max_depth=1)
+    assert (run.status, site.pages["/private/x"], site.pages["/p/1"] > 0) == ("completed", 0, True), run.message
+
+
+@pytest.mark.parametrize("target", ["http://169.254.169.254/robots.txt", "ftp://example.org/", "/robots.txt"])
+async def test_a_robots_txt_that_leads_nowhere_is_none(app: Windlass, site: TestSite, served: Site, target: str) -> None:
+    site.robots = reply(301, location=target)
+    run, *_ = await crawled(app, served.url(), max_pages=3)
+    assert run.status == "completed", run.message
+
+
 async def test_a_site_that_goes_down_is_left_alone(app: Windlass) -> None:
     down = [f"/{n}" for n in range(20)]
 
@@ -175,6 +190,32 @@ async def test_a_site_that_goes_down_is_left_alone(app: Windlass) -> None:
         assert "5 pages in a row could not be had" in (run.message or "")
         assert (job.state, job.progress_message) == (JobState.SCHEDULED, "1 crawled, 1 indexed, 4 errors, 0 skipped")
         assert len(served.seen) == 2 + 5
+
+
+async def test_a_page_that_cannot_be_read_is_one_error(app: Windlass, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(text: str) -> Document:
+        if "<title>odd" in text:
+            raise RecursionError
+        return read_html(text)
+
+    monkeypatch.setattr(reading, "read_html", read)
+    pages = {
+        "/": html("home", ("/number", "/odd", "/last")),
+        "/number": html(f"<a href='/&#{'9' * 5_000};'>&#{'9' * 5_000};"),
+        "/odd": html("odd"),
+        "/last": html("last"),
+    }
+
+    async def answer(seen: Any, write: Any) -> None:
+        found = pages.get(seen.target)
+        await write(reply(404) if found is None else reply(200, found, content_type="text/html"))
+
+    async with serve(answer) as served:
+        run, _, execution = await crawled(app, served.url(), max_depth=1)
+        assert run.result == {"crawled": 3, "indexed": 3, "errors": 1, "skipped": 0}, run.message
+        assert "/odd cannot be read: RecursionError" in str(execution.metadata)
+        run, job, _ = await crawled(app, served.url("/odd"))
+        assert (job.state, "cannot be read" in (run.message or "")) == (JobState.FAILED, True)
 
 
 async def test_a_first_page_may_lead_to_another_host_and_the_site_is_there(app: Windlass, site: TestSite, served: Site) -> None:

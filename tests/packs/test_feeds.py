@@ -13,7 +13,7 @@ from tests.packs.feed_site import Answer, Site, a_site, feed, garbage, hang_up, 
 from tests.store.builders import a_lease
 from tests.support.stores import fresh_url
 from windlass import Windlass, packs
-from windlass.core.feed import Feed
+from windlass.core.feed import Feed, Fetched
 from windlass.core.job import Job, JobState, RunStatus
 from windlass.packs import feeds
 from windlass.packs.feeds import download
@@ -115,6 +115,26 @@ async def test_a_feed_that_has_not_changed_is_not_sent_again(reader: Windlass, s
         '{"new":1,"entries":1,"is_changed":true}',
         '{"new":0,"entries":0,"is_changed":false}',
     ]
+
+
+@ON_SQLITE
+async def test_a_validator_that_cannot_be_sent_back_is_not_kept(reader: Windlass, site: Site) -> None:
+    for etag in ('"ü"', '"€"', '"a\tb"', f'"{"x" * 500}"'):
+        left = await fetched(reader, site, feed(1, etag=etag, last_modified="today"))
+        assert (left.etag, left.last_modified, left.consecutive_failures) == (None, "today", 0)
+
+
+@ON_SQLITE
+async def test_a_feed_with_an_old_validator_that_cannot_be_sent_is_fetched(reader: Windlass, site: Site) -> None:
+    site.pages["/feed"] = feed(1)
+    made = await feeds.subscribe(reader, "ann", site.url("/feed"))
+    store = await reader.store()
+    [held] = await store.claim(await store.slices(), 1, a_lease("an older release"), started=True)
+    await store.feeds.record_fetch(made.id, held.token, Fetched(etag='"€"'))
+    await store.take_lease([held.id])
+    await store.reclaim()
+    left = await fetched(reader, site, feed(1))
+    assert (left.consecutive_failures, site.seen[-1].headers.get("if-none-match")) == (0, None)
 
 
 async def test_failures_back_off_count_on_the_feed_and_end_with_a_success(reader: Windlass, site: Site) -> None:

@@ -31,6 +31,7 @@ from windlass.packs.outgoing import (
     TooManyRedirects,
     Unreachable,
     UrlRefused,
+    Wanted,
     outgoing,
     parse_url,
 )
@@ -677,3 +678,39 @@ def test_every_error_of_the_guard_is_an_outgoing_error() -> None:
     assert all(
         issubclass(kind, OutgoingError) for kind in (UrlRefused, AddressRefused, BodyTooLarge, TooManyRedirects, Unreachable)
     )
+
+
+@pytest.mark.parametrize(
+    ("pack", "encoding"),
+    [(bytes, "identity"), (gzip.compress, "gzip"), (zlib.compress, "deflate")],
+    ids=["plain", "gzip", "deflate"],
+)
+async def test_the_beginning_of_a_body_is_had_however_long_it_is(pack: Callable[[bytes], bytes], encoding: str) -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000)).encode()
+
+    async def answer(_seen: Seen, write: Write) -> None:
+        await write(reply(200, pack(text), content_encoding=encoding))
+
+    async with serve(answer) as site:
+        sender = Outgoing(allow_private=True)
+        for limit in (1_000, 100_000, 1_000_000):
+            found = await sender.send("GET", site.url(), limits=Limits(max_bytes=limit), wanted=Wanted.BEGINNING)
+            assert found.body
+            assert text.startswith(found.body)
+            assert len(found.body) == min(limit, len(text)) or (encoding != "identity" and limit == 1_000)
+        await sender.aclose()
+
+
+async def test_the_status_of_an_answer_that_never_ends_is_told() -> None:
+    async def answer(_seen: Seen, write: Write) -> None:
+        await write(reply(201, b"x", content_length="10"))
+        await asyncio.Event().wait()
+
+    async with serve(answer) as site:
+        sender = Outgoing(allow_private=True)
+        found = await sender.send("POST", site.url(), limits=QUICK, wanted=Wanted.IF_READABLE)
+        assert (found.status, found.body, found.fault) == (201, b"", "the answer did not end in time")
+        assert (await sender.send("POST", site.url(), limits=QUICK, wanted=Wanted.NOTHING)).status == 201
+        with pytest.raises(Unreachable):
+            await sender.send("POST", site.url(), limits=QUICK)
+        await sender.aclose()

@@ -21,6 +21,7 @@ from windlass import Windlass, packs
 from windlass.core.job import JobState
 from windlass.core.reminder import NewReminder
 from windlass.packs.notify import cleanup, reminders
+from windlass.store.reminders import SqlReminders
 from windlass.testing import run_all
 
 DIES = """
@@ -100,6 +101,23 @@ async def test_a_reminder_that_cannot_be_sent_holds_up_no_other(url: str) -> Non
         assert [mail["Subject"] for mail in box.mails] == ["Reminder: rent"]
         [dead] = [job for job in (await app.list()).jobs if job.state is JobState.FAILED]
         assert "nobody" in (dead.last_error or "")
+
+
+async def test_many_reminders_are_taken_in_small_transactions(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    enqueue_due = SqlReminders.enqueue_due
+
+    async def noted(self: SqlReminders, *arguments: Any, **options: Any) -> Any:
+        batch = await enqueue_due(self, *arguments, **options)
+        taken.append(len(batch))
+        return batch
+
+    monkeypatch.setattr(SqlReminders, "enqueue_due", noted)
+    async with notifying(url) as app:
+        await remind(app, *(f"thing {place:02}" for place in range(60)))
+        await app.enqueue("produce-reminders")
+        run = (await run_all(app))[0]
+        assert (run.result, taken) == ({"enqueued": 60}, [50, 10, 0])
 
 
 async def test_producers_that_race_share_the_reminders(url: str) -> None:

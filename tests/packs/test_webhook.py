@@ -92,6 +92,29 @@ async def test_an_answer_decides_what_becomes_of_the_job(
             )
 
 
+UNREADABLE: dict[str, tuple[bytes, dict[str, str]]] = {
+    "too large": (b"x" * 600_000, {}),
+    "announced too large": (b"x", {"content_length": "99999999"}),
+    "packed as nobody asked": (b"x", {"content_encoding": "br"}),
+    "not what it says": (b"x", {"content_encoding": "gzip"}),
+    "cut off": (b"x", {"content_length": "7"}),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+async def test_a_status_counts_whatever_the_body_is(tmp_path: Path, kind: str) -> None:
+    body, headers = UNREADABLE[kind]
+    async with serve(answering(200, body, **headers)) as site, notifying(tmp_path, webhook_secret=SECRET) as app:
+        hook = await ran(app, "webhook", {"url": site.url()})
+        call = await ran(app, "integration", {"url": site.url()})
+        assert (hook.status, call.status) == ("completed", "completed"), (hook.message, call.message)
+        assert (call.result["status"], call.result["data"], len(site.seen)) == (200, None, 2)
+        assert call.result["fault"]
+    async with serve(answering(400, body, **headers)) as site, notifying(tmp_path) as app:
+        refused = await ran(app, "integration", {"url": site.url()})
+        assert (refused.message or "").endswith("answered 400")
+
+
 async def test_every_try_of_a_webhook_has_the_same_id_and_body(tmp_path: Path) -> None:
     statuses = iter([500, 200, 200])
 

@@ -20,6 +20,8 @@ _NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
 # Possessive: a tag that does not end is found out in one go.
 _TAG_END = re.compile(r"""(?>[^>"']++|"[^"]*+"|'[^']*+')*+>""")
 _ATTRIBUTE = re.compile(r"""([^\s"'>/=]++)(?>\s*+=\s*+(?>"([^"]*+)"|'([^']*+)'|([^\s"'>]++)))?""")
+# Python refuses to read a number of thousands of digits; one of a hundred is no character either.
+_NO_CHARACTER = re.compile(r"&#[0-9]{100,}+;?")
 _RAW = frozenset({"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"})
 _READ = frozenset({"a", "area", "base", "meta"})
 _INLINE = frozenset(
@@ -145,7 +147,7 @@ def robot_words(text: str) -> set[str]:
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:
     for found in _ATTRIBUTE.finditer(text):
-        yield found[1].lower(), html.unescape(found[2] or found[3] or found[4] or "")
+        yield found[1].lower(), _unescape(found[2] or found[3] or found[4] or "")
 
 
 def _after(text: str, mark: str, place: int) -> int:
@@ -153,5 +155,9 @@ def _after(text: str, mark: str, place: int) -> int:
     return found + len(mark) if found >= 0 else -1
 
 
+def _unescape(text: str) -> str:
+    return html.unescape(_NO_CHARACTER.sub("\ufffd", text))
+
+
 def _plain(text: str) -> str:
-    return " ".join(html.unescape(text[:_MAX_TEXT]).split())
+    return " ".join(_unescape(text[:_MAX_TEXT]).split())

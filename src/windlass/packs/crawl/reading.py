@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from windlass.packs.outgoing import Answer, UrlRefused
 from windlass.packs.outgoing.url import WebUrl, join_url
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_VALIDATOR = re.compile(r"[\x20-\x7e]{1,500}")
 
 
 class Reading(NamedTuple):
@@ -66,12 +64,6 @@ def _page(url: WebUrl, answer: Answer, found: Document, links: tuple[str, ...]) 
         links=links,
         body=answer.body,
         status=answer.status,
-        etag=_validator(answer, "etag"),
-        last_modified=_validator(answer, "last-modified"),
+        etag=answer.validator("etag"),
+        last_modified=answer.validator("last-modified"),
     )
-
-
-def _validator(answer: Answer, name: str) -> str | None:
-    """Read what makes the next request conditional; what could not be sent back is not kept."""
-    said = answer.headers.get(name, "")
-    return said if _VALIDATOR.fullmatch(said) else None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 from protego import Protego
 
 from windlass.packs.crawl.errors import SiteUnavailable
 from windlass.packs.crawl.waiting import asks_to_wait, wait_of
-from windlass.packs.outgoing import Answer, TooManyRedirects
+from windlass.packs.outgoing import FINAL, Answer
 from windlass.packs.outgoing.url import WebUrl
 
 NAME = "windlass"
@@ -17,8 +19,12 @@ NAME = "windlass"
 LONGEST_PAUSE_S = 30.0
 _OK = 200
 _CLIENT_ERROR = 400
-# The standard asks to read at least 500 kibibytes.
-_READ = 512_000
+MAX_BYTES = 512_000
+"""The standard asks to read at least 500 kibibytes."""
+# Each is looked at for every link of a page.
+_MAX_WILDCARDS = 2_000
+_AGENT = re.compile(r"user[\s-]*+agent(?=[\s:])\s*+:?\s*+", re.IGNORECASE)
+_ALLOW = re.compile(r"allow\b", re.IGNORECASE)
 
 
 class Robots(NamedTuple):
@@ -40,7 +46,7 @@ class RobotsBook:
     """The rules of every host that one run meets, each asked for once."""
 
     def __init__(self, ask: Callable[[str], Awaitable[Answer]]) -> None:
-        """Ask for addresses with `ask`, which follows redirects."""
+        """Ask for addresses with `ask`, which follows redirects and gives the first MAX_BYTES of an answer."""
         self._ask = ask
         self._known: dict[str, Robots] = {}
 
@@ -53,11 +59,44 @@ class RobotsBook:
     async def _read(self, address: str) -> Robots:
         try:
             answer = await self._ask(address)
-        except TooManyRedirects:
+        except FINAL:
+            # It leads round in circles, or to where nobody may go. If that is true of the host itself, its pages will say so.
             return Robots()
         if asks_to_wait(answer.status):
             # Everything is forbidden then; the host may have rules that it cannot tell.
             raise SiteUnavailable(f"{address} answers HTTP {answer.status}, so nothing may be crawled now", wait_of(answer))
         if not _OK <= answer.status < _CLIENT_ERROR:
             return Robots()
-        return Robots(Protego.parse(answer.body[:_READ].decode(errors="replace")))
+        return await asyncio.to_thread(read_rules, answer.body[:MAX_BYTES].decode(errors="replace"))
+
+
+def read_rules(text: str) -> Robots:
+    """Read a robots.txt; may take half a second, so it belongs into a thread."""
+    return Robots(Protego.parse("\n".join(_bounded(text))))
+
+
+def _bounded(text: str) -> Iterator[str]:
+    """Keep what speaks to us within what can be looked at for every link; of too many wildcards each forbids more."""
+    wildcards, last = 0, ""
+    for written in text.splitlines():
+        line = written.partition("#")[0].strip()
+        agent = _AGENT.match(line)
+        if agent is not None:
+            last = ""
+            yield f"User-agent: {_agent(line[agent.end() :])}"
+            continue
+        wildcards += line.count("*")
+        if "*" not in line or wildcards <= _MAX_WILDCARDS:
+            yield line
+        elif not _ALLOW.match(line):
+            start = line.partition("*")[0]
+            cut = start if "/" in start else "Disallow: /"
+            if cut != last:
+                yield cut
+            last = cut
+
+
+def _agent(name: str) -> str:
+    """Call all others by one name: the parser keeps the rules of a group once for each name in it."""
+    wanted = name if name == "*" else name.replace("*", "").lower()
+    return wanted if wanted == "*" or (wanted and NAME.startswith(wanted)) else "somebody-else"

@@ -10,10 +10,10 @@ from windlass.core.crawl import Address, Visit
 from windlass.core.source import MAX_URL
 from windlass.packs.crawl.errors import CrawlRefused, PageGone, SiteUnavailable
 from windlass.packs.crawl.politeness import Politeness
-from windlass.packs.crawl.reading import read_answer, site_links
-from windlass.packs.crawl.robots import Robots, RobotsBook
+from windlass.packs.crawl.reading import Reading, read_answer, site_links
+from windlass.packs.crawl.robots import MAX_BYTES, Robots, RobotsBook
 from windlass.packs.crawl.waiting import asks_to_wait, wait_of
-from windlass.packs.outgoing import Answer, Outgoing, OutgoingError, TooManyRedirects, Unreachable
+from windlass.packs.outgoing import LIMITS, Answer, Outgoing, OutgoingError, TooManyRedirects, Unreachable, Wanted
 from windlass.packs.outgoing.url import WebUrl, join_url, parse_url
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -73,10 +73,11 @@ class Site:
             return Visit(address, address.url, is_outside=True)
         url, answer, robots = landed
         if answer.status == _UNCHANGED:
-            kept = tuple(filter(robots.allows, site_links(url, url, json.loads(address.links or "[]"))))
+            links = site_links(url, url, json.loads(address.links or "[]"))
+            kept = await asyncio.to_thread(lambda: tuple(filter(robots.allows, links)))
             return Visit(address, address.url, is_unchanged=True, links=self._within_depth(address, kept))
         _check_status(url, answer)
-        page, links = await asyncio.to_thread(read_answer, url, answer, robots.allows)
+        page, links = await _read(landed)
         return Visit(address, str(url), page=page, is_gone=page is None, links=self._within_depth(address, links))
 
     def _within_depth(self, address: Address, links: tuple[str, ...]) -> tuple[str, ...]:
@@ -110,7 +111,16 @@ class Site:
 
     async def _ask_robots(self, address: str) -> Answer:
         async with self._politeness.turn(parse_url(address).host, self._pause_s):
-            return await self._sender.send("GET", address)
+            limits = LIMITS._replace(max_bytes=MAX_BYTES)
+            return await self._sender.send("GET", address, limits=limits, wanted=Wanted.BEGINNING)
+
+
+async def _read(landed: _Landed) -> Reading:
+    """Read an answer; whatever is wrong with it is wrong with this page, now and later."""
+    try:
+        return await asyncio.to_thread(read_answer, landed.url, landed.answer, landed.robots.allows)
+    except Exception as error:
+        raise CrawlRefused(f"{landed.url} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _conditions(address: Address) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from typing import Any
 
@@ -10,7 +9,8 @@ from windlass.app import Windlass
 from windlass.core.feed import CONTENT_TASK
 from windlass.core.signals import Discard
 from windlass.errors import FeedNotFound
-from windlass.packs.feeds.document import FeedUnreadable, read_document
+from windlass.packs.feeds.document import FeedUnreadable
+from windlass.packs.feeds.reading import read_feed
 
 
 def declare(app: Windlass) -> None:
@@ -21,7 +21,7 @@ def declare(app: Windlass) -> None:
         """Keep the entries of a document that a hub has sent, in base64; the server has checked its signature."""
         try:
             feed = await app.feeds.get(int(feedId))
-            document = await asyncio.to_thread(read_document, base64.b64decode(body), feed.url, content_type)
+            document = await read_feed(base64.b64decode(body), feed.url, content_type)
         except (ValueError, FeedNotFound, FeedUnreadable) as error:
             raise Discard(str(error)) from error
         return {"new": await (await app.store()).feeds.add_entries(feed.id, document.entries)}

@@ -40,7 +40,7 @@ class Document(NamedTuple):
 
 
 def read_document(body: bytes, url: str, content_type: str | None = None) -> Document:
-    """Read a document that came from `url`; raises FeedUnreadable. It may take a while, so call it in a thread."""
+    """Read a document that came from `url`; raises FeedUnreadable. Some take hours: see `reading`."""
     _refuse_entities(body)
     # As a file: of bare bytes feedparser would first try whether they name a file, or an address. And without the address it
     # came from, on which ids that look like paths would come to depend: a feed that moves would be all new.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from windlass.core.feed import Feed
-from windlass.packs.outgoing import Answer, Limits, Outgoing, TooManyRedirects, Unreachable, parse_url
+from windlass.packs.outgoing import Answer, Limits, Outgoing, TooManyRedirects, Unreachable, is_validator, parse_url
 from windlass.packs.outgoing.url import join_url
 
 LIMITS = Limits()
@@ -50,4 +50,4 @@ async def _follow(sender: Outgoing, feed: Feed) -> Download:
 
 def _headers(feed: Feed) -> Mapping[str, str]:
     known = {"if-none-match": feed.etag, "if-modified-since": feed.last_modified}
-    return {"accept": _ACCEPT, **{name: value for name, value in known.items() if value}}
+    return {"accept": _ACCEPT, **{name: value for name, value in known.items() if value and is_validator(value)}}

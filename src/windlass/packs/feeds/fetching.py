@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -10,18 +9,17 @@ from windlass.app import Windlass
 from windlass.core.current import current_job
 from windlass.core.feed import FETCH_TASK, Feed, Fetched
 from windlass.core.feed_timing import Hints, cache_hint, retry_hint, wait_after_failure, wait_after_success
-from windlass.core.payload import sanitise_text
 from windlass.core.signals import Cancel, Discard, Retry
 from windlass.core.source import MAX_URL
-from windlass.errors import FeedNotFound, WindlassError
-from windlass.packs.feeds.document import FeedUnreadable, header_links, read_document
+from windlass.errors import FeedNotFound, InvalidInput, WindlassError
+from windlass.packs.feeds.document import FeedUnreadable, header_links
 from windlass.packs.feeds.download import Download, download
 from windlass.packs.feeds.hubs import Hubs
+from windlass.packs.feeds.reading import read_feed
 from windlass.packs.outgoing import OutgoingError, outgoing
 from windlass.worker.context import JobContext
 
 _OK, _UNCHANGED, _GONE = 200, 304, 410
-_MAX_VALIDATOR = 1_000
 _TIMEOUT = timedelta(minutes=5)
 
 
@@ -88,7 +86,7 @@ class Fetching:
     async def _fetched(self, feed: Feed, now: datetime) -> Found:
         try:
             got = await download(outgoing(self._app), feed)
-        except OutgoingError as error:
+        except (OutgoingError, InvalidInput) as error:
             raise FetchFailed(str(error)) from error
         answer = got.answer
         retry_after = retry_hint(answer.headers, now)
@@ -104,7 +102,7 @@ class Fetching:
 async def _read(feed: Feed, got: Download, hints: Hints) -> Found:
     answer = got.answer
     try:
-        document = await asyncio.to_thread(read_document, answer.body, answer.url, answer.headers.get("content-type"))
+        document = await read_feed(answer.body, answer.url, answer.headers.get("content-type"))
     except FeedUnreadable as error:
         raise FetchFailed(f"{answer.url} {error}", retry_after=hints.retry_after) from error
     links = header_links(answer.headers.get("link", ""), answer.url)
@@ -114,8 +112,8 @@ async def _read(feed: Feed, got: Download, hints: Hints) -> Found:
         title=document.title,
         site_url=document.site_url,
         fetch_url=_kept(got.moved_to),
-        etag=_validator(got, "etag"),
-        last_modified=_validator(got, "last-modified"),
+        etag=answer.validator("etag"),
+        last_modified=answer.validator("last-modified"),
         hub=hub,
         topic=None if hub is None else links.get("self") or document.topic or got.moved_to or feed.url,
     )
@@ -123,14 +121,9 @@ async def _read(feed: Feed, got: Download, hints: Hints) -> Found:
 
 
 def _unchanged(got: Download) -> Fetched:
-    return Fetched(fetch_url=_kept(got.moved_to), etag=_validator(got, "etag"), last_modified=_validator(got, "last-modified"))
+    answer = got.answer
+    return Fetched(fetch_url=_kept(got.moved_to), etag=answer.validator("etag"), last_modified=answer.validator("last-modified"))
 
 
 def _kept(moved_to: str | None) -> str | None:
     return moved_to if moved_to is not None and len(moved_to) <= MAX_URL else None
-
-
-def _validator(got: Download, name: str) -> str | None:
-    """Take what makes the next request conditional; a text too long to be one is left out."""
-    value = got.answer.headers.get(name)
-    return sanitise_text(value, _MAX_VALIDATOR) if value and len(value) <= _MAX_VALIDATOR else None

@@ -11,7 +11,7 @@ from windlass.app import Windlass
 from windlass.core.payload import encode
 from windlass.packs.notify.delivery import ask, check_status, delivery_id
 from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT, Headers, Json, Payload, WebAddress
-from windlass.packs.outgoing import Answer, Limits, parse_url
+from windlass.packs.outgoing import Answer, Limits, Wanted, parse_url
 from windlass.worker.context import JobContext
 
 TASK = "integration"
@@ -40,9 +40,10 @@ def install(app: Windlass) -> None:
         name = delivery_id(ctx, await app.get(ctx.job_id))
         origin = parse_url(call.url).origin
         async with app.breaker(f"integration {origin}"[:255]):
-            answer = await ask(app, call.method, call.url, headers=_headers(call, name), body=_body(call), limits=_LIMITS)
+            options = {"limits": _LIMITS, "wanted": Wanted.IF_READABLE}
+            answer = await ask(app, call.method, call.url, headers=_headers(call, name), body=_body(call), **options)
             check_status(answer, origin, now)
-        return {"status": answer.status, "data": _read(answer)}
+        return {"status": answer.status, "data": _read(answer), **({"fault": answer.fault} if answer.fault else {})}
 
 
 def _headers(call: Integration, name: str) -> dict[str, str]:

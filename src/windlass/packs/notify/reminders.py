@@ -14,6 +14,8 @@ from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT
 
 TASK = "produce-reminders"
 DAILY = "0 6 * * *"
+# A mail may have a mebibyte, and a batch is one transaction that everybody else waits for.
+_BATCH = 50
 
 
 def install(app: Windlass) -> None:
@@ -25,7 +27,7 @@ def install(app: Windlass) -> None:
         store = await app.store()
         make = mail_maker()
         made = 0
-        while batch := await store.reminders.enqueue_due(make):
+        while batch := await store.reminders.enqueue_due(make, limit=_BATCH):
             made += len(batch)
         return {"enqueued": made}
 

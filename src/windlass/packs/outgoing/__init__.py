@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windlass.packs.outgoing.body import Wanted
 from windlass.packs.outgoing.dial import Resolve
 from windlass.packs.outgoing.errors import (
     FINAL,
@@ -12,7 +13,7 @@ from windlass.packs.outgoing.errors import (
     Unreachable,
     UrlRefused,
 )
-from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, check_headers, outgoing
+from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, check_headers, is_validator, outgoing
 from windlass.packs.outgoing.url import parse_url
 
 __all__ = [
@@ -29,7 +30,9 @@ __all__ = [
     "TooManyRedirects",
     "Unreachable",
     "UrlRefused",
+    "Wanted",
     "check_headers",
+    "is_validator",
     "outgoing",
     "parse_url",
 ]

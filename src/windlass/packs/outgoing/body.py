@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import AsyncIterable, Mapping
+from enum import Enum, auto
 
 from windlass.packs.outgoing.errors import BodyTooLarge, Unreachable
 
@@ -14,20 +15,34 @@ _MAX_ENCODINGS = 2
 _MAX_MEMBERS = 100
 
 
-async def read_body(chunks: AsyncIterable[bytes], headers: Mapping[str, str], limit: int) -> bytes:
-    """Read to the end and unpack; raises BodyTooLarge as soon as either is more than `limit` bytes."""
+class Wanted(Enum):
+    """What a caller wants of an answer's body."""
+
+    WHOLE = auto()
+    """All of it, or an error."""
+    BEGINNING = auto()
+    """As much as the limit allows."""
+    IF_READABLE = auto()
+    """All of it, or to be told why not: the status counts whatever the body is."""
+    NOTHING = auto()
+
+
+async def read_body(chunks: AsyncIterable[bytes], headers: Mapping[str, str], limit: int, *, cuts: bool = False) -> bytes:
+    """Read to the end and unpack; as soon as either is more than `limit` bytes it is cut off, or raises BodyTooLarge."""
     packed = bytearray()
     async for chunk in chunks:
         packed += chunk
         if len(packed) > limit:
-            raise too_large(limit)
+            if not cuts:
+                raise too_large(limit)
+            break
     names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
     encodings = [name for name in names if name not in {"", "identity"}]
     if len(encodings) > _MAX_ENCODINGS:
         raise Unreachable(f"the answer is packed {len(encodings)} times")
-    body = bytes(packed)
+    body = bytes(packed[:limit])
     for name in reversed(encodings):
-        body = _unpack(name, body, limit)
+        body = _unpack(name, body, limit, cuts=cuts)
     return body
 
 
@@ -36,41 +51,43 @@ def too_large(limit: int) -> BodyTooLarge:
     return BodyTooLarge(f"the answer is larger than {limit} bytes")
 
 
-def _unpack(name: str, body: bytes, limit: int) -> bytes:
+def _unpack(name: str, body: bytes, limit: int, *, cuts: bool) -> bytes:
     if not body:
         return body
     try:
         if name in {"gzip", "x-gzip"}:
-            return _members(body, limit)
+            return _members(body, limit, cuts=cuts)
         if name == "deflate":
-            return _deflate(body, limit)
+            return _deflate(body, limit, cuts=cuts)
     except zlib.error as error:
         raise Unreachable(f"the answer cannot be unpacked: {error}") from None
     raise Unreachable(f"the answer is packed as {name[:40]!r}, which was not asked for")
 
 
-def _members(body: bytes, limit: int) -> bytes:
+def _members(body: bytes, limit: int, *, cuts: bool) -> bytes:
     """Unpack gzip, which may be several files in a row; what follows that is not one is padding."""
     found = bytearray()
     for _ in range(_MAX_MEMBERS):
-        part, body = _inflate(body, _GZIP, limit - len(found))
+        part, body = _inflate(body, _GZIP, limit - len(found), cuts=cuts)
         found += part
         if not body.startswith(_MAGIC):
             return bytes(found)
     raise Unreachable(f"the answer is packed in more than {_MAX_MEMBERS} parts")
 
 
-def _deflate(body: bytes, limit: int) -> bytes:
+def _deflate(body: bytes, limit: int, *, cuts: bool) -> bytes:
     """Unpack deflate as the standard says, or bare, as many servers send it."""
     try:
-        return _inflate(body, _ZLIB, limit)[0]
+        return _inflate(body, _ZLIB, limit, cuts=cuts)[0]
     except zlib.error:
-        return _inflate(body, _RAW, limit)[0]
+        return _inflate(body, _RAW, limit, cuts=cuts)[0]
 
 
-def _inflate(body: bytes, form: int, limit: int) -> tuple[bytes, bytes]:
+def _inflate(body: bytes, form: int, limit: int, *, cuts: bool) -> tuple[bytes, bytes]:
     stream = zlib.decompressobj(form)
     found = stream.decompress(body, limit + 1)
+    if cuts and (len(found) > limit or not stream.eof):
+        return found[:limit], b""
     if len(found) > limit:
         raise too_large(limit)
     if not stream.eof:

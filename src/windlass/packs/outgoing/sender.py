@@ -15,9 +15,9 @@ import httpcore2
 from windlass import __version__
 from windlass.app import Windlass
 from windlass.errors import InvalidInput
-from windlass.packs.outgoing.body import read_body, too_large
+from windlass.packs.outgoing.body import Wanted, read_body, too_large
 from windlass.packs.outgoing.dial import Dial, Dns, Resolve, look_up
-from windlass.packs.outgoing.errors import TooManyRedirects, Unreachable
+from windlass.packs.outgoing.errors import BodyTooLarge, TooManyRedirects, Unreachable
 from windlass.packs.outgoing.url import WebUrl, join_url, parse_url
 
 USER_AGENT = f"windlass/{__version__}"
@@ -30,11 +30,15 @@ _BODILESS = frozenset({204, 304})
 _POST_BECOMES_GET = frozenset({301, 302})
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "trailer", "upgrade"})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALIDATOR = re.compile(r"[\x20-\x7e]{1,500}")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # Everything else may be a credential, whatever it is called.
 _FOR_ANYBODY = frozenset(
     {"accept", "accept-language", "content-type", "content-encoding", "user-agent", "if-none-match", "if-modified-since", "range"}
 )
+
+
+_BROKEN: Final = (httpcore2.NetworkError, httpcore2.ProtocolError, OSError)
 
 
 class Limits(NamedTuple):
@@ -59,6 +63,13 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
     """By names in lower case."""
     body: bytes
+    fault: str | None = None
+    """Why there is no body, when it was wanted only if it can be read."""
+
+    def validator(self, name: str) -> str | None:
+        """Read what makes the next request conditional; what could not be sent back is not kept."""
+        said = self.headers.get(name, "")
+        return said if is_validator(said) else None
 
 
 class _Request(NamedTuple):
@@ -114,16 +125,19 @@ class Outgoing:
         body: bytes | None = None,
         limits: Limits = LIMITS,
         follow: bool = True,
+        wanted: Wanted = Wanted.WHOLE,
     ) -> Answer:
-        """Send a request and read the whole answer, whatever its status; raises OutgoingError."""
+        """Send a request and read the answer, whatever its status; raises OutgoingError."""
         request = _Request(_method(method), parse_url(url), self._headers(headers or {}), body)
         try:
-            async with asyncio.timeout(limits.total_s):
+            async with asyncio.timeout(limits.total_s) as deadline:
                 for _ in range(limits.max_redirects + 1):
-                    found = await self._ask(request, limits, follow=follow)
-                    if isinstance(found, Answer):
-                        return found
-                    request = found
+                    async with _clear_errors(request.url), self._asked(request, limits) as response:
+                        headers = _read_headers(response)
+                        if not follow or response.status not in _REDIRECTS or "location" not in headers:
+                            reading = _Reading(request, response, headers, limits)
+                            return await reading.read(wanted, deadline.when())
+                        request = request.redirected(response.status, headers["location"])
         except TimeoutError:
             raise Unreachable(f"{request.url.origin}: no whole answer within {limits.total_s:g} s") from None
         raise TooManyRedirects(f"{request.url.origin}: still redirected after {limits.max_redirects} times")
@@ -135,18 +149,6 @@ class Outgoing:
     def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
         """Check what a caller sends along, and add who we are."""
         return {"accept": "*/*", "user-agent": self._user_agent, **check_headers(given)}
-
-    async def _ask(self, request: _Request, limits: Limits, *, follow: bool) -> Answer | _Request:
-        """Send to one address; gives what to send next when the answer is a redirect that is to be followed."""
-        async with _clear_errors(request.url), self._asked(request, limits) as response:
-            headers = _read_headers(response)
-            if follow and response.status in _REDIRECTS and "location" in headers:
-                return request.redirected(response.status, headers["location"])
-            has_body = request.method != "HEAD" and response.status not in _BODILESS
-            if has_body and _announced(headers) > limits.max_bytes:
-                raise too_large(limits.max_bytes)
-            body = await read_body(response.aiter_stream(), headers, limits.max_bytes)
-            return Answer(response.status, str(request.url), headers, body)
 
     @asynccontextmanager
     async def _asked(self, request: _Request, limits: Limits) -> AsyncIterator[httpcore2.Response]:
@@ -171,6 +173,39 @@ class Outgoing:
             yield response
 
 
+class _Reading(NamedTuple):
+    """An answer whose body is still to be read."""
+
+    request: _Request
+    response: httpcore2.Response
+    headers: Mapping[str, str]
+    limits: Limits
+
+    async def read(self, wanted: Wanted, deadline: float | None) -> Answer:
+        """Read what is wanted of it."""
+        try:
+            return self._answer(await self._body(wanted, deadline))
+        except (BodyTooLarge, Unreachable, TimeoutError, httpcore2.TimeoutException, *_BROKEN) as error:
+            if wanted is not Wanted.IF_READABLE:
+                raise
+            return self._answer(b"", str(error) or "the answer did not end in time")
+
+    async def _body(self, wanted: Wanted, deadline: float | None) -> bytes:
+        limit, cuts = self.limits.max_bytes, wanted is Wanted.BEGINNING
+        if wanted is Wanted.NOTHING:
+            return b""
+        has_body = self.request.method != "HEAD" and self.response.status not in _BODILESS
+        if has_body and not cuts and _announced(self.headers) > limit:
+            raise too_large(limit)
+        # Before the time of the whole request is up, for then the status would be lost too.
+        soon = deadline - self.limits.total_s / 20 if deadline is not None and wanted is Wanted.IF_READABLE else None
+        async with asyncio.timeout_at(soon):
+            return await read_body(self.response.aiter_stream(), self.headers, limit, cuts=cuts)
+
+    def _answer(self, body: bytes, fault: str | None = None) -> Answer:
+        return Answer(self.response.status, str(self.request.url), self.headers, body, fault)
+
+
 @asynccontextmanager
 async def _clear_errors(url: WebUrl) -> AsyncIterator[None]:
     """Turn what the network raises into what a pack decides by."""
@@ -178,8 +213,13 @@ async def _clear_errors(url: WebUrl) -> AsyncIterator[None]:
         yield
     except httpcore2.TimeoutException:
         raise Unreachable(f"{url.origin}: did not answer in time") from None
-    except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+    except _BROKEN as error:
         raise Unreachable(f"{url.origin}: {str(error) or type(error).__name__}") from error
+
+
+def is_validator(text: str) -> bool:
+    """Whether an ETag or a date can be kept and sent back."""
+    return _VALIDATOR.fullmatch(text) is not None
 
 
 def check_headers(given: Mapping[str, str]) -> dict[str, str]:
