@@ -232,3 +232,10 @@ async def test_chores_are_listed_paused_and_resumed_by_an_admin(web: Served) -> 
     assert not (await web.ask("POST", "/api/v1/chores/prune/resume")).json()["is_paused"]
     lines = (await web.ask("GET", "/api/v1/audit?target=chore%3Aprune")).json()["audit"]
     assert [one["action"] for one in lines] == ["resume chore", "pause chore"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/audit", "/api/v1/dead-letters"])
+async def test_a_time_is_written_out_and_no_count_of_seconds(web: Served, path: str) -> None:
+    assert (await web.ask("GET", f"{path}?since=2026-01-15T10:30:00Z")).status_code == 200
+    refused = await web.ask("GET", f"{path}?since=0")
+    assert (refused.status_code, "2025-12-29T10:30:00Z" in refused.json()["error"]) == (400, True)

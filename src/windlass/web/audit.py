@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import AwareDatetime, BaseModel
+from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.audit import AuditEntry, AuditFilter
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY
-from windlass.web.fields import LINE, Limit, Listed, capped
+from windlass.web.fields import LINE, Instant, Limit, Listed, capped
 from windlass.web.route import Route
 from windlass.web.visit import operator_of
 
@@ -64,7 +64,7 @@ async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
     principal: Word = None,
     action: Word = None,
     target: Word = None,
-    since: Annotated[AwareDatetime | None, Query()] = None,
+    since: Annotated[Instant | None, Query()] = None,
     before: Annotated[int, Query(ge=1, le=MAX_JOB)] = MAX_JOB,
     limit: Limit = 100,
 ) -> AuditsOut:

@@ -16,8 +16,8 @@ from windlass.core.ids import job_uuid, parse_job_id
 from windlass.core.interval_status import states_of
 from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
 from windlass.errors import InvalidInput
-from windlass.web.fields import Body, Name
-from windlass.web.job_forms import Described, Instant, JobIn, Key, Priority, native_job
+from windlass.web.fields import Body, Instant, Name
+from windlass.web.job_forms import Described, JobIn, Key, Priority, native_job
 from windlass.web.jobs import check_task
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 
 from fastapi import Path, Query, Request
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, model_validator
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from windlass.core.access import Role
 from windlass.core.bulk import Bulk
@@ -16,7 +16,7 @@ from windlass.core.job import MAX_KEY, MAX_NAME, MAX_TEXT, DeadLetter
 from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
 from windlass.core.letters import MOST_IDS, LetterFilter
 from windlass.core.payload import redact
-from windlass.web.fields import Body, Limit, Listed, capped
+from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
@@ -180,7 +180,7 @@ async def list_dead_letters(  # noqa: PLR0917 - the parameters of the query, by 
     status: Annotated[LetterStatus | None, Query()] = None,
     task: Annotated[TaskName | None, Query()] = None,
     fingerprint: Annotated[Fingerprint | None, Query()] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Died at this time or later.")] = None,
+    since: Annotated[Instant | None, Query(description="Died at this time or later.")] = None,
     cursor: Annotated[str | None, Query(max_length=100)] = None,
     limit: Limit = 50,
 ) -> LettersOut:

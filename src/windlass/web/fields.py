@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from windlass.core.job import MAX_NAME
 
@@ -17,6 +18,19 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, patte
 PathName = Annotated[str, Path(min_length=1, max_length=MAX_NAME)]
 Limit = Annotated[int, Query(ge=1, description=f"How many at most; more than {MAX_LIMIT} is taken as {MAX_LIMIT}.")]
 """Capped with `capped`."""
+
+
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}")
+
+
+def _is_text(value: Any) -> Any:
+    # Pydantic would also read a number as seconds since 1970.
+    if not isinstance(value, str) or not _ISO.match(value):
+        raise ValueError("must be a time such as 2025-12-29T10:30:00Z")
+    return value
+
+
+Instant = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_is_text)]
 
 
 class Body(BaseModel):

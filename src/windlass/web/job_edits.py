@@ -13,11 +13,10 @@ from windlass.core.job import MAX_TEXT, Edit
 from windlass.core.payload import encode_object
 from windlass.core.source import check_url
 from windlass.errors import InvalidInput
-from windlass.web.fields import Body
+from windlass.web.fields import Body, Instant
 from windlass.web.job_forms import (
     Attempts,
     CronText,
-    Instant,
     Length,
     Priority,
     Retries,

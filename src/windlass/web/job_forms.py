@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from windlass.app import Windlass
 from windlass.core.cadence import Cadence, Every, Recurrence, parse_cadence
@@ -21,22 +20,13 @@ from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, NewJob
 from windlass.core.retry import RetrySpec
 from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, check_url
 from windlass.errors import InvalidInput
-from windlass.web.fields import LINE, Body, Name
+from windlass.web.fields import LINE, Body, Instant, Name
 from windlass.web.job_shape import CRAWL
 
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}")
 _LONGEST_SCHEDULE = 255
 _MOST_BACKOFF_S = 86_400 * 365
 
 
-def _is_text(value: Any) -> Any:
-    # Pydantic would also read a number as seconds since 1970.
-    if not isinstance(value, str) or not _ISO.match(value):
-        raise ValueError("must be a time such as 2025-12-29T10:30:00Z")
-    return value
-
-
-Instant = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_is_text)]
 Length = Annotated[str, StringConstraints(min_length=1, max_length=100)] | Annotated[int | float, Field(ge=0)]
 """Seconds, or text such as `30s`, `1.5h`, `1h30m`."""
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]

@@ -17,9 +17,9 @@ from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request
 from windlass.core.pool import PULL_LANE
 from windlass.errors import InvalidInput, UnknownTask
-from windlass.web.fields import Limit, Listed, capped
+from windlass.web.fields import Instant, Limit, Listed, capped
 from windlass.web.job_edits import EditIn, edit_of
-from windlass.web.job_forms import CrawlIn, Instant, JobIn, crawl_job, crawl_source, native_job, read_form
+from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
 from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
 from windlass.web.route import Route
 from windlass.web.visit import Visit, operator_of, visit_of

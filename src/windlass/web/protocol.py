@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any, ClassVar, cast
 
 import httptools
@@ -53,7 +54,7 @@ class GuardedProtocol(HttpToolsProtocol):
         try:
             self._feed(data)
         except httptools.HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+            self.send_400_response("this is not a request that can be read")
             return
         if self.transport.is_closing():
             return
@@ -83,12 +84,19 @@ class GuardedProtocol(HttpToolsProtocol):
             kept.append((b"connection", b"close"))
         return b"\r\n".join([line, *(b"%s: %s" % pair for pair in kept), b"", b""])
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read, in the form of every refusal, and hang up."""
+        body = json.dumps({"error": msg}).encode()
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(head % len(body) + body)
+        self.transport.close()
+
     def _refuse_framing(self) -> None:
         """Turn away a client that sends headers, trailers or the sizes of chunks without end."""
         if self._is_asked:
             self.transport.abort()
         else:
-            self.send_400_response("The headers are too large.")
+            self.send_400_response(f"headers: must not be larger than {self.limits.header_bytes} bytes")
 
     def on_headers_complete(self) -> None:
         """Have the answer's head and body sent as one packet; the parser also takes versions that have no headers at all."""

@@ -12,8 +12,7 @@ from windlass.core.access import Role
 from windlass.core.ids import MAX_JOB
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.errors import UnknownTask
-from windlass.web.fields import Body, Limit, Listed, capped
-from windlass.web.job_forms import Instant
+from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
