@@ -55,7 +55,8 @@ def enqueue(
         chosen["run_at"] = options.read_time("run_at", run_at)
     app = Windlass(database) if target is None else load_app(target)
     packs.install(app, app.settings.packs or ())
-    with operating(database, app) as operator:
+    # An application may begin with its first job; without one, a file that is not there is a slip of the keyboard.
+    with operating(database, app, makes_file=target is not None) as operator:
         enqueued = operator.enqueue_sync(task, document, created_by=person(), **chosen)
     if as_json:
         say_json({"id": enqueued.id, "is_duplicate": enqueued.is_duplicate})
