@@ -125,8 +125,13 @@ async def test_a_killed_worker_costs_one_attempt_once_its_lease_is_over(url: str
             number = enqueue(app, "holds")
             with remote(folder, f"http://127.0.0.1:{port}", WINDLASS_TOKEN=token):
                 began = until(app, number, lambda job: job.progress_message is not None)
-                os.kill(int(began.progress_message or 0), signal.SIGKILL)
+                # Held back until the dead worker's own poll is gone: given to that, the job would wait for another lease to end.
+                app.lanes.pause_sync("pull")
+                killed = int(began.progress_message or 0)
+                os.kill(killed, signal.SIGKILL)
                 await execute(store, f"update windlass_jobs set lease_expires_at = claimed_at where id = {number}")
+                until(app, number, lambda job: job.state is not JobState.RUNNING and not Path(f"/proc/{killed}").exists())
+                app.lanes.resume_sync("pull")
                 # The supervisor has started the next one, which finds it where it was left.
                 again = until(app, number, lambda job: job.state in {JobState.COMPLETED, JobState.FAILED})
             runs = (await store.list_executions(number))[::-1]
