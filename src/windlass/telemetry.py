@@ -72,4 +72,6 @@ def configure_logging(level: str = "info", *, as_json: bool = False, stream: Tex
     root = logging.getLogger()
     # What the terminal shows is one thing; what a run logs is kept with its execution from `info` on.
     root.setLevel(min(number, logging.INFO))
+    # The engine's own words about every job are for the terminal alone: made only where they are shown.
+    logging.getLogger("windlass.worker").setLevel(number)
     root.addHandler(handler)

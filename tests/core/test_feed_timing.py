@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from windlass.core.feed import fetch_job
-from windlass.core.feed_timing import Hints, cache_hint, feed_hint, retry_hint, wait_after_failure, wait_after_success
+from windlass.core.feed_timing import Hints, cache_hint, feed_hint, wait_after_failure, wait_after_success
+from windlass.core.http_time import retry_hint
 
 NOW = datetime(2026, 1, 15, 10, 30, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -167,7 +167,7 @@ async def use_pull_verbs(use: Verbs, turn: int) -> None:
     assert (await use("job_status", pulled.id)).state is JobState.COMPLETED
     assert await use("claim_probe", found, "nobody's", new_lease("p", 60)) is None
     await use("enqueue", [NewJob(task="leads", lane="pull")])
-    [taken] = await use("pull_each", [Pull("pull", new_lease("p", 60))], PickOrder.FAIR)
+    [taken] = await use("pull_each", [Pull(("pull",), new_lease("p", 60))], PickOrder.FAIR)
     assert await use("give_back", taken)
 
 

@@ -27,7 +27,7 @@ START = datetime.fromisoformat("2026-01-15T10:30:00+00:00")
 
 
 def a_pull(worker: str = "w1", *, lane: str = "pull", task: str | None = None, pull_id: str | None = None) -> Pull:
-    return Pull(lane, a_lease(worker), task, pull_id)
+    return Pull((lane,), a_lease(worker), () if task is None else (task,), pull_id)
 
 
 async def pull_one(

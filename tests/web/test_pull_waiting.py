@@ -146,7 +146,7 @@ async def test_a_breaker_that_is_due_is_tried_and_the_others_are_served_in_the_s
 
 
 def wish(worker: str, pull_id: str | None = None) -> Pull:
-    return Pull("pull", Lease(hash(worker) % 10**9 + 1, worker, timedelta(seconds=30)), None, pull_id)
+    return Pull(("pull",), Lease(hash(worker) % 10**9 + 1, worker, timedelta(seconds=30)), pull_id=pull_id)
 
 
 async def test_one_who_leaves_the_line_takes_no_job(web: Served) -> None:

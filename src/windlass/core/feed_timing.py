@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
 from windlass.core.feed import BACKOFF, DEFAULT_WAIT, LONGEST_WAIT
+from windlass.core.http_time import read_date, read_number, read_seconds
 
 FLOOR = timedelta(minutes=60)
 CACHE_FLOOR = timedelta(minutes=10)
@@ -21,7 +20,6 @@ _PERIODS = {
     "monthly": 30 * _DAY,
     "yearly": 365 * _DAY,
 }
-_NUMBER = re.compile(r"\d{1,18}")
 _NO_CHANCE = Random(0)  # noqa: S311 - asked for by the policy, which has no jitter
 
 
@@ -58,55 +56,26 @@ def cache_hint(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     if "no-cache" in directives or "no-store" in directives:
         return None
     if "max-age" in directives:
-        lifetime = _seconds(directives["max-age"])
+        lifetime = read_seconds(directives["max-age"])
     else:
-        expires_at = _date(headers.get("expires"))
-        lifetime = None if expires_at is None else expires_at - (_date(headers.get("date")) or now)
+        expires_at = read_date(headers.get("expires"))
+        lifetime = None if expires_at is None else expires_at - (read_date(headers.get("date")) or now)
     if lifetime is None or lifetime <= timedelta():
         return None
-    return max(lifetime - (_seconds(headers.get("age", "")) or timedelta()), timedelta())
-
-
-def retry_hint(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Read Retry-After: seconds, or a date."""
-    given = headers.get("retry-after", "").strip()
-    seconds = _seconds(given)
-    if seconds is not None:
-        return seconds
-    at = _date(given)
-    return None if at is None else max(at - now, timedelta())
+    return max(lifetime - (read_seconds(headers.get("age", "")) or timedelta()), timedelta())
 
 
 def feed_hint(ttl: str | None, period: str | None = None, frequency: str | None = None) -> timedelta | None:
     """Read what a document says of itself: ttl in minutes, or so many updates in a period."""
-    minutes = _number(ttl)
+    minutes = read_number(ttl)
     if minutes:
         return min(minutes, 10**6) * timedelta(minutes=1)
     if period is None and frequency is None:
         return None
     length = _PERIODS.get((period or "daily").strip().lower())
-    return None if length is None else length / min(_number(frequency) or 1, 10**6)
+    return None if length is None else length / min(read_number(frequency) or 1, 10**6)
 
 
 def _directives(text: str) -> dict[str, str]:
     parts = (part.partition("=") for part in text.lower().split(","))
     return {name.strip(): value.strip().strip('"') for name, _, value in parts if name.strip()}
-
-
-def _number(text: str | None) -> int | None:
-    found = _NUMBER.fullmatch((text or "").strip())
-    return int(found[0]) if found else None
-
-
-def _seconds(text: str) -> timedelta | None:
-    number = _number(text)
-    # A hundred years are as good as any longer time, and can be added to a date.
-    return None if number is None else timedelta(seconds=min(number, 3_153_600_000))
-
-
-def _date(text: str | None) -> datetime | None:
-    try:
-        found = parsedate_to_datetime((text or "").strip())
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -10,7 +10,9 @@ from uuid import UUID
 
 from windlass.errors import InvalidInput
 
-MAX_JOB = 2**63 - 1
+MAX_ID = 2**63 - 1
+"""The largest number that both databases give a row."""
+MAX_JOB = MAX_ID
 MAX_EXECUTION = 2**32 - 1
 
 # Two bits apart, so that no single wrong bit turns a job into an execution.

@@ -29,28 +29,20 @@ class PickOrder(StrEnum):
 
 
 class Pull(NamedTuple):
-    """A worker that asks for one job of a lane."""
+    """A worker that asks for one job."""
 
-    lane: str
+    lanes: tuple[str, ...]
+    """Any of these is as good as the others."""
     lease: Lease
-    task: str | None = None
-    """Only jobs of this task."""
+    tasks: tuple[str, ...] = ()
+    """Only jobs of one of these; none is every task."""
     pull_id: str | None = None
     """Asking again under the same name gives the same lease again."""
-    more_lanes: tuple[str, ...] = ()
-    """Lanes that are as good."""
-    tasks: tuple[str, ...] = ()
-    """Only jobs of one of these tasks."""
 
     @property
     def wanted(self) -> tuple[object, ...]:
         """What the worker is after, whoever it is: what there is for one is there for all who want the same."""
-        return self.lane, self.task, self.more_lanes, self.tasks
-
-    @property
-    def lanes(self) -> tuple[str, ...]:
-        """Every lane that it would take a job of."""
-        return self.lane, *self.more_lanes
+        return self.lanes, self.tasks
 
     def check(self) -> None:
         """Refuse what no job could be found or kept by."""
@@ -59,15 +51,12 @@ class Pull(NamedTuple):
         for task in self.tasks:
             check_text("task", task, MAX_NAME)
         check_text("worker", self.lease.worker, MAX_NAME)
-        for field in ("task", "pull_id"):
-            value = getattr(self, field)
-            if value is not None:
-                check_text(field, value, MAX_NAME)
+        if self.pull_id is not None:
+            check_text("pull_id", self.pull_id, MAX_NAME)
 
     def select(self, slices: Slices) -> Slices:
         """Keep the slices that this worker may get a job of."""
-        lanes, tasks = {*self.lanes}, {*self.tasks, self.task} - {None}
-        parts = (part for part in slices.open if part.lane in lanes and (not tasks or part.task in tasks))
+        parts = (part for part in slices.open if part.lane in self.lanes and (not self.tasks or part.task in self.tasks))
         return slices._replace(open=tuple(parts))
 
 

@@ -12,6 +12,11 @@ from windlass.store.wakeups import SqlWakeups
 T = TypeVar("T")
 
 
+async def run_in(database: Database, call: Call[T], connection: Any = None) -> T:
+    """Run a call inside the caller's transaction if there is one, else in its own."""
+    return await (database.run(call) if connection is None else database.run_within(connection, call))
+
+
 class Database(Protocol):
     """One of the two adapters."""
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from windlass.core.audit import Actor
 from windlass.core.feed import Feed, FeedEntry, Fetched, FetchRecorded, NewEntry
+from windlass.core.ids import MAX_ID
 from windlass.core.tally import Tally
 from windlass.core.websub import RENEW_WITHIN
 from windlass.store.calls import feeds, tally
 from windlass.store.calls.audit import audited
 from windlass.store.calls.call import Call
-from windlass.store.calls.feeds import MAX_ID
 from windlass.store.calls.reads import MAX_LIST
-
-if TYPE_CHECKING:
-    from windlass.store.database import Database
+from windlass.store.database import Database, run_in
 
 T = TypeVar("T")
 
@@ -33,7 +31,7 @@ class SqlFeeds:
         self._actor = actor
 
     async def _run(self, call: Call[T], connection: Any = None) -> T:
-        return await (self._db.run(call) if connection is None else self._db.run_within(connection, call))
+        return await run_in(self._db, call, connection)
 
     async def subscribe(self, url: str, subscriber: str, connection: Any = None, now: datetime | None = None) -> Feed:
         """Subscribe to a feed: its one job is made, or goes on at its next time."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from windlass.core.audit import Actor
 from windlass.core.job import Job, NewJob
@@ -14,9 +14,7 @@ from windlass.core.schedule_edit import ScheduleEdit
 from windlass.core.transitions import Moved
 from windlass.store.calls import audit, schedule_edits, schedules
 from windlass.store.calls.call import Call
-
-if TYPE_CHECKING:
-    from windlass.store.database import Database
+from windlass.store.database import Database, run_in
 
 T = TypeVar("T")
 
@@ -31,7 +29,7 @@ class SqlSchedules:
         self._actor = actor
 
     async def _run(self, call: Call[T], connection: Any = None) -> T:
-        return await (self._db.run(call) if connection is None else self._db.run_within(connection, call))
+        return await run_in(self._db, call, connection)
 
     async def get(self, name: str) -> Job:
         """Read a schedule; raises JobNotFound."""

@@ -9,13 +9,13 @@ from fastapi import Path, Query, Request
 from pydantic import BaseModel
 
 from windlass.core.access import Role
+from windlass.core.ids import MAX_ID
 from windlass.core.source import MAX_SOURCE_NAME
 from windlass.core.webpage import MAX_SEARCH, WebPage
 from windlass.web.fields import Limit, Listed, capped
 from windlass.web.route import Route
 from windlass.web.visit import visit_of
 
-_MAX_ID = 2**63 - 1
 Search = Annotated[
     str | None,
     Query(
@@ -23,7 +23,7 @@ Search = Annotated[
     ),
 ]
 SourceFilter = Annotated[str | None, Query(min_length=1, max_length=MAX_SOURCE_NAME, pattern=r"^[^\x00]+$")]
-After = Annotated[int, Query(ge=0, le=_MAX_ID, description="The `next` of the page before.")]
+After = Annotated[int, Query(ge=0, le=MAX_ID, description="The `next` of the page before.")]
 
 
 class PageOut(BaseModel):
@@ -82,7 +82,7 @@ async def list_pages(  # noqa: PLR0917 - the query of the route
     return PagesOut(pages=[page_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
 
 
-async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=_MAX_ID)]) -> PageOut:  # noqa: A002 - the path's word
+async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> PageOut:  # noqa: A002 - the path's word
     """Read one page with all of its text."""
     return page_out(await visit_of(request).app.pages.get(id))
 

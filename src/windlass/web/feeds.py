@@ -10,20 +10,19 @@ from pydantic import BaseModel, StringConstraints
 
 from windlass.core.access import Role
 from windlass.core.feed import MAX_SUBSCRIBER, Feed, FeedEntry
-from windlass.core.source import MAX_URL
-from windlass.web.fields import LINE, Body, Limit, Listed, capped
+from windlass.core.ids import MAX_ID
+from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
-_MOST = 2**63 - 1
-FeedId = Annotated[int, Path(ge=1, le=_MOST)]
+FeedId = Annotated[int, Path(ge=1, le=MAX_ID)]
 SubscriberName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)]
 
 
 class SubscriptionIn(Body):
     """A subscription; the same one again changes nothing."""
 
-    url: Annotated[str, StringConstraints(min_length=8, max_length=MAX_URL, pattern=r"^https?://[^\x00-\x20\x7f-\x9f]+$")]
+    url: SourceUrl
     subscriber: SubscriberName
 
 
@@ -93,7 +92,7 @@ def entry_out(entry: FeedEntry) -> EntryOut:
 
 async def list_feeds(
     request: Request,
-    after: Annotated[int, Query(ge=0, le=_MOST)] = 0,
+    after: Annotated[int, Query(ge=0, le=MAX_ID)] = 0,
     subscriber: Annotated[str | None, Query(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)] = None,
     limit: Limit = 100,
 ) -> FeedsOut:
@@ -130,7 +129,7 @@ async def unsubscribe_from_feed(
 async def list_feed_entries(
     request: Request,
     id: FeedId,  # noqa: A002 - the path's word
-    before: Annotated[int, Query(ge=1, le=_MOST)] = _MOST,
+    before: Annotated[int, Query(ge=1, le=MAX_ID)] = MAX_ID,
     limit: Limit = 100,
 ) -> EntriesOut:
     """List what was found in a feed."""

@@ -9,12 +9,14 @@ from fastapi import Path, Query
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from windlass.core.job import MAX_NAME
+from windlass.core.source import MAX_URL
 
 MAX_LIMIT = 500
 # No control characters: names are shown in lists and logs.
 LINE = r"^[^\x00-\x1f\x7f-\x9f]+$"
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=LINE)]
+SourceUrl = Annotated[str, StringConstraints(min_length=8, max_length=MAX_URL, pattern=r"^https?://[^\x00-\x20\x7f-\x9f]+$")]
 PathName = Annotated[str, Path(min_length=1, max_length=MAX_NAME)]
 Limit = Annotated[int, Query(ge=1, description=f"How many at most; more than {MAX_LIMIT} is taken as {MAX_LIMIT}.")]
 """Capped with `capped`."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from windlass.client.item_export import ItemFormat, Wanted, export
 from windlass.client.refs import number_of
 from windlass.core.access import Role
-from windlass.core.ids import job_uuid
+from windlass.core.ids import MAX_ID, job_uuid
 from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import REDACTED, decode, redact
@@ -24,9 +24,8 @@ from windlass.web.jobs import JobId
 from windlass.web.route import Route
 from windlass.web.visit import visit_of
 
-_MOST_ID = 2**63 - 1
 _KINDS = {ItemFormat.JSONL: "application/x-ndjson", ItemFormat.CSV: "text/csv; charset=utf-8"}
-After = Annotated[int, Query(ge=0, le=_MOST_ID, description="The id of the last item that is known already.")]
+After = Annotated[int, Query(ge=0, le=MAX_ID, description="The id of the last item that is known already.")]
 Collection = Annotated[str, Query(min_length=1, max_length=MAX_NAME, pattern=LINE)]
 Format = Annotated[ItemFormat, Query(description="A JSON object a line, or a table with a column for every field.")]
 

@@ -13,7 +13,6 @@ from windlass.web.limits import Limits
 
 _VERSIONS = frozenset({"1.0", "1.1"})
 _HOP_BY_HOP = frozenset({b"connection", b"upgrade", b"http2-settings"})
-_NOT_UPGRADED = (b"", "")
 _BODY_PER_FRAMING = 4
 """How many bytes of a body come with one of framing, at least: a body in tiny chunks costs more than it brings."""
 
@@ -33,7 +32,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._framing = 0
         """Bytes of the request that is being read which are not its body."""
         self._body_bytes = 0
-        self._upgraded = _NOT_UPGRADED
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         """Give the client its time; one connection too many ends the one that has waited longest."""
@@ -78,7 +76,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _plain_head(self) -> bytes:
         """Write the head of the request that is being read as that of one which asks for no other protocol."""
-        line = b"%s %s HTTP/%s" % (self._upgraded[0], self.url, self._upgraded[1].encode())
+        line = b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
         kept = [(name, value) for name, value in self.headers if name not in _HOP_BY_HOP]
         if any(name == b"connection" and b"close" in value.lower() for name, value in self.headers):
             kept.append((b"connection", b"close"))
@@ -100,11 +98,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Have the answer's head and body sent as one packet; the parser also takes versions that have no headers at all."""
-        method, version = self.parser.get_method(), self.parser.get_http_version()
-        if version not in _VERSIONS or method == b"CONNECT":
+        if self.parser.get_http_version() not in _VERSIONS or self.parser.get_method() == b"CONNECT":
             raise ValueError("not a request that is understood here")
-        self._upgraded = (method, version) if self.parser.should_upgrade() else _NOT_UPGRADED
-        if self._upgraded is _NOT_UPGRADED:
+        if not self.parser.should_upgrade():
             super().on_headers_complete()
             self.cycle.transport = cast("asyncio.Transport", Joined(self.transport, self.loop))
 
@@ -116,7 +112,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End a request, unless it has to be read again as a plain one."""
-        if self._upgraded is not _NOT_UPGRADED:
+        if self.parser.should_upgrade():
             return
         self._framing = self._body_bytes = 0
         super().on_message_complete()

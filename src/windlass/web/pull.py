@@ -153,8 +153,7 @@ async def _pull(request: Request, body: PullIn) -> Response:
     length = lease_length(None if asked is None else min(max(asked, 0), _LONGEST_S) * _SECOND, knobs.lease)
     lease = Lease(secrets.randbelow(MAX_PULL_TOKEN) + 1, worker_of(visit), length)
     wait_s = min(body.wait, visit.server.limits.pull_within.total_seconds())
-    lane, *more = body.lanes
-    pull = Pull(lane, lease, None, body.pull_id, tuple(more), tuple(body.tasks or ()))
+    pull = Pull(tuple(body.lanes), lease, tuple(body.tasks or ()), body.pull_id)
     job = await _take(visit, pull, wait_s, request.receive)
     if job is not None:
         return _answer(written(job, length, _most_attempts(job, visit, knobs)))

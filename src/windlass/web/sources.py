@@ -12,8 +12,8 @@ from pydantic import BaseModel, StringConstraints
 
 from windlass.core.access import Role
 from windlass.core.payload import encode_object
-from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, Source, check_url
-from windlass.web.fields import LINE, Body, Limit, Listed, capped
+from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source, check_url
+from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
@@ -24,7 +24,7 @@ SourceId = Annotated[str, Path(min_length=1, max_length=MAX_SOURCE_NAME)]
 class SourceIn(Body):
     """A source to keep; one with the same id is changed."""
 
-    url: Annotated[str, StringConstraints(min_length=8, max_length=MAX_URL, pattern=r"^https?://[^\x00-\x20\x7f-\x9f]+$")]
+    url: SourceUrl
     id: SourceName | None = None
     """Absent: the name, else the host of the url."""
     name: SourceName | None = None

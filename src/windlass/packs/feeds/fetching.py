@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from windlass.app import Windlass
 from windlass.core.current import current_job
 from windlass.core.feed import FETCH_TASK, Feed, Fetched
-from windlass.core.feed_timing import Hints, cache_hint, retry_hint, wait_after_failure, wait_after_success
+from windlass.core.feed_timing import Hints, cache_hint, wait_after_failure, wait_after_success
+from windlass.core.http_time import retry_hint
 from windlass.core.signals import Cancel, Discard, Retry
 from windlass.core.source import MAX_URL
 from windlass.errors import FeedNotFound, InvalidInput, WindlassError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from windlass.app import Windlass
+from windlass.core.http_time import retry_hint
 from windlass.core.job import Job
 from windlass.core.signals import Discard, Retry
 from windlass.packs.outgoing import FINAL, Answer, outgoing
@@ -45,16 +45,5 @@ def check_status(answer: Answer, who: str, now: datetime) -> None:
 
 def _wished(answer: Answer, now: datetime) -> timedelta | None:
     """Give how long a server asks us to wait; one that says "at once" each time must not use up all tries in a second."""
-    wait = _retry_after(answer.headers.get("retry-after", "").strip(), now)
+    wait = retry_hint(answer.headers, now)
     return None if wait is None or wait < _SHORTEST else min(wait, _LONGEST)
-
-
-def _retry_after(text: str, now: datetime) -> timedelta | None:
-    """Read the header: seconds or a date."""
-    if text.isdecimal() and text.isascii():
-        return timedelta(seconds=min(int(text), 10**6))
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - now

@@ -20,6 +20,7 @@ from windlass.core.feed import (
     check_subscriber,
     fetch_job,
 )
+from windlass.core.ids import MAX_ID
 from windlass.core.job import JobState
 from windlass.core.outcome import ERROR_LIMIT
 from windlass.core.payload import encode_object, sanitise_text
@@ -35,7 +36,6 @@ from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
-MAX_ID = 2**63 - 1
 _FEED = Shape((8, 9, 12, 19, 20, 21, 22))
 SHAPES = {
     **dict.fromkeys(("find_feed", "get_feed", "list_feeds", "list_subscribed_feeds", "expiring_websub"), _FEED),

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from windlass.core.checks import check_range, check_text
-from windlass.core.ids import MAX_JOB
+from windlass.core.ids import MAX_ID, MAX_JOB
 from windlass.core.item import Added, Item, ItemCount, NewItem, encode_items, key_fields, key_of
 from windlass.core.job import MAX_NAME, JobState
 from windlass.core.report import Case
@@ -19,7 +19,6 @@ from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
 MOST_COUNTED = 10_000
-_MAX_ID = 2**63 - 1
 
 SHAPES = {"list_items": Shape((5,)), "list_job_items": Shape((5,))}
 
@@ -72,7 +71,7 @@ def list_items(
 ) -> Call[list[Item]]:
     """Read items in the order they came, page by page: those a job found first, or those of a collection."""
     check_range("limit", limit, 1, MAX_LIST)
-    check_range("after", after, 0, _MAX_ID)
+    check_range("after", after, 0, MAX_ID)
     owner = _owner(job_id, collection)
     query = "list_items" if job_id is None else "list_job_items"
     return single(query, {**owner, "after": after, "limit": limit}, _items, is_read=True)

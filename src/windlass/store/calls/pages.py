@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text
+from windlass.core.ids import MAX_ID
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME
 from windlass.core.tally import Tally
@@ -21,7 +22,6 @@ from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
 T = TypeVar("T")
-_MAX_ID = 2**63 - 1
 _PAGE = Shape((8, 9, 10))
 SHAPES = dict.fromkeys(("get_page", "list_pages", "list_source_pages", "search_pages"), _PAGE)
 
@@ -34,7 +34,7 @@ def get(page_id: int) -> Call[WebPage]:
             raise PageNotFound(page_id)
         return WebPage(*found[0])
 
-    is_possible = isinstance(page_id, int) and 0 < page_id <= _MAX_ID
+    is_possible = isinstance(page_id, int) and 0 < page_id <= MAX_ID
     return single("get_page", {"id": page_id if is_possible else 0}, decode, is_read=True)
 
 
@@ -81,7 +81,7 @@ def _nothing(answer: T) -> Steps[T]:
 
 
 def _checked(source_id: str | None, after: int, limit: int) -> dict[str, int]:
-    check_range("after", after, 0, _MAX_ID)
+    check_range("after", after, 0, MAX_ID)
     check_range("limit", limit, 1, MAX_LIST)
     if source_id is not None:
         check_text("source_id", source_id, MAX_SOURCE_NAME)
