@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from windlass.client.task import Task as Task
     from windlass.config import Settings as Settings
     from windlass.core.breaker import BreakerSpec as BreakerSpec
+    from windlass.core.current import detached as detached
     from windlass.core.job import Enqueued as Enqueued
     from windlass.core.job import Job as Job
     from windlass.core.job import JobState as JobState
@@ -44,6 +45,7 @@ _HOMES = {
     "windlass.client.task": ("Task",),
     "windlass.config": ("Settings",),
     "windlass.core.breaker": ("BreakerSpec",),
+    "windlass.core.current": ("detached",),
     "windlass.core.job": ("Enqueued", "Job", "JobState", "NewJob"),
     "windlass.core.retry": ("RetryPolicy", "RetrySpec"),
     "windlass.core.signals": ("Cancel", "Discard", "Retry", "Snooze"),

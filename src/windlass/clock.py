@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from datetime import datetime, timedelta
+
+
+def steady() -> float:
+    """Count seconds that never go back and go on while the machine sleeps: a lease runs out in that time too."""
+    return time.clock_gettime(_COUNTER)
+
+
+if sys.platform == "linux":
+    _COUNTER = time.CLOCK_BOOTTIME
+elif sys.platform == "darwin":
+    # Runs on in sleep there, unlike what Python's own monotonic clock reads.
+    _COUNTER = time.CLOCK_MONOTONIC
+else:
+    steady = time.monotonic
 
 
 class DatabaseClock:
@@ -11,14 +26,14 @@ class DatabaseClock:
 
     def __init__(self, at: datetime) -> None:
         """Start from a time the database has just given."""
-        self.monotonic = time.monotonic
+        self.monotonic = steady
         self.note(at)
 
     def note(self, at: datetime) -> None:
         """Learn the time from an answer that has just come."""
         self._at = at
-        self._noted = time.monotonic()
+        self._noted = steady()
 
     def now(self) -> datetime:
         """Say what time it is at the database, as far as this process knows."""
-        return self._at + timedelta(0, time.monotonic() - self._noted)
+        return self._at + timedelta(0, steady() - self._noted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import time
 from pathlib import Path
 
 from windlass import BreakerSpec, JobContext, Windlass
@@ -50,6 +51,43 @@ async def patient(ctx: JobContext) -> None:
         note("told", ctx.job_id)
         raise
     note("end", ctx.job_id)
+
+
+@app.task(exclusive=True)
+async def once(ctx: JobContext) -> None:
+    note("start", ctx.job_id)
+    await asyncio.sleep(0.001)
+    note("end", ctx.job_id)
+
+
+@app.task(exclusive=True)
+def once_in_thread(ctx: JobContext) -> None:
+    note("start", ctx.job_id)
+    note("end", ctx.job_id)
+
+
+@app.task
+def work_in_thread(ctx: JobContext, seconds: float = 0.0) -> None:
+    note("start", ctx.job_id)
+    time.sleep(seconds)
+    note("end", ctx.job_id)
+
+
+@app.task
+def poison_in_thread(ctx: JobContext) -> None:
+    note("start", ctx.job_id)
+    while not is_marked("kill"):
+        time.sleep(0.02)
+    ctypes.string_at(0)
+
+
+@app.task
+async def late_poison(ctx: JobContext) -> None:
+    """Kill the process once the test has seen it full of other jobs."""
+    note("start", ctx.job_id)
+    while not is_marked("kill"):  # noqa: ASYNC110 - the test speaks through a file
+        await asyncio.sleep(0.02)
+    ctypes.string_at(0)
 
 
 @app.task

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
 from windlass.core.blocking import run
+from windlass.core.current import detached
 from windlass.core.job import NewJob, OnConflict
 from windlass.errors import StoreError, StoreUnavailable
 
@@ -125,7 +126,9 @@ class LoopOutbox(Generic[A]):
 
     def _start_flush(self) -> None:
         self._is_busy = True
-        self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="windlass-outbox")
+        # It sends for everybody, so it may not end with the run whose handler happened to come first.
+        with detached():
+            self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="windlass-outbox")
 
     async def _flush(self) -> None:
         try:

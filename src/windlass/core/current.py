@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class CurrentJob(NamedTuple):
@@ -20,3 +22,16 @@ class CurrentJob(NamedTuple):
 current_job: ContextVar[CurrentJob | None] = ContextVar("windlass_current_job", default=None)
 current_request: ContextVar[str | None] = ContextVar("windlass_current_request", default=None)
 """The id of the HTTP request that is being answered."""
+
+run_tasks: ContextVar[set[Any] | None] = ContextVar("windlass_run_tasks", default=None)
+"""The asyncio tasks that the current run has started; they end with it."""
+
+
+@contextmanager
+def detached() -> Iterator[None]:
+    """Let tasks started in this block outlive the run that starts them: those of a client that later runs share."""
+    before = run_tasks.set(None)
+    try:
+        yield
+    finally:
+        run_tasks.reset(before)

@@ -313,6 +313,8 @@ class Slices(NamedTuple):
 
     version: int
     open: tuple[Slice, ...]
+    suspects: tuple[Slice, ...] = ()
+    """Where jobs wait whose last run may have killed its worker; only `claim_suspect` takes them."""
 
     @property
     def claimable(self) -> tuple[Slice, ...]:

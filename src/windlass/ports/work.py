@@ -65,6 +65,10 @@ class Work(Protocol):
         """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
         ...
 
+    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
+        """Take the first of the suspects of these slices, one whose last run may have killed its worker, and start it."""
+        ...
+
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""
         ...

@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooManyRequests
 
+from windlass.core.current import detached
 from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store.announcer import Announcer
 from windlass.store.calls import work
@@ -85,7 +86,9 @@ class Postgres:
         self._owner.check()
         if not self._is_open:
             self._is_open = True
-            await self._pool.open()
+            # Its tasks serve every later call, so they may not end with the run whose handler is the first to need them.
+            with detached():
+                await self._pool.open()
 
     async def run(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""

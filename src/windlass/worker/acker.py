@@ -29,19 +29,25 @@ Told = Callable[[Sequence[Finish], Mapping[int, JobState]], None]
 class Acker:
     """Holds endings until the store has them; a store that is down delays them and loses none."""
 
-    def __init__(self, store: Work, *, rng: Random, is_busy: Callable[[], bool], told: Told) -> None:
-        """Send to `store`; `is_busy` says whether more will come soon, `told` hears which were accepted."""
+    def __init__(
+        self, store: Work, *, rng: Random, is_busy: Callable[[], bool], told: Told, has_caught_up: Callable[[], None]
+    ) -> None:
+        """Send to `store`; `is_busy` says whether more will come soon, `told` hears which were accepted.
+
+        `has_caught_up` is called when there is room again after there was none.
+        """
         self._store = store
         self._rng = rng
         self._is_busy = is_busy
         self._told = told
+        self._has_caught_up = has_caught_up
         self._endings: list[Finish] = []
         self._stops: list[Stop] = []
         self._in_flight = 0
         self._wake = asyncio.Event()
         self._full = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
+        self.has_room = True
+        """Whether more jobs may start; otherwise the store has to catch up first."""
 
     def add(self, ending: Finish) -> None:
         """Take an ending; it is sent with its neighbours."""
@@ -52,21 +58,12 @@ class Acker:
         elif len(endings) == BATCH:
             self._full.set()
         elif len(endings) >= MOST_WAITING:
-            self._room.clear()
+            self.has_room = False
 
     def add_stop(self, stop: Stop) -> None:
         """Take the word that a cancelled run has stopped."""
         self._stops.append(stop)
         self._wake.set()
-
-    @property
-    def has_room(self) -> bool:
-        """Whether runners may go on; otherwise they wait for `room`."""
-        return self._room.is_set()
-
-    async def room(self) -> None:
-        """Wait until the store has caught up."""
-        await self._room.wait()
 
     @property
     def waiting(self) -> int:
@@ -101,7 +98,9 @@ class Acker:
         endings, self._endings = self._endings, []
         stops, self._stops = self._stops, []
         self._in_flight = len(endings) + len(stops)
-        self._room.set()
+        if not self.has_room:
+            self.has_room = True
+            self._has_caught_up()
         for start in range(0, len(endings), BATCH):
             await self._send_endings(endings[start : start + BATCH])
         for start in range(0, len(stops), BATCH):

@@ -14,6 +14,7 @@ from windlass.errors import StoreError
 from windlass.ports import Work
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
+from windlass.worker.quarantine import Quarantine
 
 log = logging.getLogger("windlass.worker")
 
@@ -30,18 +31,26 @@ class Feeder:
         options: WorkerOptions,
         *,
         name: str,
-        taken: Callable[[Sequence[Claimed]], None],
+        monotonic: Callable[[], float],
+        taken: Callable[[Sequence[Claimed], float], None],
+        release: Callable[[Claimed], None],
         is_probe: Callable[[Claimed], None],
     ) -> None:
-        """Claim in `name` what `registry` has code for; `taken` hears of claimed jobs, `is_probe` of those that try a breaker."""
+        """Claim in `name` what `registry` has code for.
+
+        `taken` hears of claimed jobs and when they were asked for, `is_probe` of those that try a breaker; `release` gives back.
+        """
         self._store = store
         self._tasks = registry.names
         self._lease_length: timedelta = options.lease
         self._poll_s = options.poll_interval.total_seconds()
         self._name = name
+        self._monotonic = monotonic
         self._taken = taken
+        self._release = release
         self._is_probe = is_probe
         self._slices: Slices | None = None
+        self._looked_at = 0.0
         self._wake = asyncio.Event()
         self._is_closing = False
 
@@ -59,13 +68,13 @@ class Feeder:
         self._is_closing = True
         self._wake.set()
 
-    async def run(self, pools: Sequence[Pool]) -> None:
+    async def run(self, pools: Sequence[Pool], quarantine: Quarantine) -> None:
         """Claim until closed; a claim under way is always heard to its end."""
         while not self._is_closing:
             # Cleared before looking, so that nothing that comes after the look is missed.
             self._wake.clear()
             try:
-                is_served = await self._fill(pools)
+                is_served = await self._fill(pools, quarantine)
             except StoreError as error:
                 log.warning("no jobs can be claimed: %s", error)
                 self._slices = None
@@ -81,49 +90,80 @@ class Feeder:
         except TimeoutError:
             self._slices = None
 
-    async def _fill(self, pools: Sequence[Pool]) -> bool:
+    async def _fill(self, pools: Sequence[Pool], quarantine: Quarantine) -> bool:
         """Claim for every hungry pool; says whether there is nothing more to get for them now."""
         hungry = [pool for pool in pools if pool.wants]
-        if not hungry:
+        if not hungry and not quarantine.is_free:
             return True
-        is_fresh = self._slices is None
-        slices = self._slices or await self._store.slices()
-        self._slices = slices
+        is_fresh = self._slices is None or self._monotonic() >= self._looked_at + self._poll_s
+        slices = await self._look() if self._slices is None or is_fresh else self._slices
         is_short = False
         for pool in hungry:
             wanted = pool.wants
-            is_short |= wanted > 0 and await self._claim(pool, slices, wanted) < wanted
+            is_short |= wanted > 0 and await self._claim(pool, slices, wanted, quarantine) < wanted
+        await self._claim_suspect(slices, quarantine)
         if is_short:
             # The slices are used up, or a gate has moved: look again, unless this was such a look.
             self._slices = None
             return is_fresh
         return not any(pool.wants for pool in pools)
 
-    async def _claim(self, pool: Pool, slices: Slices, wanted: int) -> int:
+    async def _look(self) -> Slices:
+        # Old slices serve a long backlog well, but would hide a suspect for as long as it lasts.
+        self._looked_at = self._monotonic()
+        self._slices = await self._store.slices()
+        return self._slices
+
+    async def _claim(self, pool: Pool, slices: Slices, wanted: int, quarantine: Quarantine) -> int:
         mine = pool.select(slices, self._tasks)
+        asked_at = self._monotonic()
         claimed = (
             await self._store.claim(mine, wanted, self._lease(), started=pool.runs_at_once(wanted)) if mine.claimable else []
         )
-        self._hand_over(pool, claimed)
+        if claimed:
+            self._taken(claimed, asked_at)
+            pool.put(claimed)
         if len(claimed) < wanted:
-            return len(claimed) + await self._claim_probes(pool, mine)
+            return len(claimed) + await self._claim_probes(pool, mine, quarantine)
         return len(claimed)
 
-    async def _claim_probes(self, pool: Pool, slices: Slices) -> int:
+    async def _claim_probes(self, pool: Pool, slices: Slices, quarantine: Quarantine) -> int:
         """Try services whose breakers are due to be tried, each with one job over the whole fleet."""
         for breaker in slices.breakers:
+            asked_at = self._monotonic()
             probe = await self._store.claim_probe(slices, breaker, self._lease())
-            if probe is not None:
+            if probe is None:
+                continue
+            self._taken([probe], asked_at)
+            if not probe.crashes:
                 self._is_probe(probe)
-                self._hand_over(pool, [probe])
-                # The probe has moved the gates, so these slices are of no more use.
-                return 1
+                pool.put([probe])
+            elif quarantine.make_room():
+                self._is_probe(probe)
+                quarantine.put(probe)
+            else:
+                self._release(probe)
+            # The probe has moved the gates, so these slices are of no more use.
+            return 1
         return 0
 
-    def _hand_over(self, pool: Pool, jobs: Sequence[Claimed]) -> None:
-        if jobs:
-            self._taken(jobs)
-            pool.put(jobs)
+    async def _claim_suspect(self, slices: Slices, quarantine: Quarantine) -> None:
+        """Take one job that may have killed a worker, when there is a safe place for it."""
+        mine = quarantine.select(slices, self._tasks)
+        if not mine.suspects:
+            quarantine.let_go()
+            return
+        if not quarantine.make_room():
+            return
+        asked_at = self._monotonic()
+        suspect = await self._store.claim_suspect(mine, self._lease())
+        if suspect is None:
+            quarantine.let_go()
+            # Others have taken them, or a gate has moved.
+            self._slices = None
+        else:
+            self._taken([suspect], asked_at)
+            quarantine.put(suspect)
 
     def _lease(self) -> Lease:
         return Lease(secrets.randbelow(2**62) + 1, self._name, self._lease_length)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from asyncio import Task
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Any
 
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
@@ -40,9 +42,9 @@ class Flight:
         "is_reported",
         "job",
         "link",
-        "safe_until",
         "spec",
         "started_at",
+        "tasks",
         "timeout",
         "token",
         "told_at",
@@ -60,8 +62,8 @@ class Flight:
         self.finished_at: datetime | None = None
         self.timeout = timeout
         self.deadline = now + timeout.total_seconds()
-        self.safe_until = now + (job.lease_expires_at - started_at).total_seconds()
-        """Until when nobody else can have the job, by this process's own counter."""
+        self.tasks: set[Task[Any]] = set()
+        """What the handler has started on the event loop and has not ended."""
         self.why: Why | None = None
         self.told_at = 0.0
         self.is_reported = False

@@ -31,6 +31,8 @@ class Beat(NamedTuple):
 
     asked: Sequence[Hold]
     held: Sequence[Held]
+    at: float
+    """When it was asked, by the steady counter: what it granted is counted from here."""
 
 
 class Heart:
@@ -43,8 +45,10 @@ class Heart:
         lease: timedelta,
         leases: Callable[[], Sequence[Hold]],
         heard: Callable[[Beat], None],
+        monotonic: Callable[[], float],
     ) -> None:
         """Renew what `leases` lists in a blocking store, on a thread of its own, where `heard` is called too."""
+        self._monotonic = monotonic
         self._store = store
         self._lease = lease
         self._leases = leases
@@ -61,11 +65,11 @@ class Heart:
         """Beat now: somebody may have cancelled a job we run."""
         self._wake.set()
 
-    def close(self) -> None:
-        """Stop beating; waits for a renewal that is under way."""
+    def close(self, within: float) -> None:
+        """Stop beating; waits so many seconds for a renewal that is under way."""
         self._is_closing = True
         self._wake.set()
-        self._thread.join()
+        self._thread.join(within)
 
     def _live(self) -> None:
         pause = self._lease.total_seconds() / _BEATS_PER_LEASE
@@ -77,8 +81,9 @@ class Heart:
         leases = self._leases()
         if not leases:
             return True
+        at = self._monotonic()
         try:
-            self._heard(Beat(leases, run(self._store.renew(leases, self._lease))))
+            self._heard(Beat(leases, run(self._store.renew(leases, self._lease)), at))
         except Exception as error:  # noqa: BLE001 - the heart may never stop
             log.warning("%d leases could not be renewed: %s", len(leases), error)
             return False

@@ -41,6 +41,10 @@ class News:
                 # Hooks run on the event loop, wherever the handler does.
                 self._loop.call_soon_threadsafe(self._call, Happening.START, event)
 
+    def forget(self, flight: Flight) -> None:
+        """Let go of a run whose end is told to nobody."""
+        self._flights.pop((flight.job.id, flight.job.token), None)
+
     def ended(self, ending: Finish, state: JobState | None) -> None:
         """Tell of a run the store has accepted the end of; without a state it has not, and nothing is told."""
         flight = self._flights.pop((ending.id, ending.token), None)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from windlass.core.job import Claimed, Slices
 from windlass.core.pool import PoolSpec
-from windlass.core.task import Isolation
+from windlass.core.task import Isolation, TaskSpec
 from windlass.worker.acker import Acker
 from windlass.worker.slot import Kit, Slot
-
-log = logging.getLogger("windlass.worker")
 
 MOST_CLAIMED = 200
 _MOST_AHEAD = 20
 """Times the prefetch setting: what jobs of next to no length are held ready at most."""
 _UNIT_S = 0.001
 _LONGEST_AHEAD_S = 0.02
-_MOST_BUSY_S = 0.002
 _STALLED_S = 0.25
 _TOGETHER_S = 0.001
 _MOST_TOGETHER = 32
@@ -30,18 +26,29 @@ class Pool:
     """Runs jobs of its lanes on its slots."""
 
     def __init__(
-        self, spec: PoolSpec, kit: Kit, acker: Acker, *, hungry: Callable[[], None], release: Callable[[Claimed], None]
+        self,
+        spec: PoolSpec,
+        kit: Kit,
+        acker: Acker,
+        *,
+        hungry: Callable[[], None],
+        release: Callable[[Claimed], None],
+        task_of: Callable[[str], TaskSpec | None] | None = None,
     ) -> None:
-        """Call `hungry` when there is room for more jobs, `release` for those that will not run here."""
+        """Call `hungry` when there is room for more jobs, `release` for those that will not run here.
+
+        `task_of` finds how a task runs here; by default as it is registered.
+        """
         self.spec = spec
         self._kit = kit
         self._acker = acker
         self._hungry = hungry
         self._release = release
+        self._task_of = task_of or kit.program.registry.get
         self._buffer: deque[Claimed] = deque()
-        self._idle: deque[asyncio.Future[None]] = deque()
-        self._slots: dict[Slot, asyncio.Task[None]] = {}
-        self._lost: list[asyncio.Task[None]] = []
+        self._idle: deque[Slot] = deque()
+        self._slots: set[Slot] = set()
+        self._lost: list[Slot] = []
         # Until runs have shown that they are short, none waits behind another.
         self._run_s = 2 * _LONGEST_AHEAD_S
         self._ahead = 0
@@ -49,49 +56,64 @@ class Pool:
         self._quick_s = kit.options.prefetch * spec.slots * _UNIT_S
         self._most_ahead = kit.options.prefetch * _MOST_AHEAD
         self._taken_at = 0.0
+        self._is_held = False
         self._is_closing = False
+        self._done = asyncio.Event()
 
     def start(self) -> None:
         """Make the slots."""
         for _ in range(self.spec.slots):
             self._add_slot()
+        self._hungry()
 
     def _add_slot(self) -> None:
-        slot = Slot(self._kit)
-        # Not in a TaskGroup: that would wait for a handler that will not stop, and nothing may.
-        self._slots[slot] = asyncio.create_task(self._serve(slot), name=f"windlass-slot-{self.spec.lane}")
+        slot = Slot(self._kit, freed=self._freed)
+        self._slots.add(slot)
+        self._idle.append(slot)
 
-    async def _serve(self, slot: Slot) -> None:
-        """Run one job after another; nothing is made for a single one."""
-        monotonic = self._kit.clock.monotonic
-        yielded = monotonic()
-        try:
-            while not slot.is_lost and (job := await self._take()) is not None:
-                started = monotonic()
-                try:
-                    await self._run(slot, job, started)
-                except Exception:
-                    log.exception("job %d of %s: its end could not be handled; its lease will run out", job.id, job.task)
-                # A handler that never waits would keep the loop from everything else.
-                if monotonic() - yielded > _MOST_BUSY_S:
-                    await asyncio.sleep(0)
-                    yielded = monotonic()
-        finally:
-            await slot.close()
-            self._slots.pop(slot, None)
+    @property
+    def _may_start(self) -> bool:
+        return not (self._is_closing or self._is_held) and self._acker.has_room
 
-    async def _run(self, slot: Slot, job: Claimed, started: float) -> None:
-        spec = self._kit.program.registry.get(job.task)
-        if spec is None:
+    def go_on(self) -> None:
+        """Start what can be started now."""
+        while self._idle and self._buffer and self._may_start:
+            self._serve(self._idle.popleft())
+
+    def _serve(self, slot: Slot) -> None:
+        """Start the next job in a free slot, or let it wait for one."""
+        buffer = self._buffer
+        while buffer and self._may_start:
+            job = buffer.popleft()
+            self._taken_at = self._kit.clock.monotonic()
+            if len(buffer) <= self._ahead // 2:
+                self._hungry()
+            if self._start(slot, job):
+                return
+        self._idle.append(slot)
+        self._hungry()
+        if self._is_closing and self.is_idle:
+            self._done.set()
+
+    def _start(self, slot: Slot, job: Claimed) -> bool:
+        """Start a job; False when it cannot run here, or when its lease may be somebody else's by now."""
+        task = self._task_of(job.task)
+        if task is None or not self._kit.may_start(job):
             self._release(job)
-        elif spec.isolation is Isolation.THREAD:
-            try:
-                await slot.run_in_thread(self._with_like(job), spec)
-            finally:
-                self._gather(slot)
+            return False
+        if task.isolation is Isolation.THREAD:
+            slot.start_in_thread(self._with_like(job), task)
         else:
-            await slot.run(job, spec)
-            self._learn(self._kit.clock.monotonic() - started)
+            slot.start(job, task)
+        return True
+
+    def _freed(self, slot: Slot, run_s: float | None) -> None:
+        if run_s is None:
+            self._gather(slot)
+        else:
+            self._learn(run_s)
+        if not slot.is_lost:
+            self._serve(slot)
 
     def _with_like(self, job: Claimed) -> list[Claimed]:
         """Add the next jobs of the same task, as many as take no longer than the way to the thread and back."""
@@ -102,24 +124,6 @@ class Pool:
             together.append(buffer.popleft())
         return together
 
-    async def _take(self) -> Claimed | None:
-        """Wait for a job; None when the pool is closed."""
-        while True:
-            if not self._acker.has_room:
-                await self._acker.room()
-            if self._buffer and not self._is_closing:
-                job = self._buffer.popleft()
-                self._taken_at = self._kit.clock.monotonic()
-                if len(self._buffer) <= self._ahead // 2:
-                    self._hungry()
-                return job
-            if self._is_closing:
-                return None
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._idle.append(waiter)
-            self._hungry()
-            await waiter
-
     def _learn(self, run_s: float) -> None:
         """Follow the length of runs: at once when they get longer, slowly when they get shorter."""
         self._run_s = run_s if run_s > self._run_s else self._run_s + (run_s - self._run_s) * 0.1
@@ -129,9 +133,14 @@ class Pool:
         self._ahead = int(fitting) if fitting < self._most_ahead else self._most_ahead
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs here, but for handlers that were left behind."""
+        return len(self._idle) == len(self._slots)
+
+    @property
     def is_busy(self) -> bool:
         """Whether more endings are about to come."""
-        return bool(self._buffer) or len(self._idle) < len(self._slots)
+        return bool(self._buffer) or not self.is_idle
 
     @property
     def flying(self) -> list[Slot]:
@@ -139,9 +148,14 @@ class Pool:
         return [slot for slot in self._slots if slot.flight is not None]
 
     @property
+    def waiting(self) -> list[Claimed]:
+        """The jobs that are held here and have not started."""
+        return [*self._buffer, *(job for slot in self._slots for job in slot.waiting)]
+
+    @property
     def wants(self) -> int:
         """How many jobs to claim now."""
-        if self._is_closing:
+        if self._is_closing or self._is_held:
             return 0
         ahead = self._ahead
         missing = len(self._idle) + ahead - len(self._buffer)
@@ -158,30 +172,23 @@ class Pool:
         return Slices(found.version, tuple(part for part in found.open if self.spec.may_take(part, tasks)))
 
     def put(self, jobs: Sequence[Claimed]) -> None:
-        """Take claimed jobs and wake slots for them."""
-        if self._is_closing:
+        """Take claimed jobs and start those there are slots for."""
+        if self._is_closing or self._is_held:
             for job in jobs:
                 self._release(job)
             return
         if not self._buffer:
             self._taken_at = self._kit.clock.monotonic()
         self._buffer.extend(jobs)
-        self._wake(len(jobs))
+        self.go_on()
 
     def _put_back(self, jobs: Sequence[Claimed]) -> None:
         """Take jobs again that were on their way to a thread, in their order."""
-        if self._is_closing:
+        if self._is_closing or self._is_held:
             for job in jobs:
                 self._release(job)
         elif jobs:
             self._buffer.extendleft(reversed(jobs))
-            self._wake(len(jobs))
-
-    def _wake(self, slots: int) -> None:
-        for _ in range(min(slots, len(self._idle))):
-            waiter = self._idle.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
 
     def give_back(self, of: Callable[[Claimed], bool] = lambda _: True) -> None:
         """Release the jobs that have not started."""
@@ -193,15 +200,16 @@ class Pool:
             else:
                 kept.append(job)
         self._buffer = kept
+        self.go_on()
 
     def withdraw(self, job_id: int) -> Claimed | None:
         """Take out a job that waits here and is not to run."""
         self._recall()
-        for job in self._buffer:
-            if job.id == job_id:
-                self._buffer.remove(job)
-                return job
-        return None
+        found = next((job for job in self._buffer if job.id == job_id), None)
+        if found is not None:
+            self._buffer.remove(found)
+        self.go_on()
+        return found
 
     def _recall(self) -> None:
         """Take back what was given to threads and has not started."""
@@ -221,28 +229,50 @@ class Pool:
             self._learn(_STALLED_S)
             self.give_back()
         for slot in [slot for slot in self._slots if slot.is_lost]:
-            self._lost.append(self._slots.pop(slot))
+            self._slots.discard(slot)
+            self._lost.append(slot)
             if not self._is_closing:
                 self._add_slot()
+        if self._is_closing and self.is_idle:
+            self._done.set()
+        self.go_on()
+
+    def hold(self) -> None:
+        """Start nothing until `let_go`; what has not started goes back."""
+        self._is_held = True
+        self.give_back()
+
+    def let_go(self) -> None:
+        """Start jobs again."""
+        self._is_held = False
+        self._hungry()
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing runs here any more, but for handlers that were left behind."""
-        return not self._slots
+        """Whether the pool is closed and nothing runs here any more, but for handlers that were left behind."""
+        return self._is_closing and self.is_idle
 
     async def done(self, timeout: float) -> None:  # noqa: ASYNC109 - a look at what is there, not a deadline
         """Wait until nothing runs here, but not longer than `timeout` seconds."""
-        if self._slots:
-            await asyncio.wait(self._slots.values(), timeout=timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._done.wait()
+        except TimeoutError:
+            return
 
     @property
     def lost(self) -> int:
         """How many handlers that would not stop are still running."""
-        self._lost = [task for task in self._lost if not task.done()]
+        self._lost = [slot for slot in self._lost if not slot.is_free]
         return len(self._lost)
 
     def close(self) -> None:
         """Start nothing more and give back what has not started."""
         self._is_closing = True
         self.give_back()
-        self._wake(len(self._idle))
+        if self.is_idle:
+            self._done.set()
+
+    async def release_slots(self) -> None:
+        """Let go of the slots' threads and children."""
+        await asyncio.gather(*(slot.close() for slot in self._slots))

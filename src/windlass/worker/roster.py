@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from random import Random
 
 from windlass.core.job import Claimed, Held, JobState
-from windlass.core.outcome import NO_RUN, Decide, Finish, Outcome, Released, Stopped
+from windlass.core.outcome import NO_RUN, Decide, Finish, Outcome, Released, Run, Stopped
 from windlass.ports import Clock, Work
 from windlass.worker.acker import Acker
 from windlass.worker.flight import Flight, Why
 from windlass.worker.heart import Beat, Hold
+from windlass.worker.lease_times import LeaseTimes
 from windlass.worker.news import News
 from windlass.worker.pool import Pool
 from windlass.worker.program import Program
@@ -20,6 +22,8 @@ from windlass.worker.sentry import Sentry
 from windlass.worker.slot import Slot
 
 log = logging.getLogger("windlass.worker")
+
+_STRANDED_S = 1.0
 
 
 class Roster:
@@ -45,10 +49,15 @@ class Roster:
         self._rng = rng
         self._lease_s = lease_s
         self._held: dict[int, Claimed | Flight] = {}
+        self._released: set[int] = set()
+        """Jobs that go back without having started, until the store has heard of it."""
+        self._unaccounted: dict[int, float] = {}
+        """Since when a job has been held that neither waits, runs nor ends."""
+        self.lease_times = LeaseTimes(clock.monotonic, lease_s)
         self._recordings: set[asyncio.Task[None]] = set()
         self._news = News(program.hooks)
         self.sentry = Sentry(store)
-        self.acker = Acker(store, rng=rng, is_busy=self._is_busy, told=self._told)
+        self.acker = Acker(store, rng=rng, is_busy=self._is_busy, told=self._told, has_caught_up=self._go_on)
 
     @property
     def is_clear(self) -> bool:
@@ -65,9 +74,11 @@ class Roster:
         # A copy is one step of the interpreter; the loop goes on changing the original meanwhile.
         return [_hold(kept) for kept in self._held.copy().values()]
 
-    def taken(self, jobs: Sequence[Claimed]) -> None:
-        """Hold jobs that have just been claimed."""
-        self._clock.note(jobs[0].claimed_at)
+    def taken(self, jobs: Sequence[Claimed], asked_at: float) -> None:
+        """Hold jobs that have just been claimed under one lease, asked for at `asked_at` by the steady counter."""
+        first = jobs[0]
+        self._clock.note(first.claimed_at)
+        self.lease_times.note(first.token, asked_at + (first.lease_expires_at - first.claimed_at).total_seconds())
         held = self._held
         for job in jobs:
             held[job.id] = job
@@ -83,9 +94,10 @@ class Roster:
         """Decide what becomes of a run; without an outcome the store has decided already."""
         job = flight.job
         now = flight.finished_at or self._clock.now()
-        run = flight.measured(now)
+        run = _measured(flight, now)
         if outcome is None:
             self._held.pop(job.id, None)
+            self._news.forget(flight)
             if flight.why is Why.CANCELLED:
                 self.acker.add_stop((job.id, job.token, run))
             return
@@ -100,8 +112,11 @@ class Roster:
 
     async def _record(self, flight: Flight, ending: Finish) -> None:
         """Tell the breaker before the run is finished: with the lease goes the right to speak for the probe."""
-        is_open = await self.sentry.tell(flight)
-        self.acker.add(ending)
+        is_open = False
+        try:
+            is_open = await self.sentry.tell(flight)
+        finally:
+            self.acker.add(ending)
         if is_open and flight.spec.breaker is not None:
             name = flight.spec.breaker.name
             gated = {spec.name for spec in self._registry if spec.breaker is not None and spec.breaker.name == name}
@@ -110,6 +125,7 @@ class Roster:
 
     def release(self, job: Claimed) -> None:
         """Give back a job that has not started."""
+        self._released.add(job.id)
         self.acker.add(self._decide(job, Released(), now=self._clock.now(), rng=self._rng))
 
     async def settle(self) -> None:
@@ -118,6 +134,10 @@ class Roster:
             await asyncio.wait(self._recordings)
         await self.acker.drain()
         await self._news.settle()
+
+    def _go_on(self) -> None:
+        for pool in self._pools:
+            pool.go_on()
 
     def _is_busy(self) -> bool:
         return any(pool.is_busy for pool in self._pools)
@@ -128,14 +148,15 @@ class Roster:
             kept = held.get(ending.id)
             if kept is not None and kept.token == ending.token:
                 del held[ending.id]
+                self._released.discard(ending.id)
             state = accepted.get(ending.id)
             if self._news.hears_ends:
                 self._news.ended(ending, state)
             if state is None:
                 log.warning("the end of a run came too late: its lease had gone", extra={"job_id": ending.id})
 
-    def heard(self, beat: Beat, at: float) -> None:
-        """Act on what the heart learned at `at`, by the steady counter."""
+    def heard(self, beat: Beat) -> None:
+        """Act on what the heart learned."""
         held = {lease.id: lease for lease in beat.held}
         flying = {slot.flight.job.id: slot for slot in self.flying if slot.flight is not None}
         for hold in beat.asked:
@@ -149,8 +170,33 @@ class Roster:
                 self._withdraw(hold, why)
             elif why is not None:
                 slot.stop(mine, why)
+            if why is None:
+                self.lease_times.note(hold.token, beat.at + self._lease_s)
+        self.lease_times.keep({kept.token for kept in self._held.values()})
+        self._release_stranded(flying)
+
+    def _release_stranded(self, flying: Collection[int]) -> None:
+        """Give back jobs that are held but neither wait, run nor end: renewed for ever, they would never run again."""
+        now = self._clock.monotonic()
+        waiting = {job.id for pool in self._pools for job in pool.waiting}
+        lost = {job_id: kept for job_id, kept in self._held.items() if self._is_lost(job_id, kept, flying, waiting)}
+        self._unaccounted = {job_id: self._unaccounted.get(job_id, now) for job_id in lost}
+        for job_id, since in self._unaccounted.items():
+            # A job on its way from one place to the next is in neither for a moment.
+            if now - since < _STRANDED_S:
+                continue
+            kept = lost[job_id]
+            log.error("job %d is held without a run; it is given back", job_id, extra={"job_id": job_id})
+            if isinstance(kept, Flight):
+                kept.is_reported = True
+                self.acker.add(self._decide(kept.job, Released(has_started=True), now=self._clock.now(), rng=self._rng))
             else:
-                mine.safe_until = at + self._lease_s
+                self.release(kept)
+
+    def _is_lost(self, job_id: int, kept: Claimed | Flight, flying: Collection[int], waiting: Collection[int]) -> bool:
+        if isinstance(kept, Flight):
+            return not kept.is_reported and job_id not in flying
+        return job_id not in waiting and job_id not in self._released
 
     def _withdraw(self, hold: Hold, why: Why | None) -> None:
         """Forget a job that waits for a slot and is wanted no more; one whose end is on its way is left alone."""
@@ -158,11 +204,21 @@ class Roster:
         if job is None:
             return
         if why is Why.STOPPED:
+            self._released.add(job.id)
             self.acker.add(self._decide(job, Stopped(has_started=False), now=self._clock.now(), rng=self._rng))
             return
         del self._held[job.id]
         if why is Why.CANCELLED:
             self.acker.add_stop((job.id, job.token, NO_RUN))
+
+
+def _measured(flight: Flight, now: datetime) -> Run:
+    try:
+        return flight.measured(now)
+    except Exception:
+        # What a handler leaves in its context may raise when it is looked at; its job must end all the same.
+        log.exception("what was measured of a run could not be read")
+        return Run(flight.started_at, now)
 
 
 def _hold(kept: Claimed | Flight) -> Hold:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import sys
 import time
-from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from windlass.core.current import CurrentJob, current_job
+from windlass.core.current import CurrentJob, current_job, run_tasks
 from windlass.core.job import Claimed
 from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Returned
 from windlass.core.payload import sanitise_result
@@ -36,6 +37,7 @@ from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
 log = logging.getLogger("windlass.worker")
 
 _RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
+_EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,24 +49,37 @@ class Kit:
     clock: Clock
     rng: Random
     options: WorkerOptions
+    context: Context
+    """What a run finds in its context variables: a copy of this, which nobody else sees."""
+    may_start: Callable[[Claimed], bool]
+    """Whether a job's lease surely stands; from any thread."""
     started: Callable[[Flight], None]
     ended: Callable[[Flight, Outcome | None], None]
     """Hears of every run exactly once; without an outcome there is nothing left to decide."""
     lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
-class Slot:
-    """Runs one job at a time, in the way its task asks for."""
+class _End(NamedTuple):
+    """How a handler came back."""
 
-    def __init__(self, kit: Kit) -> None:
-        """Share `kit` with the other slots."""
+    value: Any
+    error: BaseException | None
+
+
+class Slot:
+    """Runs one job at a time, in the way its task asks for, each in an asyncio task and a context of its own."""
+
+    def __init__(self, kit: Kit, *, freed: Callable[[Slot, float | None], None]) -> None:
+        """Share `kit` with the other slots; `freed` hears when the slot is free again, and how long its one run took."""
         self._kit = kit
+        self._freed = freed
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[Any] | None = None
         self._thread: SlotThread | None = None
         self._child: ChildRunner | None = None
         self._flight: Flight | None = None
         self._volley: Volley | None = None
+        self._started = 0.0
         self.is_lost = False
         """Whether a handler that would not stop still sits in it; another slot has taken its place."""
 
@@ -73,42 +88,84 @@ class Slot:
         """The run that goes on now."""
         return self._flight if self._volley is None else self._volley.flight
 
-    async def run(self, job: Claimed, spec: TaskSpec) -> None:
-        """Run a coroutine, or a function in a child process, and tell what became of the job, whatever its handler does."""
-        if self._task is None:
-            self._task = asyncio.current_task()
-        self._volley = None
-        self._flight = flight = self._take_off(job, spec)
-        try:
-            if spec.isolation is Isolation.PROCESS:
-                outcome = self._child_ended(flight, await self._run_child(flight))
-            else:
-                outcome = self._returned(flight, await self._call_of(flight)())
-        except GeneratorExit:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a handler may raise anything, and its job must end
-            outcome = self._raised(flight, error)
-        finally:
-            self._flight = None
-        self._report(flight, outcome)
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing runs here."""
+        return self._task is None
 
-    async def run_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
-        """Run functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
+    @property
+    def waiting(self) -> list[Claimed]:
+        """The jobs that were given to the thread and have not started."""
+        return [] if self._volley is None else self._volley.waiting
+
+    def start(self, job: Claimed, spec: TaskSpec) -> None:
+        """Start a coroutine, or a function in a child process."""
+        self._volley = None
+        self._started = self._kit.clock.monotonic()
+        self._flight = flight = self._take_off(job, spec)
+        self._launch(self._run(flight), self._landed)
+
+    def start_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
+        """Start functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
+        self._volley = volley = Volley(jobs)
+        self._launch(self._run_in_thread(volley, spec), self._thread_freed)
+
+    def _launch(self, work: Coroutine[Any, Any, Any], then: Callable[[asyncio.Task[Any]], None]) -> None:
+        context = self._kit.context
+        # Made by hand: a loop's own factory may belong to the application.
+        self._task = task = asyncio.Task(work, loop=self._loop, context=context.copy(), **_EAGER)
+        # Not inside the task: whatever its handler has done to it, the slot goes on.
+        task.add_done_callback(then, context=context.copy())
+
+    async def _run(self, flight: Flight) -> _End:
+        try:
+            self._enter(flight)
+            if flight.spec.isolation is Isolation.PROCESS:
+                return _End(await self._run_child(flight), None)
+            return _End(await self._call_of(flight)(), None)
+        except BaseException as error:  # noqa: BLE001 - a handler may raise anything, and its job must end
+            return _End(None, error)
+
+    def _landed(self, task: asyncio.Task[_End]) -> None:
+        flight, self._flight, self._task = self._flight, None, None
+        assert flight is not None  # noqa: S101 - set by `start`, cleared only here
+        # Cancelled before its first step, a task has no result.
+        end = _End(None, asyncio.CancelledError()) if task.cancelled() else task.result()
+        self._settle(flight, partial(self._outcome, flight, end))
+        self._freed(self, self._kit.clock.monotonic() - self._started)
+
+    def _outcome(self, flight: Flight, end: _End) -> Outcome | None:
+        if end.error is not None:
+            return self._raised(flight, end.error)
+        if isinstance(end.value, ChildEnd) and flight.spec.isolation is Isolation.PROCESS:
+            return self._child_ended(flight, end.value)
+        return self._returned(flight, end.value)
+
+    async def _run_in_thread(self, volley: Volley, spec: TaskSpec) -> None:
         if self._thread is None:
             self._thread = SlotThread(lost=self._kit.lost_threads)
-        self._volley = volley = Volley(jobs)
-        take_off = partial(self._take_off, spec=spec)
+        work = partial(volley.fly, self._kit.may_start, partial(self._take_off, spec=spec), self._call_in_thread)
         try:
-            await self._thread.run(partial(volley.fly, take_off, self._call_in_thread))
+            await self._thread.run(work)
         except Abandoned:
             # The run was reported by whoever gave it up.
             volley.flight = None
+
+    def _thread_freed(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a slot's thread ended early: %r", error)
+            flight = None if self._volley is None else self._volley.flight
+            if flight is not None:
+                self._settle(flight, partial(self._raised, flight, error))
+        self._freed(self, None)
 
     def collect(self) -> list[float]:
         """Report the runs that came back from the thread; returns how long each took."""
         landed = [] if self._volley is None else self._volley.collect()
         for run in landed:
-            self._judge_landed(run)
+            self._kit.context.copy().run(self._settle, run.flight, partial(self._judge_landed, run))
         return [run.seconds for run in landed]
 
     def recall(self) -> list[Claimed]:
@@ -116,16 +173,19 @@ class Slot:
         return [] if self._volley is None else self._volley.recall()
 
     def _take_off(self, job: Claimed, spec: TaskSpec) -> Flight:
-        """Begin a run, on the thread where its handler will run."""
+        """Describe a run that starts now; for functions, on the thread where they will run."""
         kit = self._kit
         timeout = spec.timeout if job.timeout_us is None else timedelta(microseconds=job.timeout_us)
         if timeout is None:
             timeout = kit.options.timeout_of(job.lane)
-        flight = Flight(job, spec, started_at=kit.clock.now(), now=kit.clock.monotonic(), timeout=timeout)
-        current_job.set(_current(job))
+        return Flight(job, spec, started_at=kit.clock.now(), now=kit.clock.monotonic(), timeout=timeout)
+
+    def _enter(self, flight: Flight) -> None:
+        """Begin a run in its own context."""
+        current_job.set(_current(flight.job))
         current_excerpt.set(flight.excerpt)
-        kit.started(flight)
-        return flight
+        run_tasks.set(flight.tasks)
+        self._kit.started(flight)
 
     def _call_of(self, flight: Flight) -> Callable[[], Any]:
         spec = flight.spec
@@ -139,25 +199,51 @@ class Slot:
     def _call_in_thread(self, flight: Flight) -> Any:
         began = time.thread_time()
         try:
-            call = self._call_of(flight)
-            if inspect.iscoroutinefunction(flight.spec.function):
-                call = partial(_run_alone, call)
-            # What a handler sets in its context is gone when the next one runs.
-            return copy_context().run(call)
+            return self._kit.context.copy().run(self._call_inside, flight)
         finally:
             flight.cpu_time_ms = round((time.thread_time() - began) * 1000)
             flight.finished_at = self._kit.clock.now()
 
-    def _judge_landed(self, landed: Landed) -> None:
-        flight = landed.flight
-        current_job.set(_current(flight.job))
-        outcome = self._returned(flight, landed.value) if landed.error is None else self._raised(flight, landed.error)
-        self._report(flight, outcome)
+    def _call_inside(self, flight: Flight) -> Any:
+        self._enter(flight)
+        call = self._call_of(flight)
+        return _run_alone(call) if inspect.iscoroutinefunction(flight.spec.function) else call()
 
-    def _report(self, flight: Flight, outcome: Outcome | None) -> None:
-        if not flight.is_reported:
-            flight.is_reported = True
-            self._kit.ended(flight, outcome)
+    def _judge_landed(self, landed: Landed) -> Outcome | None:
+        flight = landed.flight
+        return self._returned(flight, landed.value) if landed.error is None else self._raised(flight, landed.error)
+
+    def _settle(self, flight: Flight, judged: Callable[[], Outcome | None]) -> None:
+        """Report the end of a run, whatever judging it runs into: a job that nobody ends would be held for ever."""
+        current_job.set(_current(flight.job))
+        if flight.tasks:
+            self._end_tasks(flight)
+        if flight.is_reported:
+            return
+        flight.is_reported = True
+        try:
+            outcome = judged()
+        except BaseException as error:  # a value's own methods may raise anything
+            log.exception("the end of a run could not be judged")
+            kind = type(error).__name__
+            outcome = Raised(Failure(f"the end of its run could not be judged: {kind}", kind))
+        self._kit.ended(flight, outcome)
+
+    @staticmethod
+    def _end_tasks(flight: Flight) -> None:
+        """Cancel what the handler has left running: it would work on under a lease that is gone."""
+        left = [task for task in flight.tasks if not task.done()]
+        if not left:
+            return
+        for task in left:
+            task.cancel()
+        names = ", ".join(sorted(task.get_name() for task in left)[:5])
+        log.warning(
+            "the handler has come back and left %d tasks running, which are cancelled: %s; start what is to outlive "
+            "a run in `with windlass.detached():`",
+            len(left),
+            names,
+        )
 
     async def _run_child(self, flight: Flight) -> ChildEnd:
         if self._child is None:
@@ -172,10 +258,8 @@ class Slot:
 
     def _returned(self, flight: Flight, value: Any) -> Outcome | None:
         """Judge a handler that came back; too late is too late, but a result beats a wish to stop."""
-        if flight.why is not None:
-            self._clear_cancel()
-            if flight.why not in _RESULT_COUNTS:
-                return flight.cut_short()
+        if flight.why is not None and flight.why not in _RESULT_COUNTS:
+            return flight.cut_short()
         return self._completed(flight, None if value is None else sanitise_result(value, MAX_RESULT))
 
     def _completed(self, flight: Flight, result: str | None) -> Outcome:
@@ -199,12 +283,8 @@ class Slot:
 
     def _raised(self, flight: Flight, error: BaseException) -> Outcome | None:
         if flight.why is not None:
-            self._clear_cancel()
             return flight.cut_short()
         if isinstance(error, asyncio.CancelledError):
-            if self._task is not None and self._task.cancelling():
-                # Not our doing: the worker itself is being torn down.
-                raise error
             return Raised(Failure("the handler was cancelled from within", "CancelledError"))
         return self._judged(flight, self._judge(flight).of_error(error))
 
@@ -215,10 +295,6 @@ class Slot:
     def _judged(flight: Flight, verdict: Verdict) -> Outcome:
         flight.is_failure = True if verdict.is_failure else None
         return verdict.outcome
-
-    def _clear_cancel(self) -> None:
-        while self._task is not None and self._task.cancelling():
-            self._task.uncancel()
 
     def stop(self, flight: Flight, why: Why) -> None:
         """Tell the handler to end, if this is still its run; the first reason stands."""
@@ -242,7 +318,7 @@ class Slot:
             self._thread.abandon()
         else:
             self.is_lost = True
-        self._report(flight, flight.cut_short())
+        self._kit.context.copy().run(self._settle, flight, flight.cut_short)
 
     async def close(self) -> None:
         """Let go of the thread and the child."""

@@ -33,10 +33,15 @@ class Volley:
         self._waiting = deque(jobs)
         self._lock = threading.Lock()
 
-    def fly(self, take_off: Callable[[Claimed], Flight], call: Callable[[Flight], Any]) -> None:
-        """Run the jobs, in the thread; ends early once it has taken long, so that no end waits long to be told."""
+    def fly(
+        self, may_start: Callable[[Claimed], bool], take_off: Callable[[Claimed], Flight], call: Callable[[Flight], Any]
+    ) -> None:
+        """Run the jobs, in the thread; ends early once it has taken long, so that no end waits long to be told.
+
+        It ends too at a job that may not start: that one and those behind it are recalled.
+        """
         late = time.monotonic() + _LONGEST_S
-        while (job := self._next()) is not None:
+        while (job := self._next(may_start)) is not None:
             started = time.monotonic()
             self.flight = flight = take_off(job)
             try:
@@ -49,9 +54,15 @@ class Volley:
             if ended > late:
                 return
 
-    def _next(self) -> Claimed | None:
+    def _next(self, may_start: Callable[[Claimed], bool]) -> Claimed | None:
         with self._lock:
-            return self._waiting.popleft() if self._waiting else None
+            return self._waiting.popleft() if self._waiting and may_start(self._waiting[0]) else None
+
+    @property
+    def waiting(self) -> list[Claimed]:
+        """The jobs that have not started."""
+        with self._lock:
+            return list(self._waiting)
 
     def collect(self) -> list[Landed]:
         """Take the runs that have come back; others may follow, and one that hangs does not hold them up."""

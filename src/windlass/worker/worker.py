@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from contextvars import copy_context
 from random import Random
 
 from windlass.core.outcome import Decide, decide
@@ -18,14 +19,17 @@ from windlass.worker.logs import LogCapture
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
 from windlass.worker.program import Program
+from windlass.worker.quarantine import Quarantine
 from windlass.worker.roster import Roster
+from windlass.worker.run_tasks import tracked_tasks
 from windlass.worker.slot import Kit, Slot
 
 log = logging.getLogger("windlass.worker")
 
 _MOMENT_S = 0.001
 _WATCH_S = 0.05
-_LAST_ACKS_S = 5.0
+_LAST_ACKS_S = 2.0
+_LAST_BEAT_S = 1.0
 # The threads of the store need the interpreter for moments, between statements; by default they would wait 5 ms for each.
 _TURN_S = 0.0005
 
@@ -58,8 +62,15 @@ class Worker:
         self._pools: list[Pool] = []
         lease_s = self._options.lease.total_seconds()
         self._roster = roster = Roster(store, program, self._pools, clock=clock, rng=rng, decide=decide, lease_s=lease_s)
-        self._feeder = Feeder(
-            store, program.registry, self._options, name=name, taken=roster.taken, is_probe=roster.sentry.expect
+        self._feeder = feeder = Feeder(
+            store,
+            program.registry,
+            self._options,
+            name=name,
+            monotonic=clock.monotonic,
+            taken=roster.taken,
+            release=roster.release,
+            is_probe=roster.sentry.expect,
         )
         self._kit = Kit(
             program=program,
@@ -67,13 +78,19 @@ class Worker:
             clock=clock,
             rng=rng,
             options=self._options,
+            context=copy_context(),
+            may_start=lambda job: roster.lease_times.may_start(job.token),
             started=roster.started,
             ended=roster.ended,
         )
         # Lanes of their own first, so that they are served before the pool that takes anything.
-        for spec in sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE):
-            self._pools.append(Pool(spec, self._kit, roster.acker, hungry=self._feeder.hungry, release=roster.release))
-        self._heart = Heart(blocking_store, lease=self._options.lease, leases=roster.leases, heard=self._heard)
+        specs = sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE)
+        self._fed = [Pool(spec, self._kit, roster.acker, hungry=feeder.hungry, release=roster.release) for spec in specs]
+        self._quarantine = Quarantine(self._kit, roster.acker, self._fed, hungry=feeder.hungry, release=roster.release)
+        self._pools += [*self._fed, self._quarantine.pool]
+        self._heart = Heart(
+            blocking_store, lease=self._options.lease, leases=roster.leases, heard=self._heard, monotonic=clock.monotonic
+        )
         self.is_worn = False
         """Whether the worker stopped itself because too many handlers would not stop; its process should be replaced."""
 
@@ -129,20 +146,25 @@ class Worker:
         for pool in self._pools:
             pool.start()
         try:
-            async with asyncio.TaskGroup() as group:
-                acker = group.create_task(self._roster.acker.run())
-                watcher = group.create_task(self._watch())
-                await self._feeder.run(self._pools)
-                await self._wind_down()
-                watcher.cancel()
-                acker.cancel()
+            with tracked_tasks(self._loop):
+                await self._work()
         finally:
-            await asyncio.to_thread(self._heart.close)
+            await asyncio.to_thread(self._heart.close, _LAST_BEAT_S)
             sys.setswitchinterval(turn_s)
             logging.getLogger().removeHandler(capture)
 
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            acker = group.create_task(self._roster.acker.run())
+            watcher = group.create_task(self._watch())
+            feeder = group.create_task(self._feeder.run(self._fed, self._quarantine))
+            await self._stopping.wait()
+            await self._wind_down(feeder)
+            watcher.cancel()
+            acker.cancel()
+
     def _heard(self, beat: Beat) -> None:
-        self._loop.call_soon_threadsafe(self._roster.heard, beat, self._clock.monotonic())
+        self._loop.call_soon_threadsafe(self._roster.heard, beat)
 
     @property
     def _lost(self) -> int:
@@ -170,33 +192,43 @@ class Worker:
         if flight.why is None:
             if now >= flight.deadline:
                 slot.stop(flight, Why.TIMED_OUT)
-            elif flight.spec.is_exclusive and now >= flight.safe_until:
+            elif flight.spec.is_exclusive and now >= self._roster.lease_times.until(flight.token):
                 slot.stop(flight, Why.LOST)
         elif now >= flight.told_at + self._options.stop_grace.total_seconds():
             slot.give_up()
 
-    async def _wind_down(self) -> None:
+    async def _wind_down(self, feeder: asyncio.Task[None]) -> None:
         """Let running jobs finish within the grace, then stop them, then send the last reports."""
         for pool in self._pools:
             pool.close()
-        await self._landed(self._options.grace.total_seconds())
+        # A claim that is under way is heard to its end, so that its jobs are given back; a database that does not answer is
+        # waited for no longer than the handlers are.
+        await self._landed(self._options.grace.total_seconds(), feeder)
         for slot in self._roster.flying:
             if slot.flight is not None:
                 slot.stop(slot.flight, Why.SHUTDOWN)
         await self._landed(self._options.stop_grace.total_seconds())
         for slot in self._roster.flying:
             slot.give_up()
-        self._is_hurried = False
-        await self._landed(self._options.stop_grace.total_seconds())
+        feeder.cancel()
         try:
             async with asyncio.timeout(_LAST_ACKS_S):
                 await self._roster.settle()
+                for pool in self._pools:
+                    await pool.release_slots()
         except TimeoutError:
-            log.error("%d reports could not be sent; their leases will run out", self._roster.acker.waiting)  # noqa: TRY400
+            waiting = self._roster.acker.waiting
+            if waiting:
+                log.error("%d reports could not be sent; their leases will run out", waiting)  # noqa: TRY400
 
-    async def _landed(self, within: float) -> None:
-        """Wait until nothing runs, for so many seconds, or until told to hurry."""
+    async def _landed(self, within: float, claiming: asyncio.Task[None] | None = None) -> None:
+        """Wait until nothing runs and no claim is under way, for so many seconds, or until told to hurry."""
         late = self._clock.monotonic() + within
-        for pool in self._pools:
-            while not pool.is_done and self._clock.monotonic() < late and not self._is_hurried:
-                await pool.done(_WATCH_S)
+        while not self._is_hurried and self._clock.monotonic() < late:
+            if claiming is not None and not claiming.done():
+                await asyncio.wait([claiming], timeout=_WATCH_S)
+                continue
+            pool = next((pool for pool in self._pools if not pool.is_done), None)
+            if pool is None:
+                return
+            await pool.done(_WATCH_S)

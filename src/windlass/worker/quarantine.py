@@ -1,0 +1,118 @@
+"""Runs the jobs that may have killed a worker, so that they harm no other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from windlass.core.job import Claimed, Slices
+from windlass.core.pool import PoolSpec
+from windlass.core.task import Isolation, TaskSpec
+from windlass.worker.acker import Acker
+from windlass.worker.pool import Pool
+from windlass.worker.slot import Kit
+
+_LANE = "quarantine"
+_REST = 4.0
+"""How many times as long as a suspect held up the process the other jobs have it to themselves afterwards."""
+_BETWEEN_S = 0.02
+"""The least time between two suspects while there is other work: each costs as much as many plain jobs."""
+
+
+class Quarantine:
+    """Runs one suspect at a time: in a child process where there can be one, else alone, with nothing starting beside it.
+
+    A process that must run them alone first waits for a moment when nothing runs. When none comes, it starts nothing more until
+    what runs has ended; when that takes too long, the others go on and the next attempt is more patient.
+    """
+
+    def __init__(
+        self,
+        kit: Kit,
+        acker: Acker,
+        others: Sequence[Pool],
+        *,
+        hungry: Callable[[], None],
+        release: Callable[[Claimed], None],
+    ) -> None:
+        """Serve the lanes of `others`, which may still be filled; `hungry` hears when another suspect may be claimed."""
+        self._kit = kit
+        self._others = others
+        self._hungry = hungry
+        self._is_alone = kit.program.target is None
+        self._patience_s = kit.options.lease.total_seconds()
+        self._wanted_at: float | None = None
+        """Since when a suspect has waited for the process."""
+        self._held_at: float | None = None
+        """Since when nothing else may start."""
+        self._rest_until = 0.0
+        self._is_used = False
+        self.pool = Pool(PoolSpec(_LANE, 1), kit, acker, hungry=self._look, release=release, task_of=self._task_of)
+
+    def _task_of(self, name: str) -> TaskSpec | None:
+        task = self._kit.program.registry.get(name)
+        return task if task is None or self._is_alone else replace(task, isolation=Isolation.PROCESS)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a suspect could be taken."""
+        return self.pool.wants > 0 and self._kit.clock.monotonic() >= self._rest_until
+
+    def select(self, found: Slices, tasks: frozenset[str]) -> Slices:
+        """Keep the suspects that this process serves the lanes of."""
+        mine = tuple(part for part in found.suspects if any(pool.spec.may_take(part, tasks) for pool in self._others))
+        return Slices(found.version, (), mine)
+
+    def make_room(self) -> bool:
+        """Say whether a suspect may be claimed now; where it must run alone, this may hold up other jobs until it can."""
+        if not self.is_free:
+            return False
+        return not self._is_alone or self._is_quiet()
+
+    def _is_quiet(self) -> bool:
+        now = self._kit.clock.monotonic()
+        if self._wanted_at is None:
+            self._wanted_at = now
+        if not any(pool.is_busy for pool in self._others):
+            self._hold(now)
+            return True
+        if self._held_at is None:
+            if now >= self._wanted_at + self._patience_s:
+                self._hold(now)
+        elif now >= self._held_at + self._patience_s:
+            self._patience_s *= 2
+            self.let_go()
+        return False
+
+    def put(self, job: Claimed) -> None:
+        """Run a suspect that was claimed after `make_room`."""
+        self._is_used = True
+        self.pool.put([job])
+
+    def _look(self) -> None:
+        """Hear that the slot is free: the others go on, and the next suspect waits for its turn."""
+        if self._is_used and self.pool.is_idle:
+            self._is_used = False
+            self.let_go()
+            if any(pool.is_busy for pool in self._others):
+                self._rest_until = max(self._rest_until, self._kit.clock.monotonic() + _BETWEEN_S)
+                asyncio.get_running_loop().call_later(_BETWEEN_S, self._hungry)
+        self._hungry()
+
+    def _hold(self, now: float) -> None:
+        if self._held_at is None:
+            self._held_at = now
+            for pool in self._others:
+                pool.hold()
+
+    def let_go(self) -> None:
+        """Let other jobs start again, unless a suspect runs, and leave them the process for a while."""
+        self._wanted_at = None
+        if self._held_at is None or self._is_used:
+            return
+        now = self._kit.clock.monotonic()
+        self._rest_until = now + (now - self._held_at) * _REST
+        self._held_at = None
+        for pool in self._others:
+            pool.let_go()
