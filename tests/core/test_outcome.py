@@ -116,6 +116,7 @@ RETURNED = Ending(S.COMPLETED, status=RunStatus.COMPLETED, consecutive_failures=
 FAILED = Ending(S.FAILED, status=RunStatus.FAILED, reason=R.ERROR, consecutive_failures=1)
 LOST = FAILED._replace(reason=R.LEASE_EXPIRED, crashes=1)
 GIVEN_BACK = Ending(S.SCHEDULED, attempt=-1, status=RunStatus.CANCELLED)
+BROKEN_OFF = GIVEN_BACK._replace(crashes=0)
 UNSTARTED = Ending(S.SCHEDULED, attempt=-1, executions=-1, crashes=0)
 STOPPED = Ending(S.CANCELLED, status=RunStatus.CANCELLED, reason=R.STOPPED)
 STOPPED_UNSTARTED = UNSTARTED._replace(state=S.CANCELLED)
@@ -151,7 +152,7 @@ ENDINGS = {
     "lost20": recurs(LOST, HALF_HOUR - 10 * MINUTE)._replace(has_letter=True),
     "lostback": LOST._replace(**BACKED_OFF),
     "snooze": GIVEN_BACK._replace(wait_reason=W.SNOOZE, reason=R.SNOOZED, delay=5 * MINUTE),
-    "released": GIVEN_BACK._replace(wait_reason=W.RELEASED, reason=R.RELEASED),
+    "released": BROKEN_OFF._replace(wait_reason=W.RELEASED, reason=R.RELEASED),
     "unstarted": UNSTARTED._replace(wait_reason=W.RELEASED),
     "crashed": UNSTARTED._replace(wait_reason=W.LOST, crashes=1),
     "cancelled": Ending(S.CANCELLED, status=RunStatus.CANCELLED, reason=R.CANCELLED),

@@ -42,7 +42,7 @@ def new_lease(worker: str, seconds: float) -> Lease:
 
 def within(found: Slices, lanes: set[str] | None) -> Slices:
     """Keep only the slices of these lanes."""
-    return found if lanes is None else Slices(found.version, tuple(part for part in found.open if part.lane in lanes))
+    return found if lanes is None else found.select(lambda part: part.lane in lanes)
 
 
 class Running:
@@ -105,9 +105,12 @@ class Worker:
             return []
         try:
             found = within(await self._store.slices(), self._lanes)
-            return await self._store.claim(found, free, new_lease(self._options.name, self._options.lease_s), started=False)
+            lease = new_lease(self._options.name, self._options.lease_s)
+            claimed = await self._store.claim(found, free, lease, started=False)
+            suspect = None if claimed else await self._store.claim_suspect(found, lease)
         except StoreUnavailable:
             return []
+        return claimed if suspect is None else [suspect]
 
     async def _run(self, running: Running) -> None:
         running.started_at = running.now()

@@ -138,6 +138,10 @@ class Side:
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool, now: datetime) -> list[Claimed]:
         return [self._own_claim(job) for job in await self.store.claim(slices, limit, lease, started=started, now=now)]
 
+    async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime) -> Claimed | None:
+        job = await self.store.claim_suspect(slices, lease, now)
+        return None if job is None else self._own_claim(job)
+
     async def claim_probe(self, slices: Slices, lease: Lease, now: datetime) -> Claimed | None:
         job = await self.store.claim_probe(slices, SPEC.name, lease, now)
         return None if job is None else self._own_claim(job)
@@ -301,7 +305,7 @@ class Side:
 
     async def slices(self, now: datetime) -> Slices:
         found = await self.store.slices(now)
-        return found._replace(open=tuple(sorted(found.open)))
+        return found._replace(open=tuple(sorted(found.open)), suspects=tuple(sorted(found.suspects)))
 
     async def history(self, number: int) -> History:
         """Read a job's executions, oldest first, and its dead letters."""

@@ -114,6 +114,12 @@ class LockStep(RuleBasedStateMachine):
         self._claim(limit, _only(slices, lane), started=started)
         self.old_slices = slices
 
+    @rule(is_stale=st.sampled_from((False, False, True)))
+    def claim_suspect(self, *, is_stale: bool) -> None:
+        slices = self.old_slices if is_stale else self._look()
+        self._claim_suspect(slices)
+        self.old_slices = slices
+
     @precondition(lambda self: self.model.jobs)
     @rule(places=wishes.several_places)
     def begin(self, places: list[int]) -> None:
@@ -327,10 +333,12 @@ class LockStep(RuleBasedStateMachine):
         slices = self.old_slices if is_stale else self._look()
         self.last_token += 1
         lease, now = Lease(self.last_token, f"w{self.last_token % 3}", LEASE), self.clock.now()
-        parts = [(part.lane, part.task) for part in slices.open if part.breaker is not None]
+        parts, suspects = (
+            [(part.lane, part.task) for part in found if part.breaker is not None] for found in (slices.open, slices.suspects)
+        )
         taken = self._agree(
             lambda side: side.claim_probe(slices, lease, now),
-            lambda: self.model.claim_probe(slices.version, parts, lease, now),
+            lambda: self.model.claim_probe(slices.version, parts, suspects, lease=lease, now=now),
         )
         if isinstance(taken, Claimed):
             self.holdings.append(Holding(taken, now))
@@ -428,6 +436,8 @@ class LockStep(RuleBasedStateMachine):
         self._open_every_gate()
         while self._look().open:
             self._claim(1000, self._look(), started=True)
+        while self._look().suspects:
+            self._claim_suspect(self._look())
         reached = {*CLOSED, JobState.PAUSED, JobState.RUNNING}
         assert [row.id for row in self.model.jobs.values() if row.state not in reached and not row.spawn] == []
         self._compare_rows()
@@ -470,8 +480,9 @@ class LockStep(RuleBasedStateMachine):
         found = self.bench.ask(lambda side: side.slices(now))
         assert not isinstance(found, Refusal), found
         assert found.version == self.model.gates.version
-        seen = {(part.lane, part.task): (part.priority, part.run_at, part.breaker) for part in found.open}
-        assert seen == self.model.slices(now)
+        for parts, is_suspect in ((found.open, False), (found.suspects, True)):
+            seen = {(part.lane, part.task): (part.priority, part.run_at, part.breaker) for part in parts}
+            assert seen == self.model.slices(now, is_suspect=is_suspect)
         return found
 
     def _claim(self, limit: int, slices: Slices, *, started: bool) -> None:
@@ -483,13 +494,26 @@ class LockStep(RuleBasedStateMachine):
             lambda: self.model.claim(slices.version, _parts(slices), limit, lease, started=started, now=now),
         )
         assert not isinstance(taken, Refusal), taken
-        self.holdings += [Holding(job, now if started or job.crashes else None) for job in taken]
+        self.holdings += [Holding(job, now if started else None) for job in taken]
+
+    def _claim_suspect(self, slices: Slices) -> None:
+        now = self.clock.now()
+        self.last_token += 1
+        lease = Lease(self.last_token, f"w{self.last_token % 3}", LEASE)
+        parts = {(part.lane, part.task) for part in slices.claimable_suspects}
+        taken = self._agree(
+            lambda side: side.claim_suspect(slices, lease, now),
+            lambda: self.model.claim_first(slices.version, parts, lease, now, is_suspect=True),
+        )
+        assert not isinstance(taken, Refusal), taken
+        if taken is not None:
+            self.holdings.append(Holding(taken, now))
 
     def _pull(self, slices: Slices, lease: Lease, pull_id: str | None) -> None:
         now = self.clock.now()
         taken = self._agree(
             lambda side: side.pull(slices, lease, pull_id, now),
-            lambda: self.model.pull(slices.version, _parts(slices), lease, pull_id, now=now),
+            lambda: self.model.pull(slices.version, _parts(slices.merged()), lease, pull_id, now=now),
         )
         if isinstance(taken, Claimed) and all(taken.token != holding.claim.token for holding in self.holdings):
             self.holdings.append(Holding(taken, now))
@@ -648,11 +672,13 @@ class LockStep(RuleBasedStateMachine):
     def _go_to_work(self, limit: int, *, started: bool) -> list[Holding]:
         """Claim what is due, or what is due next."""
         due = [row.run_at for row in self.model.jobs.values() if row.state is JobState.SCHEDULED and not row.spawn]
-        if not self.model.slices(self.clock.now()) and due:
+        if not self._look().merged().open and due:
             self._pass(max(min(due) - self.clock.now(), timedelta(0)))
         self._promote(ALL)
         before = len(self.holdings)
         self._claim(limit, self._look(), started=started)
+        if len(self.holdings) == before:
+            self._claim_suspect(self._look())
         return self.holdings[before:]
 
     def _rows_open_first(self) -> list[Row]:
@@ -724,7 +750,7 @@ def _parts(slices: Slices) -> set[tuple[str, str]]:
 
 
 def _only(slices: Slices, lane: str | None) -> Slices:
-    return slices if lane is None else slices._replace(open=tuple(part for part in slices.open if part.lane == lane))
+    return slices if lane is None else slices.select(lambda part: part.lane == lane)
 
 
 def _sent(ending: Ending) -> Finish:

@@ -294,10 +294,10 @@ class Model:
         if row.state is not S.PAUSED:
             row.state = S.SCHEDULED if row.spawn or due > now else S.PENDING
 
-    def slices(self, now: datetime) -> dict[tuple[str, str], Head]:
-        """Every lane and task with pending work that no gate holds back, and where its head stands."""
+    def slices(self, now: datetime, *, is_suspect: bool) -> dict[tuple[str, str], Head]:
+        """Every lane and task with pending work, or with suspects, that no gate holds back, and where its head stands."""
         found: dict[tuple[str, str], Head] = {}
-        for row in self._pending():
+        for row in self._pending(is_suspect=is_suspect):
             is_gated = self.gates.is_behind_a_breaker(row.task)
             if self.gates.lets_through(row.lane, row.task) and (not is_gated or self._is_probe_due(now)):
                 found.setdefault((row.lane, row.task), (row.priority, row.run_at, SPEC.name if is_gated else None))
@@ -345,13 +345,21 @@ class Model:
         switch.try_with(taken, now)
         return True, True, None, taken.token
 
-    def claim_probe(self, version: int, slices: Sequence[tuple[str, str]], lease: Lease, now: datetime) -> Claimed | None:
-        """Take one job with the permit, any other before the one of the last probe."""
+    def claim_probe(
+        self,
+        version: int,
+        slices: Sequence[tuple[str, str]],
+        suspects: Sequence[tuple[str, str]],
+        *,
+        lease: Lease,
+        now: datetime,
+    ) -> Claimed | None:
+        """Take one job with the permit, any other before the one of the last probe, and a suspect only if there is no other."""
         switch = self.gates.switch
         if switch is None or not self._is_probe_due(now) or version != self.gates.version:
             return None
-        waiting = [row for part in slices for row in self._pending() if (row.lane, row.task) == part]
-        row = next((row for row in waiting if row.id != switch.last_probe), next(iter(waiting), None))
+        row = self._probe(slices, switch.last_probe, is_suspect=False)
+        row = row or self._probe(suspects or slices, switch.last_probe, is_suspect=True)
         if row is None:
             return None
         _take(row, lease, now, started=True)
@@ -359,21 +367,35 @@ class Model:
         switch.try_with(Holder(row.id, row.token), now)
         return row.claimed()
 
-    def _pending(self) -> list[Row]:
-        pending = [row for row in self.jobs.values() if row.state is S.PENDING]
+    def _probe(self, slices: Sequence[tuple[str, str]], avoided: int | None, *, is_suspect: bool) -> Row | None:
+        pending = self._pending(is_suspect=is_suspect)
+        waiting = [row for part in slices for row in pending if (row.lane, row.task) == part]
+        return next((row for row in waiting if row.id != avoided), next(iter(waiting), None))
+
+    def _pending(self, *, is_suspect: bool | None = None) -> list[Row]:
+        pending = [row for row in self.jobs.values() if row.state is S.PENDING and is_suspect in {None, row.crashes > 0}]
         return sorted(pending, key=lambda row: (-row.priority, row.run_at, row.id))
 
     def claim(
         self, version: int, slices: set[tuple[str, str]], limit: int, lease: Lease, *, started: bool, now: datetime
     ) -> list[Claimed]:
-        """Take jobs in order, unless a gate has moved; one whose worker died comes alone, and counts as started."""
+        """Take jobs in order, unless a gate has moved; suspects are left out."""
         if version != self.gates.version:
             return []
-        rows = [row for row in self._pending() if (row.lane, row.task) in slices][:limit]
-        rows = rows[:1] if rows and rows[0].crashes else [row for row in rows if not row.crashes]
+        rows = [row for row in self._pending(is_suspect=False) if (row.lane, row.task) in slices][:limit]
         for row in rows:
             _take(row, lease, now, started=started)
         return [row.claimed() for row in rows]
+
+    def claim_first(
+        self, version: int, slices: set[tuple[str, str]], lease: Lease, now: datetime, *, is_suspect: bool | None
+    ) -> Claimed | None:
+        """Take the first suspect, or the first of all jobs, and start it."""
+        for row in self._pending(is_suspect=is_suspect):
+            if version == self.gates.version and (row.lane, row.task) in slices:
+                _take(row, lease, now, started=True)
+                return row.claimed()
+        return None
 
     def pull(
         self, version: int, slices: set[tuple[str, str]], lease: Lease, pull_id: str | None, *, now: datetime
@@ -386,10 +408,10 @@ class Model:
                 row.lease_expires_at = max(row.lease_expires_at or now, now + lease.length)
                 return row.claimed()
             _let_go(row, None, now)
-        for job in self.claim(version, slices, 1, lease, started=True, now=now):
+        job = self.claim_first(version, slices, lease, now, is_suspect=None)
+        if job is not None:
             self.jobs[job.id].pull_id = pull_id
-            return job
-        return None
+        return job
 
     def age(self, now: datetime) -> int:
         """Raise what has been due for more than an hour: ten, and ten for every five minutes more, up to a hundred."""
@@ -798,7 +820,7 @@ def _take(row: Row, lease: Lease, now: datetime, *, started: bool) -> None:
     row.attempt += 1
     row.executions += 1
     row.token, row.worker, row.claimed_at, row.lease_expires_at = lease.token, lease.worker, now, now + lease.length
-    row.run_started_at = now if started or row.crashes else None
+    row.run_started_at = now if started else None
     if row.unique_scope is UniqueScope.PENDING:
         row.unique_slot = None
 
@@ -863,7 +885,8 @@ def _charge(row: Row, verdict: Verdict, now: datetime) -> None:
     """Count the run, and give back what it did not use."""
     row.attempt = 0 if verdict.is_fresh else row.attempt - (not verdict.is_charged)
     row.executions -= verdict.status is None
-    row.crashes = row.crashes + 1 if verdict.is_crash else row.crashes if verdict.status is None else 0
+    is_trusted = verdict.status is not None and verdict.reason not in {RunReason.WORKER_CRASHED, RunReason.RELEASED}
+    row.crashes = row.crashes + 1 if verdict.is_crash else 0 if is_trusted else row.crashes
     if verdict.status is RunStatus.COMPLETED:
         row.completed_runs += 1
         row.consecutive_failures, row.last_error, row.last_error_at = 0, None, None

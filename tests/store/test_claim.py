@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from tests.store.builders import LEASE, a_job, a_lease, claim, claim_one, due, end, enqueue_one, running
 from tests.support.raw import execute
-from windlass.core.job import JobState
-from windlass.core.outcome import Released
+from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.job import JobState, RunReason
+from windlass.core.outcome import Failure, Outcome, Raised, Released, Snoozed
+from windlass.core.page import JobQuery, Sort
 from windlass.store import SqlStore
 from windlass.testing import FakeClock
 
@@ -100,41 +105,85 @@ async def test_a_prefetched_job_has_not_started(store: SqlStore, clock: FakeCloc
     assert (await store.get(held.id)).started_at is None
 
 
-async def test_a_job_that_came_back_from_a_dead_worker_is_claimed_alone_and_charged(store: SqlStore, clock: FakeClock) -> None:
-    suspect = (await running(store, clock, started=False)).id
+async def suspects(store: SqlStore, clock: FakeClock, count: int, **options: Any) -> list[int]:
+    """Let jobs be lost with their worker, and wait again as suspects."""
+    await store.enqueue([a_job(**options) for _ in range(count)], clock.now())
+    lost = await claim(store, clock, count, started=False)
     clock.advance(seconds=31)
-    await store.reclaim(now=clock.now())
-    await due(store, clock)
+    while await store.reclaim(now=clock.now()):
+        pass
+    while (await store.promote(now=clock.now())).jobs:
+        pass
+    return [job.id for job in lost]
+
+
+async def test_a_suspect_is_left_to_its_own_claim_and_charged(store: SqlStore, clock: FakeClock) -> None:
+    [suspect] = await suspects(store, clock, 1, priority=9)
     assert (await store.get(suspect)).crashes == 1
-    for _ in range(3):
-        await enqueue_one(store, clock)
-    alone = await claim(store, clock, started=False)
-    assert [job.id for job in alone] == [suspect]
+    others = [await enqueue_one(store, clock) for _ in range(3)]
+    assert [job.id for job in await claim(store, clock, started=False)] == others
+    taken = await store.claim_suspect(await store.slices(), a_lease(), clock.now())
+    assert taken is not None
+    assert (taken.id, taken.crashes) == (suspect, 1)
     assert (await store.get(suspect)).started_at == clock.now()
-    assert len(await claim(store, clock, started=False)) == 3
+    assert await store.claim_suspect(await store.slices(), a_lease(), clock.now()) is None
 
 
-async def test_suspects_behind_others_wait_for_their_own_claim(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job() for _ in range(3)], clock.now())
-    lost = await claim(store, clock, started=False)
-    clock.advance(seconds=31)
-    await store.reclaim(now=clock.now())
-    await due(store, clock)
-    fresh = await enqueue_one(store, clock, a_job(priority=1))
-    assert [job.id for job in await claim(store, clock, started=False)] == [fresh]
-    for job in lost:
-        assert [one.id for one in await claim(store, clock, started=False)] == [job.id]
+async def test_suspects_come_in_the_order_of_all_jobs(store: SqlStore, clock: FakeClock) -> None:
+    first, second = await suspects(store, clock, 2, task="a")
+    [urgent] = await suspects(store, clock, 1, task="b", priority=1)
+    found = await store.slices(clock.now())
+    assert found.open == ()
+    assert [part.task for part in found.suspects] == ["b", "a"]
+    taken = [await store.claim_suspect(found, a_lease(), clock.now()) for _ in range(3)]
+    assert [job and job.id for job in taken] == [urgent, first, second]
+
+
+async def test_a_gate_holds_suspects_back(store: SqlStore, clock: FakeClock) -> None:
+    await suspects(store, clock, 1, task="a", lane="slow")
+    found = await store.slices(clock.now())
+    await store.lanes.pause("slow", clock.now())
+    assert await store.claim_suspect(found, a_lease(), clock.now()) is None
+    assert (await store.slices(clock.now())).suspects == ()
+
+
+async def test_a_thousand_suspects_at_the_head_hold_up_nobody(store: SqlStore, clock: FakeClock) -> None:
+    await suspects(store, clock, 1000, priority=9)
+    await store.enqueue([a_job() for _ in range(200)], clock.now())
+    found = await store.slices(clock.now())
+    assert [(part.lane, part.task, part.priority) for part in found.open] == [("default", "work", 0)]
+    assert len(await store.claim(found, 200, a_lease(), now=clock.now())) == 200
+
+
+async def test_every_other_reader_of_the_queue_sees_suspects(store: SqlStore, clock: FakeClock) -> None:
+    [suspect] = await suspects(store, clock, 1, priority=3)
+    waited = await store.get(suspect)
+    query = JobQuery(filter=JobFilter(states=(StateFilter(JobState.PENDING),)), sort=Sort.PRIORITY)
+    assert [job.id for job in (await store.list_jobs(query)).jobs] == [suspect]
+    assert (await store.runs.queue(clock.now())).oldest_pending_at == waited.run_at
+    assert (await store.runs.priorities()).jobs == {3: 1}
+    clock.advance(hours=2)
+    assert await store.age(now=clock.now()) == 1
+    assert (await store.get(suspect)).priority > 100 // 2
 
 
 async def test_a_job_that_ends_in_order_is_trusted_again(store: SqlStore, clock: FakeClock) -> None:
-    await running(store, clock, a_job(max_attempts=9), started=False)
-    clock.advance(seconds=31)
-    await store.reclaim(now=clock.now())
-    await due(store, clock)
-    again = await claim_one(store, clock)
-    assert again.crashes == 1
-    await end(store, clock, again, Released(has_started=True))
+    await suspects(store, clock, 1, max_attempts=9)
+    again = await store.claim_suspect(await store.slices(), a_lease(), clock.now())
+    assert again is not None
+    await end(store, clock, again, Snoozed(timedelta(0)))
     assert (await store.get(again.id)).crashes == 0
+
+
+@pytest.mark.parametrize(
+    "outcome", [Released(has_started=True), Raised(Failure("gone", "WorkerCrashed", reason=RunReason.WORKER_CRASHED))]
+)
+async def test_a_suspect_that_did_not_end_in_order_stays_one(store: SqlStore, clock: FakeClock, outcome: Outcome) -> None:
+    [suspect] = await suspects(store, clock, 1, max_attempts=9)
+    again = await store.claim_suspect(await store.slices(), a_lease(), clock.now())
+    assert again is not None
+    await end(store, clock, again, outcome)
+    assert (await store.get(suspect)).crashes == 1
 
 
 async def test_release_of_an_unstarted_job_gives_everything_back(store: SqlStore, clock: FakeClock) -> None:

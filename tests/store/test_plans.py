@@ -115,6 +115,7 @@ PARAMS: dict[str, Any] = {
 # The others leave the state and the task open.
 OWN_PARAMS: dict[str, dict[str, Any]] = {
     "claim_probe": {"task": "task-0", "lane": "lane-0"},
+    "claim_suspect_probe": {"task": "task-0", "lane": "lane-0"},
     "override": {"state": "completed"},
     "old_jobs": {"state": "completed"},
     "aging_jobs": {"lane": "lane-0", "task": "task-3"},
@@ -132,6 +133,8 @@ from generate_series(0, 3) as n
 """
 INDEXES = {
     "claim": {"windlass_jobs_pending"},
+    "claim_suspect": {"windlass_jobs_suspects"},
+    "claim_any": {"windlass_jobs_pending"},
     "slices": {"windlass_jobs_pending"},
     "promote": {"windlass_jobs_scheduled", "windlass_jobs_watched"},
     "lock_missed": {"windlass_jobs_watched"},
@@ -158,6 +161,8 @@ INDEXES = {
     "oldest_pending": {"windlass_jobs_pending"},
     "get_jobs": {"windlass_jobs_pkey"},
     "claim_probe": {"windlass_jobs_pending"},
+    "claim_suspect_probe": {"windlass_jobs_suspects"},
+    "pending_priorities": {"windlass_jobs_pending"},
     "get_breaker": {"windlass_jobs_pkey"},
     "report_case": {"windlass_jobs_pkey"},
     "add_progress": {"windlass_jobs_pkey", "windlass_jobs_leased"},

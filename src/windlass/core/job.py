@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -314,7 +314,7 @@ class Slices(NamedTuple):
     version: int
     open: tuple[Slice, ...]
     suspects: tuple[Slice, ...] = ()
-    """Where jobs wait whose last run may have killed its worker; only `claim_suspect` takes them."""
+    """The slices with jobs whose last run ended in a lost lease; `claim` leaves those jobs to `claim_suspect`."""
 
     @property
     def claimable(self) -> tuple[Slice, ...]:
@@ -322,9 +322,24 @@ class Slices(NamedTuple):
         return tuple(part for part in self.open if part.breaker is None)
 
     @property
+    def claimable_suspects(self) -> tuple[Slice, ...]:
+        """The slices that a suspect may be claimed from."""
+        return tuple(part for part in self.suspects if part.breaker is None)
+
+    @property
     def breakers(self) -> tuple[str, ...]:
-        """The breakers that are due to be tried, the one whose jobs come first first."""
-        return tuple(dict.fromkeys(part.breaker for part in self.open if part.breaker is not None))
+        """The breakers that are due to be tried, the one whose jobs come first first; those of suspects come last."""
+        return tuple(dict.fromkeys(part.breaker for part in (*self.open, *self.suspects) if part.breaker is not None))
+
+    def select(self, is_wanted: Callable[[Slice], bool]) -> Slices:
+        """Keep the slices that somebody may claim from."""
+        return Slices(self.version, tuple(filter(is_wanted, self.open)), tuple(filter(is_wanted, self.suspects)))
+
+    def merged(self) -> Slices:
+        """List suspects among the others, for a reader that takes one job at a time and needs no quarantine."""
+        heads = sorted((*self.open, *self.suspects), key=lambda part: (-part.priority, part.run_at))
+        first = {(part.lane, part.task): part for part in reversed(heads)}
+        return Slices(self.version, tuple(part for part in heads if first[part.lane, part.task] is part))
 
 
 class Enqueued(NamedTuple):

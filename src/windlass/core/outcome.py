@@ -211,7 +211,8 @@ def _decide(job: Claimed, outcome: Outcome, run: Run, case: _Case) -> Finish:  #
         case Snoozed(delay):
             return _waiting(job, WaitReason.SNOOZE, run, RunReason.SNOOZED)._replace(delay=_kept(delay))
         case Released(has_started=True):
-            return _waiting(job, WaitReason.RELEASED, run, RunReason.RELEASED)
+            # Nothing is known of a run that was broken off, so a suspect stays one.
+            return _waiting(job, WaitReason.RELEASED, run, RunReason.RELEASED)._replace(crashes=job.crashes)
         case Released():
             return _unstarted(job, WaitReason.RELEASED)
         case Cancelled(reason):
@@ -300,9 +301,11 @@ def _chosen(moment: datetime, now: datetime) -> datetime:
 def _failed(job: Claimed, failure: Failure, run: Run, case: _Case) -> Finish:
     failure = bounded(failure)
     is_lost = failure.reason is RunReason.LEASE_EXPIRED
+    # A suspect that kills the process it was quarantined in stays one; a job that dies in a process of its own harms nobody.
+    crashes = {RunReason.LEASE_EXPIRED: job.crashes + 1, RunReason.WORKER_CRASHED: job.crashes}.get(failure.reason, 0)
     failed = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=failure.reason)._replace(
         failure=failure,
-        crashes=job.crashes + 1 if is_lost else 0,
+        crashes=crashes,
         consecutive_failures=job.consecutive_failures + 1,
     )
     spec = RetrySpec.decode(job.retry)

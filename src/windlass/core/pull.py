@@ -55,9 +55,8 @@ class Pull(NamedTuple):
             check_text("pull_id", self.pull_id, MAX_NAME)
 
     def select(self, slices: Slices) -> Slices:
-        """Keep the slices that this worker may get a job of."""
-        parts = (part for part in slices.open if part.lane in self.lanes and (not self.tasks or part.task in self.tasks))
-        return slices._replace(open=tuple(parts))
+        """Keep the slices that this worker may get a job of, suspects among the others: it runs one job at a time."""
+        return slices.select(lambda part: part.lane in self.lanes and (not self.tasks or part.task in self.tasks)).merged()
 
 
 class Candidate(NamedTuple):

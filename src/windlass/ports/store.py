@@ -201,7 +201,11 @@ class Store(Protocol):
     async def claim(
         self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
     ) -> list[Claimed]:
-        """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
+        """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
+        ...
+
+    async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime | None = None) -> Claimed | None:
+        """Take the first suspect, and start it; it is meant to run in quarantine."""
         ...
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:

@@ -62,11 +62,11 @@ class Work(Protocol):
         ...
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> Sequence[Claimed]:
-        """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
+        """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
         ...
 
     async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
-        """Take the first of the suspects of these slices, one whose last run may have killed its worker, and start it."""
+        """Take the first suspect, and start it; it is meant to run in quarantine."""
         ...
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:

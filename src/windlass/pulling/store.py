@@ -159,6 +159,11 @@ class PulledWork:
         except WindlassError as error:
             log.warning("a job may have been pulled and not begun; its lease will run out: %s", error)
 
+    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
+        """Take nothing: the server gives out suspects as it gives out jobs."""
+        del slices, lease
+        return None
+
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Try nothing: the server gives out probes as it gives out jobs."""
         del slices, breaker, lease

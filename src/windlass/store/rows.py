@@ -48,10 +48,12 @@ SHAPES: dict[str, Shape] = {
     "contact": Shape((0,)),
     "insert_jobs": Shape((2,)),
     "claim": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
+    "claim_suspect": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
+    "claim_any": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
     "finish": Shape(packed=2),
     "reclaim": Shape(packed=2),
     "lapsed": Shape((*CLAIMED_INSTANTS, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
-    "slices": Shape((4,)),
+    "slices": Shape((4,), (6,)),
     "renew": Shape((4,), (2, 3)),
     "promote": Shape((1,), (2, 3)),
     "get_jobs": JOB,
@@ -94,7 +96,9 @@ def held(rows: Sequence[Row]) -> list[Held]:
 
 def slices(rows: Sequence[Row]) -> Slices:
     """Read the open slices, the one whose head comes first first."""
-    return Slices(rows[0][0], tuple(Slice._make(row[1:]) for row in rows if row[1] is not None))
+    found = [(Slice._make(row[1:6]), row[6]) for row in rows if row[1] is not None]
+    suspects = tuple(part for part, is_suspect in found if is_suspect)
+    return Slices(rows[0][0], tuple(part for part, is_suspect in found if not is_suspect), suspects)
 
 
 def ids(rows: Sequence[Row]) -> list[int]:

@@ -270,7 +270,7 @@ class SqlStore:
     async def claim(
         self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
     ) -> list[Claimed]:
-        """Take up to `limit` jobs in order; a job whose worker died before comes alone."""
+        """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
         if not slices.claimable:
             return []
         call = work.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
@@ -278,6 +278,12 @@ class SqlStore:
         if claimed:
             self.wakeups.credit()
         return claimed
+
+    async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime | None = None) -> Claimed | None:
+        """Take the first suspect, and start it; it is meant to run in quarantine."""
+        if not slices.claimable_suspects:
+            return None
+        return await self._db.run(work.claim_suspect(slices, lease, most_arms=self._most_arms, now=now))
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
         """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""

@@ -75,6 +75,14 @@ class Watch:
             return []
         return self._took(await self._heard(self._store.claim(slices, limit, lease, started=started, now=now)))
 
+    async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime | None = None) -> Claimed | None:
+        """Take a suspect, unless it is over."""
+        if not await self._may_claim(slices):
+            return None
+        suspect = await self._heard(self._store.claim_suspect(slices, lease, now))
+        self._took([] if suspect is None else [suspect])
+        return suspect
+
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
         """Take a breaker's probe, unless it is over."""
         if not await self._may_claim(slices):
@@ -114,8 +122,8 @@ class Watch:
         await self._turn()
         if len(self.ran) + len(self._held) >= self._at_most and not self.is_over:
             # What the worker knows may be old: only work that is still there is too much.
-            left = {(part.lane, part.task) for part in (await self._store.slices()).open}
-            tasks = sorted({part.task for part in slices.open if (part.lane, part.task) in left})
+            left = {(part.lane, part.task) for part in (await self._store.slices()).merged().open}
+            tasks = sorted({part.task for part in slices.merged().open if (part.lane, part.task) in left})
             if not tasks:
                 return False
             self.problem = WindlassError(

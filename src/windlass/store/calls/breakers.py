@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 from windlass.core import breaker as rules
@@ -43,6 +44,7 @@ SHAPES: dict[str, Shape] = {
     "list_breaker_events": Shape((5,)),
     "holds_lease": Shape((), (0,)),
     "claim_probe": rows.Shape(rows.CLAIMED_INSTANTS),
+    "claim_suspect_probe": rows.Shape(rows.CLAIMED_INSTANTS),
     "doctor_breakers": Shape((), (5, 6, 7, 8, 9)),
 }
 
@@ -189,7 +191,7 @@ def claim_probe(found: Slices, name: str, lease: Lease, now: datetime | None = N
 
 
 def _claimed(found: Slices, breaker: Breaker, lease: Lease, now: datetime | None) -> Steps[Claimed | None]:
-    """Claim any other job before the one that the last probe was made with."""
+    """Claim any other job before the one that the last probe was made with, and a suspect only where nothing else waits."""
     params = {
         "version": found.version,
         "token": lease.token,
@@ -198,11 +200,13 @@ def _claimed(found: Slices, breaker: Breaker, lease: Lease, now: datetime | None
         "started": True,
         "now": now,
     }
-    for avoid in dict.fromkeys((breaker.last_probe_job_id or 0, 0)):
-        for part in found.open:
+    # A reader of merged slices knows suspects only as `open`.
+    parts = {"claim_probe": found.open, "claim_suspect_probe": found.suspects or found.open}
+    for query, avoid in product(parts, dict.fromkeys((breaker.last_probe_job_id or 0, 0))):
+        for part in parts[query]:
             if part.breaker == breaker.name:
                 slice_params = {"lane": part.lane, "task": part.task, "avoid": avoid}
-                taken = rows.claimed((yield Step("claim_probe", params | slice_params)))
+                taken = rows.claimed((yield Step(query, params | slice_params)))
                 if taken:
                     return taken[0]
     return None

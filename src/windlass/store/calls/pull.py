@@ -105,11 +105,10 @@ def _take(one: Pull, found: Slices, means: _Means) -> Steps[tuple[Claimed | None
     if not found.claimable:
         return None, False
     if means.order is PickOrder.FIFO or one.lanes != (PULL_LANE,):
-        claim = work.claim(found, 1, one.lease, started=True, most_arms=means.most_arms, now=means.now)
-        taken = yield from claim.steps()
+        taken = yield from work.claim_any(found, one.lease, most_arms=means.most_arms, now=means.now).steps()
     else:
         taken = yield from _pick(one, found, means)
-    return ((yield from _marked(one, taken[0])) if taken else None), False
+    return (None if taken is None else (yield from _marked(one, taken))), False
 
 
 def _marked(one: Pull, job: Claimed) -> Steps[Claimed]:
@@ -119,7 +118,7 @@ def _marked(one: Pull, job: Claimed) -> Steps[Claimed]:
     return job
 
 
-def _pick(one: Pull, found: Slices, means: _Means) -> Steps[list[Claimed]]:
+def _pick(one: Pull, found: Slices, means: _Means) -> Steps[Claimed | None]:
     """Choose among the jobs of the highest priority."""
     highest = max(part.priority for part in found.claimable)
     parts = [part for part in found.claimable if part.priority == highest][: means.most_arms]
@@ -133,7 +132,8 @@ def _pick(one: Pull, found: Slices, means: _Means) -> Steps[list[Claimed]]:
     ids = pick(means.order, candidates, turns, means.rng)
     lease = {"token": one.lease.token, "worker": one.lease.worker, "lease": one.lease.length, "started": True}
     picked = {"ids": documents.numbers(ids), "version": found.version, "now": means.now}
-    return rows.claimed((yield Step("claim_picked", lease | picked)))
+    taken = rows.claimed((yield Step("claim_picked", lease | picked)))
+    return taken[0] if taken else None
 
 
 def _arms(parts: Sequence[Slice]) -> tuple[dict[str, Any], int]:

@@ -185,15 +185,14 @@ def pull(
             earlier = yield from pull_again(lease, pull_id, now)
             if earlier.job is not None:
                 return earlier.job
-        if not found.open:
+        waiting = found.merged()
+        if not waiting.open:
             return None
-        claim = work.claim(found, 1, lease, started=True, most_arms=most_arms, now=now)
-        for job in (yield from claim.steps()):
-            if pull_id is not None:
-                # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
-                yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": pull_id})
-            return job
-        return None
+        job = yield from work.claim_any(waiting, lease, most_arms=most_arms, now=now).steps()
+        if job is not None and pull_id is not None:
+            # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
+            yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": pull_id})
+        return job
 
     return Call(steps)
 

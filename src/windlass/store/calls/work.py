@@ -205,27 +205,53 @@ def claim(
 ) -> Call[list[Claimed]]:
     """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
     check_range("limit", limit, 1, MAX_CLAIM)
+    step = _claim_step("claim", found.version, found.claimable[:most_arms], lease, now)
+    params = {**step.params, "limit": limit, "started": started}
+
+    def steps() -> Steps[list[Claimed]]:
+        return rows.claimed((yield step._replace(params=params)))
+
+    return Call(steps, is_single=True)
+
+
+def claim_suspect(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS, now: datetime | None = None) -> Call[Claimed | None]:
+    """Take the first job whose last run ended in a lost lease, and start it."""
+    return _claim_one("claim_suspect", found.version, found.claimable_suspects[:most_arms], lease, now)
+
+
+def claim_any(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS, now: datetime | None = None) -> Call[Claimed | None]:
+    """Take the first job of `found.open`, suspect or not, and start it."""
+    return _claim_one("claim_any", found.version, found.claimable[:most_arms], lease, now)
+
+
+def _claim_one(query: str, version: int, parts: Sequence[Slice], lease: Lease, now: datetime | None) -> Call[Claimed | None]:
+    step = _claim_step(query, version, parts, lease, now)
+
+    def steps() -> Steps[Claimed | None]:
+        taken = rows.claimed((yield step))
+        return taken[0] if taken else None
+
+    return Call(steps, is_single=True)
+
+
+def _claim_step(query: str, version: int, parts: Sequence[Slice], lease: Lease, now: datetime | None) -> Step:
+    """Write a claim of one job that starts at once."""
     check_text("worker", lease.worker, MAX_NAME)
-    open_slices = found.claimable[:most_arms]
     params: dict[str, Any] = {
-        "version": found.version,
-        "limit": limit,
+        "version": version,
+        "limit": 1,
         "token": lease.token,
         "worker": lease.worker,
         "lease": lease.length,
-        "started": started,
+        "started": True,
         "now": now,
     }
-    arms = padded(len(open_slices))
+    arms = padded(len(parts))
     # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
-    for place, part in enumerate([*open_slices, *[_NO_SLICE] * (arms - len(open_slices))]):
+    for place, part in enumerate([*parts, *[_NO_SLICE] * (arms - len(parts))]):
         params[f"lane_{place}"] = part.lane
         params[f"task_{place}"] = part.task
-
-    def steps() -> Steps[list[Claimed]]:
-        return rows.claimed((yield Step("claim", params, arms)))
-
-    return Call(steps, is_single=True)
+    return Step(query, params, arms)
 
 
 _NO_SLICE = Slice("", "", 0, EPOCH)

@@ -1,34 +1,35 @@
 -- name: pending_slices
 -- Every lane and task with pending work, gated or not: a job behind a pause waits as well.
-with recursive heads as (
-    (select lane, task from windlass_jobs where state = 'pending' order by lane, task limit 1)
-    union all
-    select n.lane, n.task from heads cross join lateral (
-        select j.lane, j.task from windlass_jobs j where j.state = 'pending' and (j.lane, j.task) > (heads.lane, heads.task)
-        order by j.lane, j.task limit 1
-    ) n
-)
-select lane, task from heads
+{pending_heads}
+select lane, task from heads union select lane, task from suspects order by lane, task
 
 -- name: aging_jobs
 -- One probe for each priority of the slice and then only what is old: neither the young nor those at the top are read.
 with recursive levels as (
     (select j.priority from windlass_jobs j
-     where j.state = 'pending' and j.lane = :lane and j.task = :task and j.priority <= :most and j.priority < 100
+     where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and j.priority <= :most and j.priority < 100
      order by j.priority desc limit 1)
     union all
     select n.priority from levels cross join lateral (
         select j.priority from windlass_jobs j
-        where j.state = 'pending' and j.lane = :lane and j.task = :task and j.priority < levels.priority
+        where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and j.priority < levels.priority
         order by j.priority desc limit 1
     ) n
 )
-select k.id, k.priority from levels cross join lateral (
-    select j.id, j.priority from windlass_jobs j
-    where j.state = 'pending' and j.lane = :lane and j.task = :task and j.priority = levels.priority
-      and j.run_at < {now} - interval '1 hour' and {aged} > j.priority
-    order by j.run_at, j.id limit 10000
-) k limit :limit
+select id, priority from (
+    (select k.id, k.priority from levels cross join lateral (
+        select j.id, j.priority from windlass_jobs j
+        where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and j.priority = levels.priority
+          and j.run_at < {now} - interval '1 hour' and {aged} > j.priority
+        order by j.run_at, j.id limit 10000
+    ) k limit :limit)
+    union all
+    (select j.id, j.priority from windlass_jobs j
+     where j.state = 'pending' and j.crashes > 0 and j.lane = :lane and j.task = :task and j.priority <= :most and j.priority < 100
+       and j.run_at < {now} - interval '1 hour' and {aged} > j.priority
+     order by j.priority desc, j.run_at, j.id limit :limit)
+) as found
+order by priority desc limit :limit
 
 -- name: age
 -- The formula again, from the row as it is now. What another statement holds is being claimed or changed, and waits its turn.

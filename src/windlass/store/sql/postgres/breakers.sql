@@ -56,7 +56,18 @@ select count(*) > 0 from windlass_jobs j where j.id = :job_id and j.token = :tok
 update windlass_jobs j set {taken}
 where j.ctid = any(array(
     select k.ctid from windlass_jobs k
-    where k.state = 'pending' and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
+    where k.state = 'pending' and k.crashes = 0 and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
+      and (select version from windlass_gates) = :version
+    order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
+))
+returning {claimed_columns}
+
+-- name: claim_suspect_probe
+-- The same where only suspects wait: otherwise their breaker would never be tried.
+update windlass_jobs j set {taken}
+where j.ctid = any(array(
+    select k.ctid from windlass_jobs k
+    where k.state = 'pending' and k.crashes > 0 and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
       and (select version from windlass_gates) = :version
     order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
 ))

@@ -173,6 +173,42 @@ select k.task, k.lane, k.cadence, k.worker, k.run_at, k.slot_at, k.attempt, k.ex
 )
 select id, state from finished
 
+-- name: take
+-- The limits inside are literals: otherwise the planner expects so many rows that it compiles the statement at every claim.
+-- The lock sits in a lateral above the merge: rivals step over each other's rows and nobody locks more than :limit.
+update windlass_jobs j set {taken}
+where j.ctid = any(array(
+    select w.tid from (select tid from ({arms}) as slices order by priority desc, run_at, id limit 1000) as merged
+    cross join lateral (
+        select k.ctid as tid from windlass_jobs k where k.ctid = merged.tid and k.state = 'pending' for update skip locked
+    ) as w
+    where (select version from windlass_gates) = :version
+    limit :limit
+))
+returning {claimed_columns}
+
+-- name: pending_heads
+-- Each walk names the condition of its index, word for word, so that it is found.
+with recursive heads as (
+    (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes = 0
+     order by lane, task, priority desc, run_at, id limit 1)
+    union all
+    select n.lane, n.task, n.priority, n.run_at from heads cross join lateral (
+        select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
+        where j.state = 'pending' and j.crashes = 0 and (j.lane, j.task) > (heads.lane, heads.task)
+        order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1
+    ) n
+), suspects as (
+    (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes > 0
+     order by lane, task, priority desc, run_at, id limit 1)
+    union all
+    select n.lane, n.task, n.priority, n.run_at from suspects cross join lateral (
+        select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
+        where j.state = 'pending' and j.crashes > 0 and (j.lane, j.task) > (suspects.lane, suspects.task)
+        order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1
+    ) n
+)
+
 -- name: enough
 -- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
 (:max_attempts::integer > j.attempt or :max_attempts::integer >= j.max_attempts)
@@ -180,7 +216,7 @@ select id, state from finished
 -- name: taken
 state = 'running', wait_reason = null, attempt = j.attempt + 1, executions = j.executions + 1,
     token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease::interval,
-    started_at = case when :started::boolean or j.crashes > 0 then {now} end,
+    started_at = case when :started::boolean then {now} end,
     unique_slot = case when j.unique_scope = 'pending' then null else j.unique_slot end, updated_at = {now}
 
 -- name: probe_alive

@@ -213,19 +213,33 @@ union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and 
 -- name: list_waiting_newest
 {list_head}
 select {listed} from json_to_recordset(:slices::json) as s (task text, lane text) cross join lateral (
-        select k.* from windlass_jobs k
-        where k.state = 'pending' and k.lane = s.lane and k.task = s.task and k.priority <= :edge_priority::bigint
-          and (k.priority < :edge_priority::bigint or (k.run_at, k.id) > (:edge_at::timestamptz, :edge_id::bigint))
-        order by k.priority desc, k.run_at, k.id limit :share::integer
+        (select k.* from windlass_jobs k
+         where k.state = 'pending' and k.crashes = 0 and k.lane = s.lane and k.task = s.task
+           and k.priority <= :edge_priority::bigint
+           and (k.priority < :edge_priority::bigint or (k.run_at, k.id) > (:edge_at::timestamptz, :edge_id::bigint))
+         order by k.priority desc, k.run_at, k.id limit :share::integer)
+        union all
+        (select k.* from windlass_jobs k
+         where k.state = 'pending' and k.crashes > 0 and k.lane = s.lane and k.task = s.task
+           and k.priority <= :edge_priority::bigint
+           and (k.priority < :edge_priority::bigint or (k.run_at, k.id) > (:edge_at::timestamptz, :edge_id::bigint))
+         order by k.priority desc, k.run_at, k.id limit :share::integer)
     ) as j
 {list_tail}
 
 -- name: list_waiting_oldest
 {list_head}
 select {listed} from json_to_recordset(:slices::json) as s (task text, lane text) cross join lateral (
-        select k.* from windlass_jobs k
-        where k.state = 'pending' and k.lane = s.lane and k.task = s.task and k.priority >= :edge_priority::bigint
-          and (k.priority > :edge_priority::bigint or (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint))
-        order by k.priority, k.run_at desc, k.id desc limit :share::integer
+        (select k.* from windlass_jobs k
+         where k.state = 'pending' and k.crashes = 0 and k.lane = s.lane and k.task = s.task
+           and k.priority >= :edge_priority::bigint
+           and (k.priority > :edge_priority::bigint or (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint))
+         order by k.priority, k.run_at desc, k.id desc limit :share::integer)
+        union all
+        (select k.* from windlass_jobs k
+         where k.state = 'pending' and k.crashes > 0 and k.lane = s.lane and k.task = s.task
+           and k.priority >= :edge_priority::bigint
+           and (k.priority > :edge_priority::bigint or (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint))
+         order by k.priority, k.run_at desc, k.id desc limit :share::integer)
     ) as j
 {list_tail}

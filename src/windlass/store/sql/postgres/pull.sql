@@ -1,6 +1,11 @@
 -- name: pick_oldest_arm
 (select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
- where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority order by run_at, id limit 100)
+ where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+ order by run_at, id limit 100)
+union all
+(select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
+ where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+ order by run_at, id limit 100)
 
 -- name: pick_oldest
 -- Only what the caller chooses from: however long the queue is, no more than these are read.
@@ -8,7 +13,12 @@ select id, run_at, grp from ({arms}) as slices order by run_at, id limit 100
 
 -- name: pick_newest_arm
 (select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
- where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority order by run_at desc, id desc limit 100)
+ where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+ order by run_at desc, id desc limit 100)
+union all
+(select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
+ where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+ order by run_at desc, id desc limit 100)
 
 -- name: pick_newest
 select id, run_at, grp from ({arms}) as slices order by run_at desc, id desc limit 100

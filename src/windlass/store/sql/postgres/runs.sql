@@ -84,22 +84,30 @@ where j.id = :job_id::bigint group by j.id, j.started_at, j.state, j.run_at
 -- name: oldest_pending
 -- One probe for each lane, task and priority with pending work, however long the backlog behind it is.
 with recursive heads as (
-    (select lane, task, priority, run_at from windlass_jobs where state = 'pending'
+    (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes = 0
      order by lane, task, priority desc, run_at, id limit 1)
     union all
     select n.lane, n.task, n.priority, n.run_at from heads h cross join lateral (
         (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
-         where j.state = 'pending' and j.lane = h.lane and j.task = h.task and j.priority < h.priority
+         where j.state = 'pending' and j.crashes = 0 and j.lane = h.lane and j.task = h.task and j.priority < h.priority
          order by j.priority desc, j.run_at, j.id limit 1)
         union all
         (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
-         where j.state = 'pending' and (j.lane, j.task) > (h.lane, h.task)
+         where j.state = 'pending' and j.crashes = 0 and (j.lane, j.task) > (h.lane, h.task)
          order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1)
         limit 1
     ) as n
 )
-select {now}, (select min(run_at) from (select run_at from heads limit 10000) as found)
+select {now}, least(
+    (select min(run_at) from (select run_at from heads limit 10000) as found),
+    (select min(run_at) from (select run_at from windlass_jobs where state = 'pending' and crashes > 0 limit 10000) as suspects)
+)
 
 -- name: pending_priorities
-select priority, count(*) from (select priority from windlass_jobs where state = 'pending' limit 10001) as found
+select priority, count(*) from (
+    select priority from (
+        (select priority from windlass_jobs where state = 'pending' and crashes = 0 limit 10001)
+        union all (select priority from windlass_jobs where state = 'pending' and crashes > 0 limit 10001)
+    ) as pending limit 10001
+) as found
 group by priority order by priority desc

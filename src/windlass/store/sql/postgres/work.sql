@@ -93,19 +93,13 @@ returning j.id
 -- name: slices
 -- A loose index scan: one look-up for each lane and task with pending work, however long the backlog behind it is.
 -- A breaker that is due to be tried lets its slices through, marked; any other that is not closed holds them back.
-with recursive heads as (
-    (select lane, task, priority, run_at from windlass_jobs where state = 'pending'
-     order by lane, task, priority desc, run_at, id limit 1)
-    union all
-    select n.lane, n.task, n.priority, n.run_at from heads cross join lateral (
-        select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
-        where j.state = 'pending' and (j.lane, j.task) > (heads.lane, heads.task)
-        order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1
-    ) n
-)
-select gates.version, open.lane, open.task, open.priority, open.run_at, open.breaker
+{pending_heads}
+select gates.version, open.lane, open.task, open.priority, open.run_at, open.breaker, coalesce(open.is_suspect, false)
 from windlass_gates gates left join (
-    select h.lane, h.task, h.priority, h.run_at, b.name as breaker from heads h
+    select h.lane, h.task, h.priority, h.run_at, b.name as breaker, h.is_suspect from (
+        select lane, task, priority, run_at, false as is_suspect from heads
+        union all select lane, task, priority, run_at, true from suspects
+    ) as h
     left join windlass_tasks t on t.name = h.task
     left join windlass_breakers b on b.name = t.breaker and b.state <> 'closed'
     where not exists (select 1 from windlass_lanes l where l.name = h.lane and l.paused_at is not null)
@@ -115,29 +109,28 @@ order by open.priority desc, open.run_at
 
 -- name: claim_arm
 (select ctid as tid, priority, run_at, id from windlass_jobs
- where state = 'pending' and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+ where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
 
 -- name: claim
--- The limits inside are literals: otherwise the planner expects so many rows that it compiles the statement at every claim.
--- The lock sits in a lateral above the merge: rivals step over each other's rows and nobody locks more than :limit.
--- A job that was running when its worker died is taken alone and counts as started, so that it cannot harm its neighbours.
-update windlass_jobs j set {taken}
-where j.ctid = any(array(
-    select ranked.tid from (
-        select locked.tid, locked.crashes, row_number() over () as place, first_value(locked.crashes) over () as head from (
-            select w.tid, w.crashes
-            from (select tid from ({arms}) as slices order by priority desc, run_at, id limit 1000) as merged
-            cross join lateral (
-                select k.ctid as tid, k.crashes from windlass_jobs k
-                where k.ctid = merged.tid and k.state = 'pending' for update skip locked
-            ) as w
-            where (select version from windlass_gates) = :version
-            limit :limit
-        ) as locked
-    ) as ranked
-    where case when ranked.head > 0 then ranked.place = 1 else ranked.crashes = 0 end
-))
-returning {claimed_columns}
+{take}
+
+-- name: claim_suspect_arm
+(select ctid as tid, priority, run_at, id from windlass_jobs
+ where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+
+-- name: claim_suspect
+{take}
+
+-- name: claim_any_arm
+(select ctid as tid, priority, run_at, id from windlass_jobs
+ where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+union all
+(select ctid as tid, priority, run_at, id from windlass_jobs
+ where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+
+-- name: claim_any
+-- For who runs one job at a time, and so needs no quarantine.
+{take}
 
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.

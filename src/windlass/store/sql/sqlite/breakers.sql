@@ -55,7 +55,18 @@ select count(*) > 0 from windlass_jobs j where j.id = :job_id and j.token = :tok
 update windlass_jobs set {taken}
 where id = (
     select id from windlass_jobs indexed by windlass_jobs_pending
-    where state = 'pending' and lane = :lane and task = :task and id <> :avoid
+    where state = 'pending' and crashes = 0 and lane = :lane and task = :task and id <> :avoid
+      and (select version from windlass_gates) = :version
+    order by priority desc, run_at, id limit 1
+)
+returning {claimed_columns}
+
+-- name: claim_suspect_probe
+-- The same where only suspects wait: otherwise their breaker would never be tried.
+update windlass_jobs set {taken}
+where id = (
+    select id from windlass_jobs indexed by windlass_jobs_suspects
+    where state = 'pending' and crashes > 0 and lane = :lane and task = :task and id <> :avoid
       and (select version from windlass_gates) = :version
     order by priority desc, run_at, id limit 1
 )

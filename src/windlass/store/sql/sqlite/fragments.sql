@@ -31,21 +31,55 @@ json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload
     'created_at', strftime('%Y-%m-%dT%H:%M:%S', j.created_at / 1000000, 'unixepoch') || printf('.%06dZ', j.created_at % 1000000))
 
 -- name: pending_heads
+-- Each walk names the condition of its index, word for word, so that it is found.
 with recursive heads (lane, task) as (
     select * from (
-        select lane, task from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' order by lane, task limit 1
+        select n.lane, n.task from windlass_jobs n indexed by windlass_jobs_pending where n.state = 'pending' and n.crashes = 0
+        order by n.lane, n.task limit 1
     )
     union all
     select coalesce(
-            (select n.lane from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task limit 1),
-            (select min(n.lane) from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane)
+            (select n.lane from windlass_jobs n indexed by windlass_jobs_pending where n.state = 'pending' and n.crashes = 0
+             and n.lane = heads.lane and n.task > heads.task limit 1),
+            (select min(n.lane) from windlass_jobs n indexed by windlass_jobs_pending where n.state = 'pending' and n.crashes = 0
+             and n.lane > heads.lane)
         ),
         coalesce(
-            (select min(n.task) from windlass_jobs n where n.state = 'pending' and n.lane = heads.lane and n.task > heads.task),
-            (select n.task from windlass_jobs n where n.state = 'pending' and n.lane > heads.lane order by n.lane, n.task limit 1)
+            (select min(n.task) from windlass_jobs n indexed by windlass_jobs_pending where n.state = 'pending' and n.crashes = 0
+             and n.lane = heads.lane and n.task > heads.task),
+            (select n.task from windlass_jobs n indexed by windlass_jobs_pending where n.state = 'pending' and n.crashes = 0
+             and n.lane > heads.lane order by n.lane, n.task limit 1)
         )
     from heads where heads.lane is not null
+), suspects (lane, task) as (
+    select * from (
+        select n.lane, n.task from windlass_jobs n indexed by windlass_jobs_suspects where n.state = 'pending' and n.crashes > 0
+        order by n.lane, n.task limit 1
+    )
+    union all
+    select coalesce(
+            (select n.lane from windlass_jobs n indexed by windlass_jobs_suspects where n.state = 'pending' and n.crashes > 0
+             and n.lane = suspects.lane and n.task > suspects.task limit 1),
+            (select min(n.lane) from windlass_jobs n indexed by windlass_jobs_suspects where n.state = 'pending' and n.crashes > 0
+             and n.lane > suspects.lane)
+        ),
+        coalesce(
+            (select min(n.task) from windlass_jobs n indexed by windlass_jobs_suspects where n.state = 'pending' and n.crashes > 0
+             and n.lane = suspects.lane and n.task > suspects.task),
+            (select n.task from windlass_jobs n indexed by windlass_jobs_suspects where n.state = 'pending' and n.crashes > 0
+             and n.lane > suspects.lane order by n.lane, n.task limit 1)
+        )
+    from suspects where suspects.lane is not null
 )
+
+-- name: take
+-- SQLite merges the arms lazily by itself, as long as what they are ordered by is selected.
+select json_group_array(id) as ids_found from (
+    select priority, run_at, id from ({arms}) where (select version from windlass_gates) = :version
+    order by priority desc, run_at, id limit :limit
+);
+update windlass_jobs set {taken} where id in (select value from json_each(:ids_found));
+select {claimed_columns} from windlass_jobs where id in (select value from json_each(:ids_found))
 
 -- name: groups
 with f as materialized (
@@ -180,7 +214,7 @@ select id, state from windlass_jobs where id in (select value from json_each(:id
 -- name: taken
 state = 'running', wait_reason = null, attempt = attempt + 1, executions = executions + 1,
     token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease,
-    started_at = case when :started or crashes > 0 then {now} end,
+    started_at = case when :started then {now} end,
     unique_slot = case when unique_scope = 'pending' then null else unique_slot end, updated_at = {now}
 
 -- name: probe_alive

@@ -198,19 +198,37 @@ select {listed} from windlass_jobs j indexed by windlass_jobs_scheduled
 -- name: list_waiting_newest
 {list_head}
 select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
-        select k.id from windlass_jobs k indexed by windlass_jobs_pending
-        where k.state = 'pending' and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
-          and k.priority <= :edge_priority and (k.priority < :edge_priority or (k.run_at, k.id) > (:edge_at, :edge_id))
-        order by k.priority desc, k.run_at, k.id limit :share
+        select * from (
+            select k.id from windlass_jobs k indexed by windlass_jobs_pending
+            where k.state = 'pending' and k.crashes = 0 and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
+              and k.priority <= :edge_priority and (k.priority < :edge_priority or (k.run_at, k.id) > (:edge_at, :edge_id))
+            order by k.priority desc, k.run_at, k.id limit :share
+        )
+        union all
+        select * from (
+            select k.id from windlass_jobs k indexed by windlass_jobs_suspects
+            where k.state = 'pending' and k.crashes > 0 and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
+              and k.priority <= :edge_priority and (k.priority < :edge_priority or (k.run_at, k.id) > (:edge_at, :edge_id))
+            order by k.priority desc, k.run_at, k.id limit :share
+        )
     )
 {list_tail}
 
 -- name: list_waiting_oldest
 {list_head}
 select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id in (
-        select k.id from windlass_jobs k indexed by windlass_jobs_pending
-        where k.state = 'pending' and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
-          and k.priority >= :edge_priority and (k.priority > :edge_priority or (k.run_at, k.id) < (:edge_at, :edge_id))
-        order by k.priority, k.run_at desc, k.id desc limit :share
+        select * from (
+            select k.id from windlass_jobs k indexed by windlass_jobs_pending
+            where k.state = 'pending' and k.crashes = 0 and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
+              and k.priority >= :edge_priority and (k.priority > :edge_priority or (k.run_at, k.id) < (:edge_at, :edge_id))
+            order by k.priority, k.run_at desc, k.id desc limit :share
+        )
+        union all
+        select * from (
+            select k.id from windlass_jobs k indexed by windlass_jobs_suspects
+            where k.state = 'pending' and k.crashes > 0 and k.lane = s.value ->> 'lane' and k.task = s.value ->> 'task'
+              and k.priority >= :edge_priority and (k.priority > :edge_priority or (k.run_at, k.id) < (:edge_at, :edge_id))
+            order by k.priority, k.run_at desc, k.id desc limit :share
+        )
     )
 {list_tail}

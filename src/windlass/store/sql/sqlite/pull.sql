@@ -1,7 +1,13 @@
 -- name: pick_oldest_arm
 select id, run_at, grp from (
     select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_pending
-    where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority order by run_at, id limit 100
+    where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+    order by run_at, id limit 100
+)
+union all select id, run_at, grp from (
+    select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_suspects
+    where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+    order by run_at, id limit 100
 )
 
 -- name: pick_oldest
@@ -11,7 +17,12 @@ select id, run_at, grp from ({arms}) order by run_at, id limit 100
 -- name: pick_newest_arm
 select id, run_at, grp from (
     select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_pending
-    where state = 'pending' and lane = :lane_{i} and task = :task_{i} and priority = :priority
+    where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+    order by run_at desc, id desc limit 100
+)
+union all select id, run_at, grp from (
+    select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_suspects
+    where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
     order by run_at desc, id desc limit 100
 )
 

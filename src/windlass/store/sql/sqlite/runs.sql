@@ -89,26 +89,35 @@ where j.id = :job_id group by j.id, j.started_at, j.state, j.run_at
 -- One probe for each lane, task and priority with pending work, however long the backlog behind it is.
 with recursive heads (lane, task, priority) as (
     select c.lane, c.task, (
-        select max(n.priority) from windlass_jobs n where n.state = 'pending' and n.lane = c.lane and n.task = c.task
+        select max(n.priority) from windlass_jobs n
+        where n.state = 'pending' and n.crashes = 0 and n.lane = c.lane and n.task = c.task
     )
     from windlass_counts c where c.state = 'pending' and c.jobs > 0
     union
     select h.lane, h.task, (
         select max(n.priority) from windlass_jobs n
-        where n.state = 'pending' and n.lane = h.lane and n.task = h.task and n.priority < h.priority
+        where n.state = 'pending' and n.crashes = 0 and n.lane = h.lane and n.task = h.task and n.priority < h.priority
     )
     from heads h where h.priority is not null
 )
 select {now}, (select min(run_at) from (
-    select (
-        select min(n.run_at) from windlass_jobs n
-        where n.state = 'pending' and n.lane = h.lane and n.task = h.task and n.priority = h.priority
-    ) as run_at
-    from heads h where h.priority is not null limit 10000
+    select * from (
+        select (
+            select min(n.run_at) from windlass_jobs n
+            where n.state = 'pending' and n.crashes = 0 and n.lane = h.lane and n.task = h.task and n.priority = h.priority
+        ) as run_at
+        from heads h where h.priority is not null limit 10000
+    )
+    union all select * from (
+        select n.run_at from windlass_jobs n indexed by windlass_jobs_suspects
+        where n.state = 'pending' and n.crashes > 0 limit 10000
+    )
 ))
 
 -- name: pending_priorities
 select priority, count(*) from (
-    select priority from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' limit 10001
+    select priority from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' and crashes = 0
+    union all select priority from windlass_jobs indexed by windlass_jobs_suspects where state = 'pending' and crashes > 0
+    limit 10001
 ) as found
 group by priority order by priority desc

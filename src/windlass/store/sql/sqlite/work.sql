@@ -82,15 +82,24 @@ returning id
 -- A loose index scan: one look-up for each lane and task with pending work, however long the backlog behind it is.
 -- A breaker that is due to be tried lets its slices through, marked; any other that is not closed holds them back.
 {pending_heads}
-select gates.version, open.lane, open.task, open.priority, open.run_at, open.breaker
+select gates.version, open.lane, open.task, open.priority, open.run_at, open.breaker, coalesce(open.is_suspect, 0)
 from windlass_gates gates left join (
-    select h.lane as lane, h.task as task,
-        (select n.priority from windlass_jobs n where n.state = 'pending' and n.lane = h.lane and n.task = h.task
+    select h.lane as lane, h.task as task, h.priority as priority, h.run_at as run_at, b.name as breaker,
+        h.is_suspect as is_suspect
+    from (
+        select h.lane, h.task,
+        (select n.priority from windlass_jobs n where n.state = 'pending' and n.crashes = 0 and n.lane = h.lane and n.task = h.task
          order by n.priority desc, n.run_at, n.id limit 1) as priority,
-        (select n.run_at from windlass_jobs n where n.state = 'pending' and n.lane = h.lane and n.task = h.task
-         order by n.priority desc, n.run_at, n.id limit 1) as run_at,
-        b.name as breaker
-    from heads h
+        (select n.run_at from windlass_jobs n where n.state = 'pending' and n.crashes = 0 and n.lane = h.lane and n.task = h.task
+         order by n.priority desc, n.run_at, n.id limit 1) as run_at, 0 as is_suspect
+        from heads h
+        union all select h.lane, h.task,
+        (select n.priority from windlass_jobs n where n.state = 'pending' and n.crashes > 0 and n.lane = h.lane and n.task = h.task
+         order by n.priority desc, n.run_at, n.id limit 1) as priority,
+        (select n.run_at from windlass_jobs n where n.state = 'pending' and n.crashes > 0 and n.lane = h.lane and n.task = h.task
+         order by n.priority desc, n.run_at, n.id limit 1) as run_at, 1
+        from suspects h
+    ) as h
     left join windlass_tasks t on t.name = h.task
     left join windlass_breakers b on b.name = t.breaker and b.state <> 'closed'
     where h.lane is not null
@@ -100,23 +109,28 @@ from windlass_gates gates left join (
 order by open.priority desc, open.run_at
 
 -- name: claim_arm
-select priority, run_at, id, crashes from windlass_jobs indexed by windlass_jobs_pending
-where state = 'pending' and lane = :lane_{i} and task = :task_{i}
+select priority, run_at, id from windlass_jobs indexed by windlass_jobs_pending
+where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i}
 
 -- name: claim
--- SQLite merges the arms lazily by itself. A job that was running when its worker died is taken alone and counts as started,
--- so that it cannot harm its neighbours.
-select json_group_array(id) as ids_found from (
-    select id, crashes, row_number() over (order by priority desc, run_at, id) as place,
-        first_value(crashes) over (order by priority desc, run_at, id) as head
-    from (
-        select priority, run_at, id, crashes from ({arms})
-        where (select version from windlass_gates) = :version
-        order by priority desc, run_at, id limit :limit
-    )
-) where case when head > 0 then place = 1 else crashes = 0 end;
-update windlass_jobs set {taken} where id in (select value from json_each(:ids_found));
-select {claimed_columns} from windlass_jobs where id in (select value from json_each(:ids_found))
+{take}
+
+-- name: claim_suspect_arm
+select priority, run_at, id from windlass_jobs indexed by windlass_jobs_suspects
+where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i}
+
+-- name: claim_suspect
+{take}
+
+-- name: claim_any_arm
+select priority, run_at, id from windlass_jobs indexed by windlass_jobs_pending
+where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i}
+union all select priority, run_at, id from windlass_jobs indexed by windlass_jobs_suspects
+where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i}
+
+-- name: claim_any
+-- For who runs one job at a time, and so needs no quarantine.
+{take}
 
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
