@@ -74,6 +74,14 @@ def work_in_thread(ctx: JobContext, seconds: float = 0.0) -> None:
 
 
 @app.task
+def patient_in_thread(ctx: JobContext) -> None:
+    note("start", ctx.job_id)
+    while not is_marked("release"):
+        time.sleep(0.02)
+    note("end", ctx.job_id)
+
+
+@app.task
 def poison_in_thread(ctx: JobContext) -> None:
     note("start", ctx.job_id)
     while not is_marked("kill"):

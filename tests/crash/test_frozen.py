@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 
 import pytest
 
@@ -23,7 +24,7 @@ async def test_a_thawed_worker_starts_no_job_that_another_has_started(site: Site
     frozen = site.start("--alone", "--pools", "*=5")
     ids = [job_id for _ in range(0, JOBS, 1_000) for job_id in await enqueue(store, task, 1_000)]
     await until(lambda: len(site.lines("end")) > 200, "the first worker to be busy")
-    frozen.send_signal(signal.SIGSTOP)
+    await freeze(frozen, store)
     begun = len(site.lines("start"))
     site.start("--alone", "--pools", "*=5")
     await until(lambda: len(site.lines("end")) >= JOBS - 5, "the other worker to take over", within=120)
@@ -33,3 +34,17 @@ async def test_a_thawed_worker_starts_no_job_that_another_has_started(site: Site
     again = {job for job, pid in site.lines("start")[begun:] if pid == frozen.pid}
     others = {job for job, pid in site.lines("start") if pid != frozen.pid}
     assert again & others == set()
+
+
+async def freeze(process: subprocess.Popen[bytes], store: SqlStore) -> None:
+    """Stop a worker between two of its transactions: on SQLite nobody could write while it stands still inside one."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(0.5):
+                await store.settings.set("MAX_ATTEMPTS_DEFAULT", 5)
+        except TimeoutError:
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.003)
+        else:
+            return

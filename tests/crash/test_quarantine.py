@@ -17,22 +17,24 @@ AHEAD = 500
 
 @pytest.mark.parametrize("way", ["async", "thread"])
 async def test_a_killer_among_started_and_prefetched_jobs_is_the_only_dead_letter(site: Site, store: SqlStore, way: str) -> None:
-    work, poison = ("work", "late_poison") if way == "async" else ("work_in_thread", "poison_in_thread")
-    started = await enqueue(store, work, STARTED, lane="slow", payload={"seconds": 2.0})
+    names = ("work", "patient", "late_poison") if way == "async" else ("work_in_thread", "patient_in_thread", "poison_in_thread")
+    work, patient, poison = names
+    started = await enqueue(store, patient, STARTED, lane="slow")
     [killer] = await enqueue(store, poison, lane="slow")
     # Supervised: a process that dies is replaced.
     site.start("--pools", f"slow={STARTED + 1},*=2")
     await until(lambda: len(site.lines("start")) == STARTED + 1, "the killer and its neighbours to run")
     ahead = await enqueue(store, work, AHEAD)
     await until(lambda: len(site.lines("end")) > AHEAD // 10, "short jobs to be held ready")
-    site.ledger.with_name(f"{site.ledger.name}.kill").touch()
+    site.mark("kill")
+    await until(lambda: len({pid for _, pid in site.lines("start")}) > 1, "another process to take over")
+    site.mark("release")
 
     async def all_closed() -> bool:
         return all(count.state in CLOSED for count in await store.count_jobs())
 
     await until(all_closed, "every job to end", within=120)
-    letters = [letter.job_id for letter in await store.list_dead_letters()]
-    assert letters == [killer]
+    assert [letter.job_id for letter in (await store.letters.list()).letters] == [killer]
     assert {(await store.get(job_id)).state for job_id in started + ahead} == {JobState.COMPLETED}
     reasons = [run.reason for run in await store.list_executions(killer)]
     # The first death took the whole process along; after it, only the child that the suspect ran in.

@@ -64,6 +64,10 @@ class Site:
         parts = (line.split() for line in text.splitlines())
         return [(int(job), int(pid)) for said, job, pid in parts if said == word]
 
+    def mark(self, word: str) -> None:
+        """Tell the handlers something."""
+        self.ledger.with_name(f"{self.ledger.name}.{word}").touch()
+
     def has_begun(self, before: int) -> bool:
         return len(self.lines("start")) > before
 

@@ -182,7 +182,7 @@ async def test_what_is_shared_with_later_jobs_outlives_the_run_that_opens_it(url
             made = await parent.enqueue()
             await app.wait(made.id, timeout=10)
         async with asyncio.timeout(10):
-            while [count for count in await app.counts() if count.state is not JobState.COMPLETED]:
+            while [count for count in await app.counts() if count.state is not JobState.COMPLETED]:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
 
