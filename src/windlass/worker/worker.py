@@ -29,7 +29,7 @@ log = logging.getLogger("windlass.worker")
 _MOMENT_S = 0.001
 _WATCH_S = 0.05
 _LAST_ACKS_S = 2.0
-_LAST_BEAT_S = 1.0
+_LAST_BEAT_S = 0.5
 # The threads of the store need the interpreter for moments, between statements; by default they would wait 5 ms for each.
 _TURN_S = 0.0005
 

@@ -1,0 +1,132 @@
+"""Jobs that may have killed a worker run where they can harm no other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from datetime import timedelta
+
+from tests.worker import process_app
+from tests.worker.rig import Rig
+from windlass.core.job import JobState, Lease, RunReason
+
+TARGET = "tests.worker.process_app:app"
+SHORT = timedelta(milliseconds=1)
+
+
+async def make_suspects(rig: Rig, task: str, count: int, **options: object) -> list[int]:
+    """Enqueue jobs whose worker dies with them."""
+    ids = [await rig.enqueue(task, **options) for _ in range(count)]
+    lease = Lease(rig.rng.randrange(1, 2**62), "dead", SHORT)
+    taken = await rig.store.claim(await rig.store.slices(), count, lease, started=False)
+    assert sorted(job.id for job in taken) == ids
+
+    async def is_back() -> bool:
+        await rig.store.reclaim()
+        await rig.store.promote()
+        return all([(await rig.store.get(job_id)).state is JobState.PENDING for job_id in ids])
+
+    await rig.until(is_back)
+    assert {(await rig.store.get(job_id)).crashes for job_id in ids} == {1}
+    return ids
+
+
+async def test_a_suspect_runs_alone_where_there_can_be_no_child(rig: Rig) -> None:
+    running: set[str] = set()
+    beside: list[set[str]] = []
+
+    async def suspect() -> None:
+        beside.append(set(running))
+        running.add("suspect")
+        await asyncio.sleep(0.1)
+        beside.append(running - {"suspect"})
+        running.discard("suspect")
+
+    async def other(number: int) -> None:
+        running.add(f"other {number}")
+        await asyncio.sleep(0.05)
+        running.discard(f"other {number}")
+
+    rig.task(suspect)
+    rig.task(other)
+    suspects = await make_suspects(rig, "suspect", 2)
+    others = [await rig.enqueue("other", {"number": number}) for number in range(100)]
+    await rig.start(pools="*=3", lease=timedelta(seconds=1))
+    for job_id in suspects + others:
+        job = await rig.ended(job_id)
+        assert (job.state, job.attempt, job.crashes) == (JobState.COMPLETED, 1, 0)
+    assert beside == [set(), set()] * 2
+
+
+async def test_long_work_is_not_held_up_for_long_by_a_suspect_that_must_wait_for_it(rig: Rig) -> None:
+    release = asyncio.Event()
+    ended: list[float] = []
+
+    async def suspect() -> None: ...
+
+    async def long() -> None:
+        await release.wait()
+
+    async def short() -> None:
+        ended.append(time.monotonic())
+
+    for function in (suspect, long, short):
+        rig.task(function)
+    [suspect_job] = await make_suspects(rig, "suspect", 1)
+    long_job = await rig.enqueue("long")
+    await rig.start(pools="*=2", lease=timedelta(seconds=0.6))
+    await rig.ended(long_job, JobState.RUNNING)
+    until = time.monotonic() + 6
+    while time.monotonic() < until:
+        await rig.ended(await rig.enqueue("short"))
+    waits = [later - sooner for sooner, later in zip(ended, ended[1:], strict=False)]
+    # Held up once for a lease, then more patiently: four times as long is theirs after each.
+    assert sum(wait for wait in waits if wait > 0.3) < 0.35 * 6
+    assert (await rig.store.get(suspect_job)).state is JobState.PENDING
+    release.set()
+    assert (await rig.ended(suspect_job)).state is JobState.COMPLETED
+
+
+async def test_a_suspect_runs_in_a_child_beside_other_work(rig: Rig) -> None:
+    for spec in process_app.app.registry:
+        rig.registry.add(spec)
+
+    async def other() -> int:
+        await asyncio.sleep(0.01)
+        return os.getpid()
+
+    rig.task(other)
+    [killer] = await make_suspects(rig, "segfault", 1, max_attempts=2)
+    [innocent] = await make_suspects(rig, "add", 1, payload={"a": 2, "b": 3})
+    others = [await rig.enqueue("other") for _ in range(50)]
+    await rig.start(pools="*=3", target=TARGET)
+    for job_id in others:
+        assert (await rig.ended(job_id)).attempt == 1
+    assert (await rig.ended(innocent)).state is JobState.COMPLETED
+    assert json.loads((await rig.executions(innocent))[0].result or "") == 5
+    assert (await rig.ended(killer)).state is JobState.FAILED
+    assert [run.reason for run in await rig.executions(killer)] == [RunReason.WORKER_CRASHED] * 2
+    assert (await rig.store.get(killer)).crashes > 0
+
+
+async def test_a_suspect_that_is_cancelled_or_stopped_leaves_the_process_to_others(rig: Rig) -> None:
+    begun = asyncio.Event()
+
+    async def suspect() -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    async def other() -> None: ...
+
+    rig.task(suspect)
+    rig.task(other)
+    [job_id] = await make_suspects(rig, "suspect", 1)
+    await rig.start(pools="*=2")
+    await begun.wait()
+    behind = await rig.enqueue("other")
+    await asyncio.sleep(0.3)
+    assert (await rig.store.get(behind)).state is JobState.PENDING
+    await rig.store.cancel([job_id])
+    assert (await rig.ended(behind)).state is JobState.COMPLETED
