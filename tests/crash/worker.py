@@ -16,7 +16,9 @@ from tests.crash.child import Ears, say
 from tests.crash.saboteur import Moment, Saboteur
 from windlass.core.job import Claimed, Lease, Slices
 from windlass.core.outcome import Finish, Returned, Run, decide
+from windlass.core.worker import NewWorker
 from windlass.errors import StoreUnavailable
+from windlass.process import current_process
 from windlass.store import SqlStore, open_store
 from windlass.upkeep.reclaimer import Reclaimer
 
@@ -107,7 +109,7 @@ class Worker:
             found = within(await self._store.slices(), self._lanes)
             lease = new_lease(self._options.name, self._options.lease_s)
             claimed = await self._store.claim(found, free, lease, started=False)
-            suspect = None if claimed else await self._store.claim_suspect(found, lease)
+            suspect = None if claimed else await self._store.claim_suspect(found, new_lease(lease.worker, self._options.lease_s))
         except StoreUnavailable:
             return []
         return claimed if suspect is None else [suspect]
@@ -177,7 +179,8 @@ async def main(options: Options) -> None:
     """Work until killed."""
     saboteur = Saboteur(open_store(options.url, rng=Random()).database, "lapsed", Moment.BEFORE)
     store = SqlStore(saboteur, rng=Random())
-    await store.clock()
+    process = current_process()
+    await store.workers.register(NewWorker(id=options.name, host="h", pid=os.getpid(), version="1", process=process))
     ears = Ears()
     await ears.ready()
     await Worker(store, options, saboteur).work(ears)

@@ -51,9 +51,12 @@ async def claim(
 
 
 async def claim_one(store: SqlStore, clock: FakeClock, *, worker: str = "worker-1", started: bool = True) -> Claimed:
-    """Claim exactly one job."""
-    [job] = await claim(store, clock, 1, worker=worker, started=started)
-    return job
+    """Claim exactly one job; a suspect if there is no other."""
+    for job in await claim(store, clock, 1, worker=worker, started=started):
+        return job
+    suspect = await store.claim_suspect(await store.slices(clock.now()), a_lease(worker), clock.now())
+    assert suspect is not None
+    return suspect
 
 
 async def running(store: SqlStore, clock: FakeClock, job: NewJob | None = None, *, started: bool = True) -> Claimed:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.store.builders import LEASE, a_job, claim, claim_one, due, end, enqueue_one, failure, recurring, running
+from tests.store.builders import LEASE, a_job, a_lease, claim, claim_one, due, end, enqueue_one, failure, recurring, running
 from tests.support.raw import execute
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Run
@@ -114,16 +114,14 @@ async def test_the_killer_dies_and_its_neighbours_complete_with_one_attempt(stor
     clock.advance(seconds=31)
     await store.reclaim(now=clock.now())
     await due(store, clock)
-    while batch := await claim(store, clock, 100, started=False):
-        if killer in {job.id for job in batch}:
-            assert len(batch) == 1
+    while suspect := await store.claim_suspect(await store.slices(clock.now()), a_lease(), clock.now()):
+        if suspect.id == killer:
             deaths += 1
             clock.advance(seconds=31)
             await store.reclaim(now=clock.now())
             await due(store, clock)
         else:
-            for job in batch:
-                assert await end(store, clock, job)
+            assert await end(store, clock, suspect)
     assert deaths == 3
     for enqueued in jobs:
         ended = await store.get(enqueued.id)

@@ -42,6 +42,8 @@ SAMPLES: dict[str, Any] = {
     "payload": "{}",
     "metadata": "{}",
     "started": True,
+    "only_gone": True,
+    "place": "p",
     "expired_before": None,
     "any_death": True,
     "any_recurring": True,

@@ -295,6 +295,8 @@ class Held(NamedTuple):
     should_stop: bool
     is_cancelled: bool
     lease_expires_at: datetime
+    is_skipped: bool = False
+    """Somebody held the row, so the lease stands as it did before."""
 
 
 class Slice(NamedTuple):

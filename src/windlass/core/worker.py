@@ -15,6 +15,21 @@ PULLING = "pull"
 MAX_SEEN = 1000
 
 
+class Process(NamedTuple):
+    """A process that cannot be taken for another: where its number is counted, and when it started there."""
+
+    place: str
+    start: int
+
+
+class Neighbour(NamedTuple):
+    """A registered worker of one machine and the process it says it is."""
+
+    id: str
+    pid: int
+    process_start: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWorker:
     """A process that registers; `id` is the worker its leases name, `pools` and `tasks` are JSON text."""
@@ -26,6 +41,8 @@ class NewWorker:
     kind: str = "worker"
     pools: str = "{}"
     tasks: str = "[]"
+    process: Process | None = None
+    """None where the system does not tell; then only leases say whether it lives."""
 
     def __post_init__(self) -> None:
         """Refuse what the registry could not keep."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from windlass.core.worker import NewWorker, Worker
+from windlass.core.worker import Neighbour, NewWorker, Worker
 
 
 class Workers(Protocol):
@@ -26,6 +26,14 @@ class Workers(Protocol):
 
     async def stopped(self, worker: str, now: datetime | None = None) -> bool:
         """Note that a process has ended in order."""
+        ...
+
+    async def list_neighbours(self, place: str) -> Sequence[Neighbour]:
+        """List the processes of one machine that are registered and have not stopped."""
+        ...
+
+    async def lose(self, place: str, gone: Sequence[Neighbour], now: datetime | None = None) -> Sequence[str]:
+        """Note that processes are gone without a word: their leases end at once. Returns the workers this was news of."""
         ...
 
     async def prune(self, gone_for: timedelta = timedelta(days=7), *, limit: int = 1000, now: datetime | None = None) -> int:

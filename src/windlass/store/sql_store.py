@@ -37,10 +37,10 @@ from windlass.core.outcome import NO_RUN, Finish, Released, Run, decide
 from windlass.core.page import JobQuery, Page
 from windlass.core.pull import PickOrder, Pull
 from windlass.core.related import Related, Tree
-from windlass.core.report import Answer, JobStatus, Report
+from windlass.core.report import Answer, JobStatus, Report, extension
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, StoreRefused
+from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, StoreError, StoreRefused
 from windlass.store import documents
 from windlass.store.aging import age, age_some
 from windlass.store.audit import SqlAudit
@@ -296,8 +296,20 @@ class SqlStore:
         held: list[Held] = []
         for start in range(0, len(leases), documents.MAX_ROWS):
             part = await self._db.run(work.renew(leases[start : start + documents.MAX_ROWS], length, now))
-            held += part
+            held += await self._vouch(part, length, now)
         return held
+
+    async def _vouch(self, held: list[Held], length: timedelta, now: datetime | None) -> list[Held]:
+        """Vouch for leases that could not be renewed because somebody holds their rows, or they would be taken back."""
+        skipped = [one for one in held if one.is_skipped]
+        if not skipped:
+            return held
+        try:
+            ends = await self._db.run(work.vouch(skipped, length, now))
+        except StoreError as error:
+            log.warning("%d leases whose rows are locked could not be vouched for: %s", len(skipped), error)
+            return held
+        return [one._replace(lease_expires_at=ends.get((one.id, one.token), one.lease_expires_at)) for one in held]
 
     async def progress(
         self,
@@ -380,7 +392,9 @@ class SqlStore:
 
     async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Held:
         """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
-        return await self._db.run(reports.heartbeat(job_id, token, extend, now))
+        held = await self._db.run(reports.heartbeat(job_id, token, extend, now))
+        [vouched] = await self._vouch([held], extension(extend), now)
+        return vouched
 
     async def job_status(self, job_id: int) -> JobStatus:
         """Say how a job stands; raises JobNotFound."""

@@ -503,7 +503,7 @@ def _translated(error: BaseException) -> BaseException:
     translated: StoreError
     if isinstance(error, driver.IntegrityError) and "UNIQUE" in text:
         translated = StoreConflict(text)
-    elif "no such table: windlass" in text or "no such column" in text:
+    elif any(word in text for word in _ABOUT_SCHEMA):
         translated = SchemaError(f"{text}; run `windlass migrate`")
     elif _is_busy(error):
         translated = StoreUnavailable(text)
@@ -515,5 +515,6 @@ def _translated(error: BaseException) -> BaseException:
     return translated
 
 
+_ABOUT_SCHEMA = ("no such table: windlass", "no such column", "no such index")
 # What SQLite says of a value it will not take; its other operational errors are about the file.
 _ABOUT_CONTENT = ("JSON", "too big", "overflow")

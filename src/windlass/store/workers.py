@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from windlass.core.worker import NewWorker, Worker
+from windlass.core.worker import Neighbour, NewWorker, Worker
 from windlass.store.calls import workers
 from windlass.store.database import Database
 
@@ -35,6 +35,16 @@ class SqlWorkers:
     async def stopped(self, worker: str, now: datetime | None = None) -> bool:
         """Note that a process has ended in order."""
         return await self._db.run(workers.stopped(worker, now))
+
+    async def list_neighbours(self, place: str) -> Sequence[Neighbour]:
+        """List the processes of one machine that are registered and have not stopped."""
+        return await self._db.run(workers.list_neighbours(place))
+
+    async def lose(self, place: str, gone: Sequence[Neighbour], now: datetime | None = None) -> Sequence[str]:
+        """Note that processes are gone without a word: their leases end at once. Returns the workers this was news of."""
+        if not gone:
+            return []
+        return await self._db.run(workers.lose(place, gone, now))
 
     async def prune(self, gone_for: timedelta = GONE_FOR, *, limit: int = 1000, now: datetime | None = None) -> int:
         """Forget processes that were not seen for so long; returns how many."""

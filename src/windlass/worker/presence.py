@@ -16,6 +16,7 @@ from windlass.core.task import Registry, TaskSpec
 from windlass.core.worker import NewWorker
 from windlass.errors import StoreError
 from windlass.ports import Store
+from windlass.process import current_process
 from windlass.worker.options import WorkerOptions
 
 log = logging.getLogger("windlass.worker")
@@ -38,6 +39,7 @@ class Presence:
             version=version,
             pools=encode({pool.lane: pool.slots for pool in options.pools}),
             tasks=encode(sorted(registry.names)),
+            process=current_process(),
         )
 
     async def keep(self, running: Callable[[], int]) -> None:

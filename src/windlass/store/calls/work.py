@@ -45,6 +45,8 @@ MAX_ARMS = 64
 MAX_CLAIM = 1000
 MAX_CURSOR = 65_536
 ENQUEUE_ROWS = 1000
+PATIENCE_MS = 250
+"""How long a report waits for a row that somebody else holds."""
 _LOOKS = 10
 
 
@@ -205,7 +207,7 @@ def claim(
 ) -> Call[list[Claimed]]:
     """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
     check_range("limit", limit, 1, MAX_CLAIM)
-    step = _claim_step("claim", found.version, found.claimable[:most_arms], lease, now)
+    step = _claim_step("claim", found.version, found.claimable[:most_arms], lease=lease, now=now)
     params = {**step.params, "limit": limit, "started": started}
 
     def steps() -> Steps[list[Claimed]]:
@@ -216,16 +218,16 @@ def claim(
 
 def claim_suspect(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS, now: datetime | None = None) -> Call[Claimed | None]:
     """Take the first job whose last run ended in a lost lease, and start it."""
-    return _claim_one("claim_suspect", found.version, found.claimable_suspects[:most_arms], lease, now)
+    return _claim_one("claim_suspect", found.version, found.claimable_suspects[:most_arms], lease=lease, now=now)
 
 
 def claim_any(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS, now: datetime | None = None) -> Call[Claimed | None]:
     """Take the first job of `found.open`, suspect or not, and start it."""
-    return _claim_one("claim_any", found.version, found.claimable[:most_arms], lease, now)
+    return _claim_one("claim_any", found.version, found.claimable[:most_arms], lease=lease, now=now)
 
 
-def _claim_one(query: str, version: int, parts: Sequence[Slice], lease: Lease, now: datetime | None) -> Call[Claimed | None]:
-    step = _claim_step(query, version, parts, lease, now)
+def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease, now: datetime | None) -> Call[Claimed | None]:
+    step = _claim_step(query, version, parts, lease=lease, now=now)
 
     def steps() -> Steps[Claimed | None]:
         taken = rows.claimed((yield step))
@@ -234,7 +236,7 @@ def _claim_one(query: str, version: int, parts: Sequence[Slice], lease: Lease, n
     return Call(steps, is_single=True)
 
 
-def _claim_step(query: str, version: int, parts: Sequence[Slice], lease: Lease, now: datetime | None) -> Step:
+def _claim_step(query: str, version: int, parts: Sequence[Slice], *, lease: Lease, now: datetime | None) -> Step:
     """Write a claim of one job that starts at once."""
     check_text("worker", lease.worker, MAX_NAME)
     params: dict[str, Any] = {
@@ -266,6 +268,13 @@ def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta,
     """Extend (id, token, started_at) leases; what does not come back is lost."""
     batch = documents.array(documents.report(job_id, token, Run(started_at)) for job_id, token, started_at in leases)
     return single("renew", {"leases": batch, "lease": length, "now": now}, rows.held, is_urgent=True)
+
+
+def vouch(leases: Sequence[Held], length: timedelta, now: datetime | None = None) -> Call[dict[tuple[int, int], datetime]]:
+    """Extend leases whose rows somebody holds; the answer has the new end of each that nobody is just taking back."""
+    batch = documents.array(documents.report(held.id, held.token, NO_RUN) for held in leases)
+    params = {"leases": batch, "lease": length, "patience_ms": PATIENCE_MS, "now": now}
+    return single("vouch", params, lambda found: {(job_id, token): until for job_id, token, until in found}, is_urgent=True)
 
 
 def progress(
@@ -327,7 +336,7 @@ def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime |
 def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
     """Read leases past their end."""
     check_range("limit", limit, 1, documents.MAX_ROWS)
-    return single("lapsed", {"limit": limit, "now": now}, rows.lapsed, is_read=True)
+    return single("lapsed", {"limit": limit, "only_gone": False, "now": now}, rows.lapsed, is_read=True)
 
 
 def reclaim(
@@ -339,7 +348,7 @@ def reclaim(
     only: int | None = None,
     now: datetime | None = None,
 ) -> Call[list[int]]:
-    """Take back what nobody renewed, if contact is steady.
+    """Take back what nobody renewed, if contact is steady, and at once what a worker held that is gone.
 
     Contact is noted inside the transaction, and only leases that had ended by then are written: however long this process is
     held up in between, it cannot take a job whose worker renewed meanwhile, or could not.
@@ -348,11 +357,11 @@ def reclaim(
 
     def steps() -> Steps[list[int]]:
         [[moment]] = yield Step("contact", {"now": now})
-        if contact is not None and not contact.touch(moment):
-            return []
-        found = rows.lapsed((yield Step("lapsed", {"limit": limit, "now": moment})))
+        is_steady = contact is None or contact.touch(moment)
+        found = rows.lapsed((yield Step("lapsed", {"limit": limit, "only_gone": not is_steady, "now": moment})))
         ended = [lease for lease in found if only in {None, lease.job.id}]
-        return sorted((yield from end_leases(ended, Judge(rng, profiles), moment, expired_before=moment, now=now)))
+        expired_before = moment if is_steady else EPOCH
+        return sorted((yield from end_leases(ended, Judge(rng, profiles), moment, expired_before=expired_before, now=now)))
 
     return Call(steps, wakes=wakes.by_reclaim)
 

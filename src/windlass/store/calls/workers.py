@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from windlass.core.checks import check_range, check_text, check_wait
-from windlass.core.job import MAX_NAME
-from windlass.core.worker import MAX_SEEN, PULLING, NewWorker, StartedJob, Worker
+from windlass.core.job import MAX_NAME, MAX_TEXT
+from windlass.core.worker import MAX_SEEN, PULLING, Neighbour, NewWorker, StartedJob, Worker
 from windlass.store import documents
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.rows import Row, Shape
@@ -30,6 +30,8 @@ def register(worker: NewWorker, now: datetime | None = None) -> Call[bool]:
         "program": worker.version,
         "pools": worker.pools,
         "tasks": worker.tasks,
+        "place": worker.process and worker.process.place,
+        "process_start": worker.process and worker.process.start,
         "now": now,
     }
     return single("register_worker", params, bool)
@@ -57,6 +59,23 @@ def pulled(seen: Mapping[str, str], now: datetime | None = None) -> Call[int]:
 def stopped(worker: str, now: datetime | None = None) -> Call[bool]:
     """Note that a process has ended in order."""
     return single("stop_worker", {"worker": worker, "now": now}, bool)
+
+
+def list_neighbours(place: str) -> Call[list[Neighbour]]:
+    """List the processes of one machine that are registered and have not stopped."""
+    check_text("place", place, MAX_TEXT)
+    params = {"place": place, "limit": MAX_WORKERS}
+    return single("list_neighbours", params, lambda found: [Neighbour._make(row) for row in found], is_read=True)
+
+
+def lose(place: str, gone: Sequence[Neighbour], now: datetime | None = None) -> Call[list[str]]:
+    """Note that processes are gone without a word; returns the workers that were not known to have stopped."""
+    check_range("workers", len(gone), 1, MAX_WORKERS)
+    batch = documents.array(
+        f'{{"id":{documents.quote(one.id)},"pid":{one.pid},"process_start":{one.process_start}}}' for one in gone
+    )
+    params = {"place": place, "batch": batch, "now": now}
+    return single("lose_workers", params, lambda found: sorted(row[0] for row in found))
 
 
 def list_workers(offline_after: timedelta, limit: int = MAX_WORKERS, now: datetime | None = None) -> Call[list[Worker]]:

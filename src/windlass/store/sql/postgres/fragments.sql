@@ -85,11 +85,18 @@ select s.*, j.task, j.lane, j.cadence, j.worker, j.run_at as due_at, j.slot_at a
         end as wanted
 
 -- name: finish_locked
-select k.task, k.lane, k.cadence, k.worker, k.run_at, k.slot_at, k.attempt, k.executions, k.held, k.rerun_at,
-            k.rerun_slot_at, k.unique_key, k.unique_scope, k.unique_slot, k.started_at, k.claimed_at
-        from windlass_jobs k
-        where k.id = s.id and k.token = s.token and k.state = 'running'
-          and (:expired_before::timestamptz is null or k.lease_expires_at <= :expired_before::timestamptz)
+select j.task, j.lane, j.cadence, j.worker, j.run_at, j.slot_at, j.attempt, j.executions, j.held, j.rerun_at,
+            j.rerun_slot_at, j.unique_key, j.unique_scope, j.unique_slot, j.started_at, j.claimed_at
+        from windlass_jobs j
+        where j.id = s.id and j.token = s.token and j.state = 'running' and {is_over}
+
+-- name: is_over
+-- For endings that somebody else than the holder decides.
+(:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz or {worker_gone})
+
+-- name: worker_gone
+-- It said goodbye, or somebody saw that its process is gone: nobody is left who could renew.
+exists (select 1 from windlass_workers w where w.id = j.worker and w.stopped_at is not null)
 
 -- name: finish_rest
 ), g as materialized (

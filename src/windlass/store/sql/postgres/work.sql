@@ -135,7 +135,7 @@ union all
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
 -- Skips what another statement holds at this moment; the answer comes from the snapshot, so a skipped lease is not
--- called lost; its expiry is the old one.
+-- called lost; its expiry is the old one until it is vouched for.
 with s as materialized (
     select s.id, s.token, s.started_us, {unknown}
     from json_to_recordset(:leases::json) as s (id bigint, token bigint, started_us bigint) order by s.id
@@ -154,8 +154,20 @@ with s as materialized (
 )
 select j.id, j.token, j.stop_requested or j.state = 'cancelled', j.state = 'cancelled',
     case when j.id in (select id from renewed) then greatest(j.lease_expires_at, {now} + :lease::interval)
-        else j.lease_expires_at end
+        else j.lease_expires_at end, j.id not in (select id from renewed)
 from s join windlass_jobs j on j.id = s.id and j.token = s.token where {few}
+
+-- name: vouch
+-- For leases whose rows are locked by somebody else. What is just being taken back cannot be vouched for.
+with s as materialized (
+    select s.id, s.token, {unknown} from json_to_recordset(:leases::json) as s (id bigint, token bigint)
+    cross join (select set_config('lock_timeout', :patience_ms::integer::text, true)) as patience order by s.id
+)
+insert into windlass_vouchers as v (job_id, token, until)
+select j.id, j.token, {now} + :lease::interval from s join windlass_jobs j on j.id = s.id and j.token = s.token where {few}
+order by j.id
+on conflict (job_id, token) do update set until = greatest(v.until, excluded.until) where not v.is_taken
+returning v.job_id, v.token, v.until
 
 -- name: progress
 update windlass_jobs j set
@@ -182,20 +194,33 @@ with s as materialized (
 
 -- name: reclaim
 -- The same for leases that nobody renewed. It waits for nobody: a row that is locked now is being changed by somebody alive.
+-- A lease that was vouched for meanwhile is left alone; the key of a voucher decides who was first.
 with s as materialized (
     {finish_doc}
-), f as materialized (
+), locked as materialized (
     {finish_columns}
     from s cross join lateral (
         {finish_locked}
         for update skip locked
     ) as j where {few}
+), guarded as (
+    insert into windlass_vouchers as v (job_id, token, until, is_taken)
+    select j.id, j.token,
+        case when :expired_before::timestamptz is null or {worker_gone} then timestamptz 'infinity' else {now} end, true
+    from locked j order by j.id
+    on conflict (job_id, token) do update set until = {now}, is_taken = true where v.until <= excluded.until
+    returning v.job_id
+), f as materialized (
+    select l.* from locked l where l.id in (select job_id from guarded)
 {finish_rest}
 
 -- name: lapsed
--- Without the payload, which may be large and decides nothing.
+-- Past their end, or of workers that are gone. Without the payload, which may be large and decides nothing.
 select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.stop_requested, j.state = 'cancelled'
-from windlass_jobs j where j.token is not null and j.lease_expires_at <= {now}
+from windlass_jobs j where j.token is not null and ({worker_gone} or not :only_gone::boolean and j.lease_expires_at <= {now}
+    and not exists (
+        select 1 from windlass_vouchers v where v.job_id = j.id and v.token = j.token and v.until > {now} and not v.is_taken
+    ))
 order by j.id limit :limit
 
 -- name: stop
@@ -206,7 +231,8 @@ with f as materialized (
     from json_to_recordset(:batch::json) as s (
         id bigint, token bigint, started_us bigint, log_excerpt text, cpu_time_ms bigint, memory_peak_mb integer
     ) join windlass_jobs j on j.id = s.id
-    where j.token = s.token and j.state = 'cancelled' and (:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz)
+    where j.token = s.token and j.state = 'cancelled'
+      and {is_over}
     order by j.id for update of j
 ), stopped as (
     update windlass_jobs j set

@@ -1,9 +1,12 @@
 -- name: register_worker
-insert into windlass_workers (id, kind, host, pid, version, pools, tasks, started_at, seen_at)
-values (:worker, :kind, :host, :pid, :program, :pools::json, :tasks::json, {now}, {now})
+insert into windlass_workers (
+    id, kind, host, pid, version, pools, tasks, started_at, seen_at, place, process_start
+)
+values (:worker, :kind, :host, :pid, :program, :pools::json, :tasks::json, {now}, {now}, :place::text, :process_start::bigint)
 on conflict (id) do update set
     kind = excluded.kind, host = excluded.host, pid = excluded.pid, version = excluded.version, pools = excluded.pools,
-    tasks = excluded.tasks, running = 0, started_at = excluded.started_at, seen_at = excluded.seen_at, stopped_at = null
+    tasks = excluded.tasks, running = 0, started_at = excluded.started_at, seen_at = excluded.seen_at, stopped_at = null,
+    place = excluded.place, process_start = excluded.process_start
 returning id
 
 -- name: see_worker
@@ -23,6 +26,16 @@ returning w.id
 update windlass_workers set seen_at = {now}, stopped_at = {now}, running = 0 where id = :worker and stopped_at is null
 returning id
 
+-- name: list_neighbours
+select id, pid, process_start from windlass_workers where place = :place::text and stopped_at is null order by id limit :limit
+
+-- name: lose_workers
+-- Named with the process that is gone: a worker that has come back under the same name is another one.
+update windlass_workers w set stopped_at = {now}, running = 0
+from json_to_recordset(:batch::json) as s (id text, pid integer, process_start bigint)
+where w.id = s.id and w.pid = s.pid and w.process_start = s.process_start and w.place = :place::text and w.stopped_at is null
+returning w.id
+
 -- name: list_workers
 select id, kind, host, pid, version, pools::text, tasks::text, running, started_at, seen_at, stopped_at,
     stopped_at is null and seen_at > {now} - :offline_after::interval
@@ -39,5 +52,8 @@ with gone as (
         select id from windlass_workers where seen_at < {now} - :gone_for::interval
         order by seen_at limit :limit for update skip locked
     )) returning id
+), vouchers as (
+    -- Kept for a while: a renewal under way may still ask for what was taken back.
+    delete from windlass_vouchers where until < {now} - interval '1 hour'
 )
 select count(*) from gone

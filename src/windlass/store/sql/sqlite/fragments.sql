@@ -98,8 +98,15 @@ with f as materialized (
 
 -- name: guarded
 f cross join json_each(f.rows) as r cross join windlass_jobs as j
-    on j.id = r.value ->> 'id' and j.token = r.value ->> 'token' and j.state = 'running'
-    and (:expired_before is null or j.lease_expires_at <= :expired_before)
+    on j.id = r.value ->> 'id' and j.token = r.value ->> 'token' and j.state = 'running' and {is_over}
+
+-- name: is_over
+-- For endings that somebody else than the holder decides.
+(:expired_before is null or j.lease_expires_at <= :expired_before or {worker_gone})
+
+-- name: worker_gone
+-- It said goodbye, or somebody saw that its process is gone: nobody is left who could renew.
+exists (select 1 from windlass_workers w where w.id = j.worker and w.stopped_at is not null)
 
 -- name: started
 coalesce(r.value ->> 'started_us', j.started_at, j.claimed_at)

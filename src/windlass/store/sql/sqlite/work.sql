@@ -138,7 +138,12 @@ update windlass_jobs as j set
     lease_expires_at = max(j.lease_expires_at, {now} + :lease),
     started_at = case when j.state = 'running' then coalesce(j.started_at, s.value ->> 'started_us') else j.started_at end
 from json_each(:leases) as s where j.id = s.value ->> 'id' and j.token = s.value ->> 'token'
-returning id, token, stop_requested or state = 'cancelled', state = 'cancelled', lease_expires_at
+returning id, token, stop_requested or state = 'cancelled', state = 'cancelled', lease_expires_at, 0
+
+-- name: vouch
+-- No row is ever locked here, so there is nothing to vouch for.
+select j.id, j.token, max(j.lease_expires_at, {now} + :lease) from json_each(:leases) as s
+join windlass_jobs j on j.id = s.value ->> 'id' and j.token = s.value ->> 'token' where :patience_ms is null
 
 -- name: progress
 update windlass_jobs as j set
@@ -159,9 +164,9 @@ returning id
 {finish}
 
 -- name: lapsed
--- Without the payload, which may be large and decides nothing.
+-- Past their end, or of workers that are gone. Without the payload, which may be large and decides nothing.
 select id, task, lane, '{}', {claimed_rest}, started_at, stop_requested, state = 'cancelled'
-from windlass_jobs where token is not null and lease_expires_at <= {now}
+from windlass_jobs as j where token is not null and ({worker_gone} or not :only_gone and lease_expires_at <= {now})
 order by id limit :limit
 
 -- name: stop
@@ -175,7 +180,7 @@ select j.id, j.executions + 1, j.attempt + 1, j.token, j.slot_at, j.worker, f.va
     max(j.closed_at, f.value ->> 'started_us'), max(0, ((f.value ->> 'started_us') - j.run_at) / 1000), 'cancelled',
     'cancelled', f.value ->> 'log_excerpt', f.value ->> 'cpu_time_ms', f.value ->> 'memory_peak_mb', {now}
 from json_each(:batch) as f cross join windlass_jobs j on j.id = f.value ->> 'id' and j.token = f.value ->> 'token'
-where j.state = 'cancelled' and (:expired_before is null or j.lease_expires_at <= :expired_before)
+where j.state = 'cancelled' and {is_over}
   and j.started_at is null and f.value ->> 'started_us' is not null;
 update windlass_executions as x set
     log_excerpt = coalesce(s.log_excerpt, x.log_excerpt), cpu_time_ms = coalesce(s.cpu_time_ms, x.cpu_time_ms),
@@ -184,7 +189,7 @@ from (
     select j.id, j.executions, j.token, f.value ->> 'log_excerpt' as log_excerpt, f.value ->> 'cpu_time_ms' as cpu_time_ms,
         f.value ->> 'memory_peak_mb' as memory_peak_mb
     from json_each(:batch) as f cross join windlass_jobs j on j.id = f.value ->> 'id' and j.token = f.value ->> 'token'
-    where j.state = 'cancelled' and j.started_at is not null and (:expired_before is null or j.lease_expires_at <= :expired_before)
+    where j.state = 'cancelled' and j.started_at is not null and {is_over}
 ) as s
 where x.job_id = s.id and x.number = s.executions and x.token = s.token;
 update windlass_jobs as j set
@@ -197,7 +202,7 @@ update windlass_jobs as j set
     unique_slot = case when j.unique_scope = 'forever' then j.unique_slot end, updated_at = {now}
 from json_each(:batch) as f
 where j.id = f.value ->> 'id' and j.token = f.value ->> 'token' and j.state = 'cancelled'
-  and (:expired_before is null or j.lease_expires_at <= :expired_before)
+  and {is_over}
 returning id
 
 -- name: promote

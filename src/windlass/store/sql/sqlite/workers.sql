@@ -1,9 +1,12 @@
 -- name: register_worker
-insert into windlass_workers (id, kind, host, pid, version, pools, tasks, started_at, seen_at)
-values (:worker, :kind, :host, :pid, :program, :pools, :tasks, {now}, {now})
+insert into windlass_workers (
+    id, kind, host, pid, version, pools, tasks, started_at, seen_at, place, process_start
+)
+values (:worker, :kind, :host, :pid, :program, :pools, :tasks, {now}, {now}, :place, :process_start)
 on conflict (id) do update set
     kind = excluded.kind, host = excluded.host, pid = excluded.pid, version = excluded.version, pools = excluded.pools,
-    tasks = excluded.tasks, running = 0, started_at = excluded.started_at, seen_at = excluded.seen_at, stopped_at = null
+    tasks = excluded.tasks, running = 0, started_at = excluded.started_at, seen_at = excluded.seen_at, stopped_at = null,
+    place = excluded.place, process_start = excluded.process_start
 returning id
 
 -- name: see_worker
@@ -20,6 +23,17 @@ returning id
 
 -- name: stop_worker
 update windlass_workers set seen_at = {now}, stopped_at = {now}, running = 0 where id = :worker and stopped_at is null
+returning id
+
+-- name: list_neighbours
+select id, pid, process_start from windlass_workers where place = :place and stopped_at is null order by id limit :limit
+
+-- name: lose_workers
+-- Named with the process that is gone: a worker that has come back under the same name is another one.
+update windlass_workers as w set stopped_at = {now}, running = 0
+from json_each(:batch) as s
+where w.id = s.value ->> 'id' and w.pid = s.value ->> 'pid' and w.process_start = s.value ->> 'process_start'
+  and w.place = :place and w.stopped_at is null
 returning id
 
 -- name: list_workers

@@ -4,3 +4,20 @@ create index windlass_jobs_pending on windlass_jobs (lane, task, priority desc, 
     where state = 'pending' and crashes = 0;
 create index windlass_jobs_suspects on windlass_jobs (lane, task, priority desc, run_at, id)
     where state = 'pending' and crashes > 0;
+
+-- Which process a worker is: the machine since its start with the namespaces that process numbers are counted in, and the
+-- start of the process in that machine's ticks. Without them only leases say whether it lives.
+alter table windlass_workers add column place text;
+alter table windlass_workers add column process_start bigint;
+create index windlass_workers_places on windlass_workers (place) where place is not null and stopped_at is null;
+
+-- Leases that could not be renewed because somebody held the row: the holder vouches for them here. Whoever takes a lease back
+-- writes `is_taken`, so that one of the two wins.
+create table windlass_vouchers (
+    job_id bigint not null,
+    token bigint not null,
+    until timestamptz not null,
+    is_taken boolean not null default false,
+    primary key (job_id, token)
+);
+create index windlass_vouchers_until on windlass_vouchers (until);

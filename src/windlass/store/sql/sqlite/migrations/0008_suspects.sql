@@ -4,3 +4,9 @@ create index windlass_jobs_pending on windlass_jobs (lane, task, priority desc, 
     where state = 'pending' and crashes = 0;
 create index windlass_jobs_suspects on windlass_jobs (lane, task, priority desc, run_at, id)
     where state = 'pending' and crashes > 0;
+
+-- Which process a worker is: the machine since its start with the namespaces that process numbers are counted in, and the
+-- start of the process in that machine's ticks. Without them only leases say whether it lives.
+alter table windlass_workers add column place text;
+alter table windlass_workers add column process_start integer;
+create index windlass_workers_places on windlass_workers (place) where place is not null and stopped_at is null;
