@@ -50,7 +50,7 @@ _LOOKS = 10
 
 def clock(now: datetime | None = None) -> Call[datetime]:
     """Ask the database what time it is."""
-    return single("clock", {"now": now}, lambda found: found[0][0], is_read=True)
+    return single("clock", {"now": now}, lambda found: found[0][0], is_read=True, is_engine=True)
 
 
 def identity() -> Call[str]:
@@ -197,7 +197,7 @@ def _key_document(order: int, job: NewJob) -> str:
 
 def slices(now: datetime | None = None) -> Call[Slices]:
     """Find which lanes and tasks have pending work that no gate holds back."""
-    return single("slices", {"now": now}, rows.slices, is_read=True)
+    return single("slices", {"now": now}, rows.slices, is_read=True, is_engine=True)
 
 
 def claim(
@@ -225,7 +225,7 @@ def claim(
     def steps() -> Steps[list[Claimed]]:
         return rows.claimed((yield Step("claim", params, arms)))
 
-    return Call(steps, is_single=True)
+    return Call(steps, is_single=True, is_engine=True)
 
 
 _NO_SLICE = Slice("", "", 0, EPOCH)
@@ -301,7 +301,7 @@ def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime |
 def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
     """Read leases past their end."""
     check_range("limit", limit, 1, documents.MAX_ROWS)
-    return single("lapsed", {"limit": limit, "now": now}, rows.lapsed, is_read=True)
+    return single("lapsed", {"limit": limit, "now": now}, rows.lapsed, is_read=True, is_engine=True)
 
 
 def reclaim(
@@ -328,7 +328,7 @@ def reclaim(
         ended = [lease for lease in found if only in {None, lease.job.id}]
         return sorted((yield from end_leases(ended, Judge(rng, profiles), moment, expired_before=moment, now=now)))
 
-    return Call(steps, wakes=wakes.by_reclaim)
+    return Call(steps, is_engine=True, wakes=wakes.by_reclaim)
 
 
 class Judge(NamedTuple):
