@@ -121,7 +121,12 @@ class Windlass(Operator):
     def _backend(self, settings: Settings) -> Backend:
         from windlass.store.backend import open_backend  # noqa: PLC0415 - the engine is loaded when it is needed
 
-        return open_backend(settings.database_url, rng=self._rng, profiles=settings.profiles)
+        return open_backend(
+            settings.database_url,
+            rng=self._rng,
+            profiles=settings.profiles,
+            statement_timeout=settings.statement_timeout,
+        )
 
     async def _here(self) -> Any:
         return await self._doors.here()

@@ -210,6 +210,8 @@ class Settings:
     """Every setting of SPEC §14."""
 
     database_url: _Text = "sqlite:///windlass.db"
+    statement_timeout: _Interval = timedelta(seconds=10)
+    """How long one statement may take on PostgreSQL, and how long a server that does not answer is waited for."""
     host: _Text = "127.0.0.1"
     port: Annotated[int, Read(_whole(0, 65_535))] = 8060
     admin_token: _Secret = field(default=None, repr=False)

@@ -42,6 +42,7 @@ WindlassError
 │   └── ServerUnavailable     no answer, half an answer, or one that says to try again
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
+    │   └── StoreBusy         no answer in the time the call may take
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
     │   └── StoreConflict     a unique key was taken between look and write; the whole call may be tried again
     └── SchemaError           the tables are missing, too old, too new or edited
@@ -324,6 +325,10 @@ class StoreError(WindlassError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached, is shutting down or stayed locked."""
+
+
+class StoreBusy(StoreUnavailable):
+    """The database did not answer in the time the call may take; what it was asked may still have been done."""
 
 
 class StoreRefused(StoreError):

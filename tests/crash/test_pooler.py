@@ -200,7 +200,8 @@ async def kept_by(store: SqlStore) -> list[tuple[int, ...]]:
     """Count what each connection of the store's pool has kept: prepared statements, settings, locks and tables of its own."""
     assert isinstance(store.database, Postgres)
     found: list[tuple[int, ...]] = []
-    for connection in list(store.database._pool._pool):
+    pools = store.database._pools
+    for connection in [*pools._engine._pool, *pools._others._pool]:
         cursor = await connection.execute(
             """select (select count(*) from pg_prepared_statements),
             (select count(*) from pg_settings where source = 'session'),

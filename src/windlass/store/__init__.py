@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from random import Random
 from urllib.parse import unquote, urlsplit
 
 from windlass.core.retry import PROFILES, Profile
 from windlass.errors import ConfigError
 from windlass.store.blocking import Blocking, BlockingDatabase
+from windlass.store.calls.call import STATEMENT_TIMEOUT
 from windlass.store.calls.work import MAX_ARMS
 from windlass.store.sql_store import SqlStore
 
@@ -16,12 +18,20 @@ from windlass.store.sql_store import SqlStore
 _UNPREPARED_ARMS = 8
 
 
-def open_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES, listen_url: str | None = None) -> SqlStore:
+def open_store(
+    url: str,
+    *,
+    rng: Random,
+    profiles: Mapping[str, Profile] = PROFILES,
+    listen_url: str | None = None,
+    statement_timeout: timedelta = STATEMENT_TIMEOUT,
+) -> SqlStore:
     """Open `sqlite:///path`, `sqlite://` (in memory) or `postgresql://…`, for asyncio.
 
     `?prepare=off` on a PostgreSQL URL makes it work through a transaction pooler. Wake-ups do not pass one: `listen_url` leads to
     the same database past the pooler. `profiles` say what rows leave open about retries, as far as no
-    setting in the database does.
+    setting in the database does. `statement_timeout` is for PostgreSQL: how long one statement may take, and how long a
+    server that does not answer is waited for.
     """
     scheme, rest, prepare = _parsed(url)
     if scheme == "sqlite":
@@ -32,17 +42,21 @@ def open_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFI
         return SqlStore(Sqlite(rest, rng), rng=rng, profiles=profiles)
     from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
-    database = Postgres(rest, prepare=prepare, listen_dsn=None if listen_url is None else _listen_dsn(listen_url))
+    listen_dsn = None if listen_url is None else _listen_dsn(listen_url)
+    database = Postgres(rest, prepare=prepare, listen_dsn=listen_dsn, statement_timeout=statement_timeout)
     return SqlStore(database, rng=rng, profiles=profiles, most_arms=_most_arms(prepare=prepare))
 
 
-def open_blocking_store(url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES) -> SqlStore:
+def open_blocking_store(
+    url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES, statement_timeout: timedelta = STATEMENT_TIMEOUT
+) -> SqlStore:
     """Open the same for code without an event loop: its coroutines never suspend, `windlass.core.blocking.run` ends them."""
     arms = _most_arms(prepare=_parsed(url)[2])
-    return SqlStore(Blocking(open_database(url, rng=rng)), rng=rng, profiles=profiles, most_arms=arms)
+    database = open_database(url, rng=rng, statement_timeout=statement_timeout)
+    return SqlStore(Blocking(database), rng=rng, profiles=profiles, most_arms=arms)
 
 
-def open_database(url: str, *, rng: Random) -> BlockingDatabase:
+def open_database(url: str, *, rng: Random, statement_timeout: timedelta = STATEMENT_TIMEOUT) -> BlockingDatabase:
     """Open what is below a blocking store, for migrations and views."""
     scheme, rest, prepare = _parsed(url)
     if scheme == "sqlite":
@@ -51,7 +65,7 @@ def open_database(url: str, *, rng: Random) -> BlockingDatabase:
         return Sqlite(rest, rng)
     from windlass.store.postgres import SyncPostgres  # noqa: PLC0415 - an optional dependency
 
-    return SyncPostgres(rest, prepare=prepare)
+    return SyncPostgres(rest, prepare=prepare, statement_timeout=statement_timeout)
 
 
 def _most_arms(*, prepare: bool) -> int:

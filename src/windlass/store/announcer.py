@@ -15,7 +15,7 @@ log = logging.getLogger("windlass.store")
 
 _SPACING_S = 0.005
 _AFTER_FAILURE_S = 1.0
-_GIVE_UP_S = 2.0
+_GIVE_UP_S = 1.0
 
 
 class Sender(Protocol):

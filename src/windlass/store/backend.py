@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from random import Random
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from windlass.ports import Backend
 from windlass.store import SqlStore, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
 from windlass.store.calls import schema
+from windlass.store.calls.call import STATEMENT_TIMEOUT
 from windlass.store.migrate import Scriptable
 
 T = TypeVar("T")
@@ -21,12 +23,15 @@ NO_DATABASE = "none:"
 """The URL of a process that has no database on purpose."""
 
 
-def open_backend(url: str, *, rng: Random, profiles: Mapping[str, Profile]) -> Backend:
+def open_backend(
+    url: str, *, rng: Random, profiles: Mapping[str, Profile], statement_timeout: timedelta = STATEMENT_TIMEOUT
+) -> Backend:
     """Choose the backend of a URL; nothing is opened yet."""
     if url == NO_DATABASE:
         raise ConfigError("this process has no database; enqueue and ask over HTTP, with windlass.remote")
-    make: Callable[..., Backend] = SqliteBackend if url.startswith("sqlite:") else PostgresBackend
-    return make(url, rng, profiles)
+    if url.startswith("sqlite:"):
+        return SqliteBackend(url, rng, profiles)
+    return PostgresBackend(url, rng, profiles, statement_timeout)
 
 
 def _is_current(opened: Any) -> bool:
@@ -100,17 +105,17 @@ class PostgresBackend:
 
     is_shared = False
 
-    def __init__(self, url: str, rng: Random, profiles: Mapping[str, Profile]) -> None:
+    def __init__(self, url: str, rng: Random, profiles: Mapping[str, Profile], statement_timeout: timedelta) -> None:
         """Open nothing yet."""
-        self._url, self._rng, self._profiles = url, rng, profiles
+        self._url, self._rng, self._profiles, self._statement_timeout = url, rng, profiles, statement_timeout
 
     def open_async(self) -> SqlStore:
         """Describe a pool; it connects at first use."""
-        return open_store(self._url, rng=self._rng, profiles=self._profiles)
+        return open_store(self._url, rng=self._rng, profiles=self._profiles, statement_timeout=self._statement_timeout)
 
     def open_blocking(self) -> SqlStore:
         """Describe a blocking pool; it connects at first use."""
-        return open_blocking_store(self._url, rng=self._rng, profiles=self._profiles)
+        return open_blocking_store(self._url, rng=self._rng, profiles=self._profiles, statement_timeout=self._statement_timeout)
 
     def migrate(self) -> None:
         """Apply what is missing."""

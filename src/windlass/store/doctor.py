@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core import payload
@@ -82,7 +82,8 @@ def _read(query: str, params: Mapping[str, Any]) -> Call[Sequence[Row]]:
     def steps() -> Steps[Sequence[Row]]:
         return (yield Step(query, params))
 
-    return Call(steps, is_single=True, is_read=True)
+    # Reads whole tables, whatever their size.
+    return Call(steps, is_single=True, is_read=True, timeout=timedelta())
 
 
 class _Job(NamedTuple):

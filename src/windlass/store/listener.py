@@ -19,9 +19,10 @@ Hear = Callable[[float], Awaitable[Sequence[str]]]
 
 _TEST = "test"
 _PATIENCE_S = 5.0
-_QUIET_S = 30.0
+# Together with the patience: how long a connection that has gone silent stays unnoticed.
+_QUIET_S = 10.0
 _SHORTEST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 10.0
+_LONGEST_PAUSE_S = 5.0
 # A connection that never heard anything will not hear more when it is made again, until somebody mends the way to the server.
 _DEAF_PAUSE_S = 60.0
 

@@ -1,33 +1,39 @@
-"""PostgreSQL: a pool of connections, or the caller's own."""
+"""PostgreSQL: calls on connections of our own, or on the caller's."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import re
-import time
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout, TooManyRequests
+from psycopg_pool import PoolTimeout, TooManyRequests
 
-from windlass.core.current import detached
-from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.errors import ConfigError, SchemaError, StoreBusy, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store.announcer import Announcer
 from windlass.store.calls import work
-from windlass.store.calls.call import asked
+from windlass.store.calls.call import STATEMENT_TIMEOUT, asked
+from windlass.store.connections import (
+    NoAnswer,
+    Pools,
+    SyncPools,
+    Terms,
+    WatchedAsyncConnection,
+    WatchedConnection,
+    lasting,
+)
 from windlass.store.listener import Listener
 from windlass.store.owner import Owner
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
+    from datetime import timedelta
     from random import Random
 
     from windlass.store.calls.call import Call, Step
@@ -62,33 +68,28 @@ _texts = _Texts(queries("postgres"))
 
 
 class Postgres:
-    """A pool for asyncio; connections are replaced by themselves after an outage."""
+    """PostgreSQL for asyncio; connections are replaced by themselves after an outage."""
 
     dialect = "postgres"
 
-    def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True, listen_dsn: str | None = None) -> None:
-        """Describe the pool; it opens at first use.
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        prepare: bool = True,
+        listen_dsn: str | None = None,
+        statement_timeout: timedelta = STATEMENT_TIMEOUT,
+    ) -> None:
+        """Describe the connections; they open at first use.
 
         For transaction poolers: `prepare=False`, and as `listen_dsn` one that leads to the server itself.
         """
         self.dsn = dsn
         self._listen_dsn = listen_dsn or dsn
         self._announcer = Announcer(partial(_Notifier, dsn))
-        self._pool = AsyncConnectionPool(
-            dsn, reconnect_failed=_try_again, configure=_steady if prepare else None, **_pool_options(size, prepare=prepare)
-        )
-        self._is_open = False
+        self._pools = Pools(Terms(dsn, prepare, statement_timeout))
         self._identity: str | None = None
         self._owner = Owner()
-
-    async def open(self) -> None:
-        """Open the pool; the server may still be down."""
-        self._owner.check()
-        if not self._is_open:
-            self._is_open = True
-            # Its tasks serve every later call, so they may not end with the run whose handler is the first to need them.
-            with detached():
-                await self._pool.open()
 
     async def run(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
@@ -98,18 +99,15 @@ class Postgres:
 
     async def _run(self, call: Call[T]) -> T:
         cancels = _cancels()
-        await self.open()
+        self._owner.check()
         for last in range(_TRIES):
             try:
-                async with self._pool.connection() as connection:
+                async with self._pools.connection(call) as connection:
                     # Before Python 3.12 the pool's wait swallows a cancellation that comes as the wait ends: whoever
                     # cancelled a loop of calls would wait for its end for ever.
                     if _cancels() > cancels:
                         raise asyncio.CancelledError
-                    if call.is_single:
-                        return await _drive_async(connection, call)
-                    async with connection.transaction():
-                        return await _drive_async(connection, call)
+                    return await _drive_async(connection, call)
             except _AGAIN as error:
                 if last == _TRIES - 1:
                     raise translated(error) from error
@@ -144,9 +142,8 @@ class Postgres:
             listening.cancel()
 
     async def aclose(self) -> None:
-        """Close the pool."""
-        await asyncio.to_thread(self._announcer.close)
-        await self._pool.close()
+        """Close the connections; waits a moment at most for what is under way."""
+        await asyncio.gather(asyncio.to_thread(self._announcer.close), self._pools.close())
 
 
 class SyncPostgres:
@@ -154,26 +151,13 @@ class SyncPostgres:
 
     dialect = "postgres"
 
-    def __init__(self, dsn: str, *, size: int = 4, prepare: bool = True) -> None:
-        """Describe the pool; it opens at first use."""
+    def __init__(self, dsn: str, *, prepare: bool = True, statement_timeout: timedelta = STATEMENT_TIMEOUT) -> None:
+        """Describe the connections; they open at first use."""
         self.dsn = dsn
         self._announcer = Announcer(partial(_Notifier, dsn))
-        self._pool = ConnectionPool(
-            dsn,
-            reconnect_failed=_try_again_sync,
-            configure=_steady_sync if prepare else None,
-            **_pool_options(size, prepare=prepare),
-        )
-        self._is_open = False
+        self._pools = SyncPools(Terms(dsn, prepare, statement_timeout))
         self._identity: str | None = None
         self._owner = Owner()
-
-    def open(self) -> None:
-        """Open the pool; the server may still be down."""
-        self._owner.check()
-        if not self._is_open:
-            self._is_open = True
-            self._pool.open()
 
     def run_sync(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
@@ -182,14 +166,11 @@ class SyncPostgres:
         return answer
 
     def _run(self, call: Call[T]) -> T:
-        self.open()
+        self._owner.check()
         for last in range(_TRIES):
             try:
-                with self._pool.connection() as connection:
-                    if call.is_single:
-                        return _drive(connection, call)
-                    with connection.transaction():
-                        return _drive(connection, call)
+                with self._pools.connection(call) as connection:
+                    return _drive(connection, call)
             except _AGAIN as error:
                 if last == _TRIES - 1:
                     raise translated(error) from error
@@ -198,10 +179,10 @@ class SyncPostgres:
         raise AssertionError
 
     def run_script(self, work: Callable[[psycopg.Connection[Any]], T]) -> T:
-        """Run `work` with a connection inside one transaction; for migrations."""
-        self.open()
+        """Run `work` with a connection inside one transaction, which may last; for migrations."""
+        self._owner.check()
         try:
-            with self._pool.connection() as connection, connection.transaction():
+            with self._pools.script() as connection:
                 return work(connection)
         except _FROM_DRIVER as error:
             raise translated(error) from error
@@ -224,9 +205,9 @@ class SyncPostgres:
             raise translated(error) from error
 
     def close(self) -> None:
-        """Close the pool."""
+        """Close the connections; waits a moment at most for what is under way."""
         self._announcer.close()
-        self._pool.close()
+        self._pools.close()
 
 
 def _cancels() -> int:
@@ -239,7 +220,7 @@ class _Notifier:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: WatchedConnection | None = None
 
     def send(self, words: Collection[str]) -> None:
         try:
@@ -255,7 +236,7 @@ class _Notifier:
 
     def _send(self, words: Collection[str]) -> None:
         if self._connection is None:
-            self._connection = psycopg.Connection.connect(**_lasting(self._dsn))
+            self._connection = WatchedConnection.connect(**_speaking(self._dsn))
         self._connection.execute(_NOTIFY, [list(words)])
 
     def close(self) -> None:
@@ -268,27 +249,21 @@ class _Notifier:
 async def _notices(dsn: str) -> AsyncIterator[Hear]:
     """Open a connection that hears announcements."""
     try:
-        async with await psycopg.AsyncConnection.connect(**_lasting(dsn)) as connection:
+        async with await WatchedAsyncConnection.connect(**_speaking(dsn)) as connection:
             await connection.execute(_LISTEN)
+            # From here on it is silent while nobody has anything to announce; the listener tests it by itself.
+            connection.limit_s = None
             yield partial(_hear, connection)
     except psycopg.Error as error:
         raise translated(error) from error
 
 
+def _speaking(dsn: str) -> dict[str, Any]:
+    return lasting(dsn) | {"prepare_threshold": None}
+
+
 async def _hear(connection: psycopg.AsyncConnection[Any], seconds: float) -> list[str]:
     return [notice.payload async for notice in connection.notifies(timeout=seconds, stop_after=1)]
-
-
-def _lasting(dsn: str) -> dict[str, Any]:
-    """Describe a connection that is idle for long and must notice the loss of its server."""
-    wanted = {
-        "connect_timeout": 5,
-        "keepalives_idle": 30,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 4000,
-    }
-    return wanted | conninfo_to_dict(dsn) | {"autocommit": True, "prepare_threshold": None}
 
 
 # One channel for all topics, so that any announcement proves to a listener that it hears.
@@ -304,68 +279,6 @@ _FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
 # Another transaction was in the way; the same call may well succeed. A unique key taken between look and write is one of
 # them: at the next look the call sees the winner.
 _AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable, pg.UniqueViolation)
-
-
-_POOL = "windlass"
-# Left to itself a pool doubles the pause between its attempts, up to minutes: leases would end after an outage while their
-# holder still waits for its next attempt.
-_RECONNECT_S = 0.25
-
-
-def _pool_options(size: int, *, prepare: bool) -> dict[str, Any]:
-    return {
-        "name": _POOL,
-        "open": False,
-        "min_size": 1,
-        "max_size": size,
-        "timeout": 10.0,
-        "reconnect_timeout": _RECONNECT_S,
-        "kwargs": {"autocommit": True, "prepare_threshold": 1 if prepare else None},
-    }
-
-
-# A plan that was made while the tables were empty would read all of them at every claim, for as long as the server keeps it:
-# until the first ANALYZE after a burst, a minute or more. There is an index for everything we ask. Through a pooler nothing
-# is set, and nothing prepared.
-_STEADY = "set enable_seqscan = off; set jit = off"
-
-
-async def _steady(connection: psycopg.AsyncConnection[Any]) -> None:
-    await connection.execute(_STEADY)
-
-
-def _steady_sync(connection: psycopg.Connection[Any]) -> None:
-    connection.execute(_STEADY)
-
-
-async def _try_again(pool: AsyncConnectionPool[Any]) -> None:
-    """Begin anew: a pool that has given up tries again only when the next caller comes, and forgets those who wait."""
-    await pool.check()
-
-
-def _try_again_sync(pool: ConnectionPool[Any]) -> None:
-    pool.check()
-
-
-class _SometimesTold(logging.Filter):
-    """Lets a pool of ours tell now and then why it has no connection, not several times a second."""
-
-    def __init__(self, pause_s: float) -> None:
-        super().__init__()
-        self._pause_s = pause_s
-        self._quiet_until = 0.0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not (isinstance(record.args, tuple) and _POOL in record.args):
-            return True
-        now = time.monotonic()
-        if now < self._quiet_until:
-            return False
-        self._quiet_until = now + self._pause_s
-        return True
-
-
-logging.getLogger("psycopg.pool").addFilter(_SometimesTold(10.0))
 
 
 async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
@@ -425,4 +338,6 @@ def translated(error: BaseException) -> StoreError:
     # Only what is about the values sent is refused: a finish that is refused loses its content.
     if state[:2] in _ABOUT_CONTENT or isinstance(error, UnicodeError) or (not state and isinstance(error, psycopg.DataError)):
         return StoreRefused(text)
+    if isinstance(error, NoAnswer | pg.QueryCanceled | PoolTimeout):
+        return StoreBusy(text)
     return StoreUnavailable(text)

@@ -187,7 +187,7 @@ def claim_probe(found: Slices, name: str, lease: Lease, now: datetime | None = N
             yield from _changed(breaker.probed(Permit(job.id, job.token)), BreakerReason.PROBE_STARTED, job.id, now)
         return job
 
-    return Call(steps)
+    return Call(steps, is_engine=True)
 
 
 def _claimed(found: Slices, breaker: Breaker, lease: Lease, now: datetime | None) -> Steps[Claimed | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from windlass.core.topic import Topic
@@ -13,6 +14,9 @@ from windlass.store.rows import Row
 
 T = TypeVar("T")
 Steps = Generator["Step", Sequence[Row], T]
+
+STATEMENT_TIMEOUT = timedelta(seconds=10)
+"""How long one statement may take on PostgreSQL where no setting says otherwise."""
 
 
 class Step(NamedTuple):
@@ -51,6 +55,10 @@ class Call(Generic[T]):
     is_read: bool = False
     is_urgent: bool = False
     """Goes before other waiting calls: a late renewal or finish costs a run."""
+    is_engine: bool = False
+    """Moves jobs through their runs: has connections that readers cannot use up, as what is urgent has."""
+    timeout: timedelta | None = None
+    """How long one statement may take on PostgreSQL; None is what the settings say, nothing at all is for ever."""
     wakes: Callable[[T], Collection[Topic]] = nobody
     """What sleepers are told once this answer is committed."""
 

@@ -69,7 +69,7 @@ def pull_each(
                 break
         return taken
 
-    return Call(steps)
+    return Call(steps, is_engine=True)
 
 
 class _Queue:

@@ -22,13 +22,13 @@ def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
     """Make due jobs claimable, but for those that `catch_up` decides about."""
     check_range("limit", limit, 1, 10_000)
     params = {"limit": limit, "missed_after": MISSED_AFTER, "now": now}
-    return single("promote", params, rows.promoted, wakes=wakes.by_promotion)
+    return single("promote", params, rows.promoted, is_engine=True, wakes=wakes.by_promotion)
 
 
 def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
     """Read the templates that are due."""
     check_range("limit", limit, 1, documents.MAX_ROWS)
-    return single("due_templates", {"limit": limit, "now": now}, rows.jobs, is_read=True)
+    return single("due_templates", {"limit": limit, "now": now}, rows.jobs, is_read=True, is_engine=True)
 
 
 def catch_up(limit: int, rng: Random, now: datetime | None = None) -> Call[int]:
@@ -46,7 +46,7 @@ def catch_up(limit: int, rng: Random, now: datetime | None = None) -> Call[int]:
         [[claimable]] = yield Step("catch_up", {"jobs": documents.array(moves), "now": now})
         return int(claimable)
 
-    return Call(steps, wakes=wakes.work)
+    return Call(steps, is_engine=True, wakes=wakes.work)
 
 
 class _Missed(NamedTuple):

@@ -54,7 +54,7 @@ def spawn(template_id: int, seen_at: datetime, rng: Random, now: datetime | None
                 return (yield from _spawn(template, moment, rng, now))
         return None
 
-    return Call(steps, wakes=_by_spawn)
+    return Call(steps, is_engine=True, wakes=_by_spawn)
 
 
 def _by_spawn(answer: Spawned | None) -> Collection[Topic]:

@@ -52,7 +52,7 @@ _LOOKS = 10
 
 def clock(now: datetime | None = None) -> Call[datetime]:
     """Ask the database what time it is."""
-    return single("clock", {"now": now}, lambda found: found[0][0], is_read=True)
+    return single("clock", {"now": now}, lambda found: found[0][0], is_read=True, is_engine=True)
 
 
 def identity() -> Call[str]:
@@ -199,7 +199,7 @@ def _key_document(order: int, job: NewJob) -> str:
 
 def slices(now: datetime | None = None) -> Call[Slices]:
     """Find which lanes and tasks have pending work that no gate holds back."""
-    return single("slices", {"now": now}, rows.slices, is_read=True)
+    return single("slices", {"now": now}, rows.slices, is_read=True, is_engine=True)
 
 
 def claim(
@@ -213,7 +213,7 @@ def claim(
     def steps() -> Steps[list[Claimed]]:
         return rows.claimed((yield step._replace(params=params)))
 
-    return Call(steps, is_single=True)
+    return Call(steps, is_single=True, is_engine=True)
 
 
 def claim_suspect(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS, now: datetime | None = None) -> Call[Claimed | None]:
@@ -233,7 +233,7 @@ def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease
         taken = rows.claimed((yield step))
         return taken[0] if taken else None
 
-    return Call(steps, is_single=True)
+    return Call(steps, is_single=True, is_engine=True)
 
 
 def _claim_step(query: str, version: int, parts: Sequence[Slice], *, lease: Lease, now: datetime | None) -> Step:
@@ -336,7 +336,7 @@ def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime |
 def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
     """Read leases past their end."""
     check_range("limit", limit, 1, documents.MAX_ROWS)
-    return single("lapsed", {"limit": limit, "only_gone": False, "now": now}, rows.lapsed, is_read=True)
+    return single("lapsed", {"limit": limit, "only_gone": False, "now": now}, rows.lapsed, is_read=True, is_engine=True)
 
 
 def reclaim(
@@ -363,7 +363,7 @@ def reclaim(
         expired_before = moment if is_steady else EPOCH
         return sorted((yield from end_leases(ended, Judge(rng, profiles), moment, expired_before=expired_before, now=now)))
 
-    return Call(steps, wakes=wakes.by_reclaim)
+    return Call(steps, is_engine=True, wakes=wakes.by_reclaim)
 
 
 class Judge(NamedTuple):

@@ -34,13 +34,13 @@ def register(worker: NewWorker, now: datetime | None = None) -> Call[bool]:
         "process_start": worker.process and worker.process.start,
         "now": now,
     }
-    return single("register_worker", params, bool)
+    return single("register_worker", params, bool, is_engine=True)
 
 
 def seen(worker: str, running: int, now: datetime | None = None) -> Call[bool]:
     """Note a heartbeat; False when nobody of that name is registered and not stopped."""
     check_range("running", running, 0, 2**31 - 1)
-    return single("see_worker", {"worker": worker, "running": running, "now": now}, bool)
+    return single("see_worker", {"worker": worker, "running": running, "now": now}, bool, is_engine=True)
 
 
 def pulled(seen: Mapping[str, str], now: datetime | None = None) -> Call[int]:
@@ -58,7 +58,7 @@ def pulled(seen: Mapping[str, str], now: datetime | None = None) -> Call[int]:
 
 def stopped(worker: str, now: datetime | None = None) -> Call[bool]:
     """Note that a process has ended in order."""
-    return single("stop_worker", {"worker": worker, "now": now}, bool)
+    return single("stop_worker", {"worker": worker, "now": now}, bool, is_engine=True)
 
 
 def list_neighbours(place: str) -> Call[list[Neighbour]]:

@@ -1,0 +1,109 @@
+"""Ends the wait for a server that does not answer."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+
+_LOOK_S = 0.5
+
+
+class Wait:
+    """One exchange with a server that is under way."""
+
+    __slots__ = ("descriptor", "is_abandoned", "is_cut", "until")
+
+    def __init__(self, descriptor: int, limit_s: float) -> None:
+        """Wait on a socket for so long."""
+        self.descriptor = descriptor
+        self.until = time.monotonic() + limit_s
+        self.is_cut = False
+        """Whether its socket was shut."""
+        self.is_abandoned = False
+        """Whether nobody wants the answer any more."""
+
+    def shorten(self, seconds: float) -> None:
+        """Wait at most so much longer."""
+        self.until = min(self.until, time.monotonic() + seconds)
+
+
+class Watchdog:
+    """A thread that shuts the socket of every exchange that is past its limit.
+
+    The kernel notices only a peer that acknowledges nothing. A proxy, a NAT or a pooler that goes silent acknowledges
+    everything, and a wait for it would never end. A socket that is shut down wakes whoever waits for it, on an event loop or
+    in a thread. The thread looks twice a second: no timer is set for a statement, and a blocked event loop does not matter.
+    """
+
+    def __init__(self) -> None:
+        """Start no thread before there is something to watch."""
+        self._start()
+        os.register_at_fork(after_in_child=self._start)
+
+    def _start(self) -> None:
+        self._waits: set[Wait] = set()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def enter(self, wait: Wait) -> None:
+        """Watch an exchange until it is left."""
+        self._waits.add(wait)
+        if not self._wake.is_set():
+            self._start_looking()
+
+    def leave(self, wait: Wait) -> None:
+        """Watch it no more; afterwards its socket may be closed."""
+        try:
+            self._waits.remove(wait)
+        except KeyError:
+            # It is being shut: the number of a socket that we closed now could be another's.
+            with self._lock:
+                pass
+
+    def _start_looking(self) -> None:
+        with self._lock:
+            self._wake.set()
+            if self._thread is None:
+                thread = threading.Thread(target=self._main, name="windlass-watchdog", daemon=True)
+                # No thread is to be had at the end of the interpreter; the next exchange asks again.
+                with suppress(RuntimeError):
+                    thread.start()
+                    self._thread = thread
+
+    def _main(self) -> None:
+        pause = threading.Event()
+        while True:
+            self._wake.wait()
+            pause.wait(_LOOK_S)
+            if not self._waits:
+                self._wake.clear()
+                # Entered between the look and the clearing, an exchange would wait unwatched.
+                if self._waits:
+                    self._wake.set()
+            now = time.monotonic()
+            for wait in self._waits.copy():
+                if now >= wait.until:
+                    self._cut(wait)
+
+    def _cut(self, wait: Wait) -> None:
+        with self._lock:
+            if wait not in self._waits:
+                return
+            wait.is_cut = True
+            with suppress(KeyError):
+                self._waits.remove(wait)
+                _shut(wait.descriptor)
+
+
+def _shut(descriptor: int) -> None:
+    """Shut a socket down and leave its number to its owner, who closes it."""
+    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as duplicate:
+        duplicate.shutdown(socket.SHUT_RDWR)
+
+
+watchdog = Watchdog()
+"""The watchdog of this process."""
