@@ -229,6 +229,8 @@ class Settings:
     """Names the server answers to beside its own; `*.example.org` is every name below, `*` every name."""
     trusted_proxies: _Names = None
     """Addresses whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    connections_per_address: Annotated[int, Read(_whole(1, 1_000_000))] = 256
+    """How many connections the server takes from one address; loopback and trusted proxies are left out."""
     public_url: Annotated[str | None, Read(_web_address)] = None
     """Where others reach the server: what hubs are told to send to. None: they are not asked."""
     max_body_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 8 * 1024 * 1024
