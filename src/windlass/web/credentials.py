@@ -7,6 +7,7 @@ import hmac
 import math
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,7 @@ from windlass.app import Windlass
 from windlass.config import Settings
 from windlass.core.access import TOKEN_PREFIX, Principal, Role
 from windlass.core.job import MAX_NAME
-from windlass.web.attempts import Attempts
+from windlass.web.attempts import Attempts, network_of
 from windlass.web.errors import BadToken, Refusal
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
@@ -29,6 +30,8 @@ SESSION_LASTS = timedelta(hours=12)
 LINK_LASTS = timedelta(minutes=10)
 _KNOWN_FOR_S = 1.0
 _MOST_KNOWN = 10_000
+_FAMILIAR_FOR_S = 3600.0
+_MOST_FAMILIAR = 10_000
 _MOST_SECRET_BYTES = 8192 + len("Bearer ")
 _CHALLENGE = {"www-authenticate": 'Bearer realm="windlass"'}
 _BAD_CHALLENGE = {"www-authenticate": 'Bearer realm="windlass", error="invalid_token"'}
@@ -61,6 +64,8 @@ class Credentials:
         self._web_tokens = _web_tokens(settings)
         self._failed = Attempts(limits.failed_credentials)
         self._known: dict[bytes, Known] = {}
+        self._familiar: OrderedDict[tuple[str, bytes], float] = OrderedDict()
+        """Until when a credential that was good from an address is looked up there in any case, longest unused first."""
         self._codes: dict[bytes, float] = {}
         self._start: tuple[bytes, float] | None = None
         # Whoever changes a static secret also ends the sessions it may have opened.
@@ -109,19 +114,36 @@ class Credentials:
         if known is not None and known.until > time.monotonic():
             return known.principal
         kind, secret = presented[:1], presented[1:]
-        found = await self._find(kind, secret)
+        # A cookie cannot be guessed, and one that is over comes again and again from an honest browser.
+        if kind == b"c":
+            found = await self._find(kind, secret)
+        else:
+            found = await self._find_within_rate(kind, secret, (network_of(address), key))
         if found is None:
             self._known.pop(key, None)
-            # A cookie cannot be guessed, and one that is over comes again and again from an honest browser. Only those that
-            # fail are slowed down: a program with an old token must not lock out its neighbours behind the same address.
-            if kind != b"c":
-                self.check_rate(self._failed, address)
-                self._failed.record(address)
             raise Refusal(401, "the credentials are not valid", _BAD_CHALLENGE)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[key] = found
         return found.principal
+
+    async def _find_within_rate(self, kind: bytes, secret: bytes, place: tuple[str, bytes]) -> Known | None:
+        """Look a credential up, unless its address has failed too often: an address that guesses learns nothing then.
+
+        What was good from there within the hour goes on: a program with an old token must not lock out its neighbours.
+        """
+        network, _ = place
+        if self._familiar.get(place, 0.0) <= time.monotonic():
+            self.check_rate(self._failed, network)
+        found = await self._find(kind, secret)
+        self._familiar.pop(place, None)
+        if found is None:
+            self._failed.record(network)
+            return None
+        self._familiar[place] = time.monotonic() + _FAMILIAR_FOR_S
+        if len(self._familiar) > _MOST_FAMILIAR:
+            self._familiar.popitem(last=False)
+        return found
 
     @staticmethod
     def check_rate(attempts: Attempts, address: str) -> None:
