@@ -16,6 +16,7 @@ from windlass.app import Windlass
 from windlass.config import Settings
 from windlass.core.access import TOKEN_PREFIX, Principal, Role
 from windlass.core.job import MAX_NAME
+from windlass.errors import shown
 from windlass.web.attempts import Attempts, network_of
 from windlass.web.errors import BadToken, Refusal
 from windlass.web.limits import Limits
@@ -82,7 +83,7 @@ class Credentials:
         """Say who it is; raises a Refusal with 401, or 429 after too many failures."""
         bearer = headers.get(b"authorization")
         if bearer is not None:
-            return _named(await self._known_as(b"b" + bearer, address), headers)
+            return _called(await self._known_as(b"b" + bearer, address), headers)
         if b"x-signature" in headers and self._signing.is_configured:
             return await self._signed(headers, address, target)
         if b"x-internal-secret" in headers:
@@ -90,7 +91,7 @@ class Credentials:
                 # A secret that travels with every request is what signing is there to avoid.
                 raise Refusal(401, "X-Internal-Secret: is not taken by a server that asks for signatures", _CHALLENGE)
             pair = headers.get(b"x-worker-id", b"") + b"\0" + headers[b"x-internal-secret"]
-            return _named(await self._known_as(b"w" + pair, address), headers)
+            return await self._known_as(b"w" + pair, address)
         cookie = cookie_of(headers)
         if cookie is not None:
             return await self._known_as(b"c" + cookie, address)
@@ -186,7 +187,7 @@ class Credentials:
             return None
         self._notes.seen(token.id)
         ends = math.inf if token.expires_at is None else token.expires_at.timestamp()
-        return _for_now(Principal(token.principal, token.role, token.lanes, worker=token.name), ends)
+        return _for_now(Principal(token.principal, token.role, token.lanes, worker=token.worker), ends)
 
     def _find_worker(self, worker: bytes, secret: bytes) -> Known | None:
         """Take a pull worker by the shared secret; its name is what it says."""
@@ -232,14 +233,18 @@ def _worker(name: str) -> Principal:
     return Principal(f"worker:{name}"[:MAX_NAME], Role.WORKER, worker=name)
 
 
-def _named(principal: Principal, headers: Headers) -> Principal:
-    """Let a worker say under which name it holds leases."""
-    worker = headers.get(b"x-worker-id", b"").decode("latin-1")
-    if principal.role is not Role.WORKER or not worker:
+def _called(principal: Principal, headers: Headers) -> Principal:
+    """Hold a worker to the id that its token is bound to; it may add the name of a process."""
+    given = headers.get(b"x-worker-id", b"").decode("latin-1")
+    if principal.role is not Role.WORKER or not given:
         return principal
-    if len(worker) > MAX_NAME or not worker.isprintable():
+    called = principal.called(given)
+    if called is None:
+        own = principal.worker or principal.name
+        raise Refusal(403, f"X-Worker-Id: this token is for worker {shown(own)} and not for {shown(given[:MAX_NAME])}")
+    if len(called.worker or "") > MAX_NAME or not given.isprintable():
         raise Refusal(400, f"X-Worker-Id: must be 1 to {MAX_NAME} printable characters")
-    return principal._replace(worker=worker)
+    return called
 
 
 def cookie_of(headers: Headers) -> bytes | None:
