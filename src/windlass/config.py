@@ -29,7 +29,8 @@ _OF_CLIENTS = frozenset({"WINDLASS_TOKEN", "WINDLASS_URL"})
 
 Parse = Callable[[Any], Any]
 _MOST_SECRETS = 2
-_SHORTEST_SECRET = 16
+_LEAST_SECRET = 16
+_REMEDY = "make one with `python3 -c 'import secrets; print(secrets.token_urlsafe(32))'`"
 
 
 def _text(value: Any) -> str:
@@ -93,7 +94,6 @@ def _names(value: Any) -> tuple[str, ...]:
 _MAIL_PROTOCOLS = frozenset({"smtp", "smtp+starttls", "smtps"})
 _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAIL_SERVER = "must be like smtp://host:25, smtp+starttls://user:password@host:587 or smtps://user:password@host:465"
-_LEAST_SECRET = 16
 
 
 def _mail_server(value: Any) -> str:
@@ -121,15 +121,17 @@ def _mail_from(value: Any) -> str:
 
 def _long_secret(value: Any) -> str:
     if len(_text(value)) < _LEAST_SECRET:
-        raise ValueError(f"must have at least {_LEAST_SECRET} characters")
+        raise ValueError(f"must have at least {_LEAST_SECRET} characters; {_REMEDY}")
     return str(value)
 
 
 def _secrets(value: Any) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     secrets = tuple(part.strip() for part in parts) if isinstance(parts, list | tuple) and all(map(_is_text, parts)) else ()
-    if not 1 <= len(secrets) <= _MOST_SECRETS or any(len(secret) < _SHORTEST_SECRET for secret in secrets):
-        raise ValueError(f"must be one or two secrets with a comma between them, each of {_SHORTEST_SECRET} characters or more")
+    if not 1 <= len(secrets) <= _MOST_SECRETS or any(len(secret) < _LEAST_SECRET for secret in secrets):
+        raise ValueError(
+            f"must be one or two secrets with a comma between them, each of at least {_LEAST_SECRET} characters; {_REMEDY}"
+        )
     return secrets
 
 
@@ -195,7 +197,7 @@ _LEASE, _BASE, _CAP, _ATTEMPTS = (int(SETTINGS[name].default) for name in _KNOBS
 _SECOND = timedelta(seconds=1)
 _MOMENT = timedelta(milliseconds=1)
 _Text = Annotated[str, Read(_text)]
-_Secret = Annotated[str | None, Read(_text, is_secret=True)]
+_Secret = Annotated[str | None, Read(_long_secret, is_secret=True)]
 _OptionalText = Annotated[str | None, Read(_text)]
 _Names = Annotated[tuple[str, ...] | None, Read(_names)]
 _Flag = Annotated[bool, Read(_flag)]
@@ -231,6 +233,8 @@ class Settings:
     """Names the server answers to beside its own; `*.example.org` is every name below, `*` every name."""
     trusted_proxies: _Names = None
     """Addresses whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    connections_per_address: Annotated[int, Read(_whole(1, 1_000_000))] = 256
+    """How many connections the server takes from one address; loopback and trusted proxies are left out."""
     public_url: Annotated[str | None, Read(_web_address)] = None
     """Where others reach the server: what hubs are told to send to. None: they are not asked."""
     max_body_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 8 * 1024 * 1024
@@ -263,7 +267,7 @@ class Settings:
     """Whom mails come from, as in `Shop <shop@example.org>`."""
     mail_templates: _OptionalText = None
     """A folder with more mails for `email`, each a file <name>.txt."""
-    webhook_secret: Annotated[str | None, Read(_long_secret, is_secret=True)] = field(default=None, repr=False)
+    webhook_secret: _Secret = field(default=None, repr=False)
     """What `webhook` signs its bodies with."""
     crawl_delay: _Duration = timedelta(milliseconds=500)
     """How long a crawl leaves a host alone between two requests, unless its robots.txt asks for more."""

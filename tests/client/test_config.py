@@ -96,10 +96,17 @@ def test_a_bad_value_is_named_with_its_variable(name: str, text: str) -> None:
     assert repr(text) in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["ADMIN_TOKEN", "JWT_SECRET", "WORKER_SECRET", "WORKER_SIGNING_SECRET", "WEBHOOK_SECRET"])
+def test_a_short_secret_is_refused_with_the_remedy_and_not_shown(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^WINDLASS_{name}: .*at least 16 characters; make one with `python3") as refused:
+        loaded(environ={f"WINDLASS_{name}": "fifteen-letters"})
+    assert "fifteen" not in str(refused.value)
+
+
 def test_a_secret_is_never_shown() -> None:
     with pytest.raises(ConfigError, match=r"must be a text$"):
         loaded(admin_token=5)
-    assert "hunter2" not in repr(loaded(environ={"WINDLASS_JWT_SECRET": "hunter2"}))
+    assert "hunter2" not in repr(loaded(environ={"WINDLASS_JWT_SECRET": "hunter2" * 5}))
 
 
 @pytest.mark.parametrize(

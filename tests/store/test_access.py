@@ -97,11 +97,26 @@ async def test_a_use_is_noted(store: SqlStore, clock: FakeClock) -> None:
         {"role": Role.WORKER, "lanes": ("x",) * 101},
         {"role": Role.WORKER, "lanes": ("",)},
         {"expires_in": timedelta()},
+        {"worker": "w1"},
+        {"role": Role.WORKER, "name": "a/b"},
+        {"role": Role.WORKER, "worker": "a/b"},
+        {"role": Role.WORKER, "worker": ""},
     ],
 )
 def test_bad_tokens_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         NewToken(**{"name": "ci", "role": Role.VIEWER, **options})  # type: ignore[arg-type]
+
+
+async def test_a_workers_token_is_bound_to_one_worker(store: SqlStore, clock: FakeClock) -> None:
+    bound = [
+        await minted(store, clock, Role.WORKER),
+        await minted(store, clock, Role.WORKER, worker="w1"),
+        await minted(store, clock),
+    ]
+    assert [one.token.worker for one in bound] == ["ci", "w1", None]
+    found = [await store.tokens.find(one.secret, clock.now()) for one in bound]
+    assert [one.worker for one in found if one is not None] == ["ci", "w1", None]
 
 
 async def test_a_session_is_found_until_it_is_over(store: SqlStore, clock: FakeClock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.web.serving import Served
 from tests.web.test_web_tokens import signed
 from windlass.core.access import NewToken, Role
 from windlass.core.audit import AuditFilter
+from windlass.web.errors import Refusal
 
 SECRETS = ("static-admin-token", "shared-worker-secret", "j" * 32)
 
@@ -51,14 +53,51 @@ async def test_a_pull_worker_is_known_by_the_shared_secret_and_its_name(web: Ser
     assert (found.name, found.role, found.worker, found.lanes) == ("worker:w1", Role.WORKER, "w1", None)
 
 
-async def test_a_worker_token_is_limited_to_its_lanes_and_may_say_its_name(web: Served) -> None:
+async def test_a_worker_token_is_limited_to_its_lanes_and_to_its_worker(web: Served) -> None:
     tokens = (await web.app.store()).tokens
     minted = await tokens.mint(NewToken(name="scraper", role=Role.WORKER, lanes=("pull",)))
     headers = {b"authorization": f"Bearer {minted.secret}".encode()}
     found = await web.server.credentials.identify(headers, "a")
     assert (found.role, found.lanes, found.worker) == (Role.WORKER, ("pull",), "scraper")
-    found = await web.server.credentials.identify({**headers, b"x-worker-id": b"w7"}, "a")
-    assert found.worker == "w7"
+    for given, worker in ((b"scraper", "scraper"), (b"scraper/7", "scraper/7"), (b"/host:1", "scraper/host:1")):
+        found = await web.server.credentials.identify({**headers, b"x-worker-id": given}, "a")
+        assert found.worker == worker
+
+
+async def minted_worker(web: Served, **options: Any) -> dict[str, str]:
+    token = await (await web.app.store()).tokens.mint(NewToken(name="scraper", role=Role.WORKER, **options))
+    return {"authorization": f"Bearer {token.secret}"}
+
+
+async def test_a_worker_token_may_not_call_itself_another_worker(web: Served) -> None:
+    headers = await minted_worker(web, worker="w1")
+    await web.ask("POST", "/api/v1/jobs", json={"task": "leads", "lane": "pull"})
+    for name in ("w2", "scraper", "W1", "w1x", "w", "w2/w1"):
+        for method, path in (("GET", "/api/pull_job"), ("POST", "/api/report_results"), ("POST", "/api/heartbeat")):
+            answer = await web.client.request(method, path, headers={**headers, "x-worker-id": name})
+            assert (answer.status_code, "'w1'" in answer.json()["error"], name in answer.json()["error"]) == (403, True, True)
+    got = await web.client.get("/api/pull_job", headers={**headers, "x-worker-id": "w1"})
+    job = (await web.ask("GET", f"/api/v1/jobs/{got.json()['job']['id']}")).json()
+    assert job["worker"] == "w1"
+
+
+async def test_without_an_attempt_id_the_worker_of_the_token_is_the_fence(web: Served) -> None:
+    mine, other = await minted_worker(web, worker="w1"), await minted_worker(web, worker="w2")
+    await web.ask("POST", "/api/v1/jobs", json={"task": "leads", "lane": "pull"})
+    got = (await web.client.get("/api/pull_job", headers=mine)).json()["job"]
+    said = {"job_id": got["id"], "items": [{"phone": "1"}]}
+    assert (await web.client.post("/api/report_results", headers=other, json=said)).status_code == 409
+    assert (await web.client.post("/api/report_results", headers={**other, "x-worker-id": "w1"}, json=said)).status_code == 403
+    assert (await web.client.post("/api/report_results", headers=mine, json=said)).status_code == 200
+
+
+async def test_a_web_token_of_a_worker_is_bound_too(web: Served) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [({"sub": "ann"}, "jwt:ann"), ({"sub": "ann", "worker": "w1"}, "w1")]
+    for claims, own in cases:
+        headers = {b"authorization": f"Bearer {signed(role='worker', **claims)}".encode()}
+        assert (await web.server.credentials.identify({**headers, b"x-worker-id": own.encode()}, "a")).worker == own
+        with pytest.raises(Refusal, match="is for worker"):
+            await web.server.credentials.identify({**headers, b"x-worker-id": b"w2"}, "a")
 
 
 async def test_a_revoked_token_is_out_within_a_second(web: Served) -> None:

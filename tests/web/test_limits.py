@@ -309,6 +309,46 @@ def test_garbage_is_refused_and_the_server_goes_on(port: int, raw: bytes) -> Non
     assert status_of(answer_to(port, request("GET", "/healthz", CLOSE))) == 200
 
 
+CHUNK = b"5\r\nhello\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n",
+        "transfer-encoding: identity\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked, chunked\r\n",
+        "transfer-encoding: gzip, chunked\r\n",
+        "transfer-encoding: chunked, identity\r\n",
+        "transfer-encoding: xchunked\r\n",
+        "transfer-encoding: identity\r\n",
+        "transfer-encoding:\r\n",
+        "transfer-encoding: \x0bchunked\r\n",
+        "transfer-encoding : chunked\r\n",
+        "transfer-encoding:\r\n chunked\r\n",
+        "transfer-encoding: chunked\r\n , identity\r\n",
+        "x-folded: one\r\n two\r\ntransfer-encoding: chunked\r\n",
+        "x-folded: one\r\n\ttwo\r\ncontent-length: 20\r\n",
+        "transfer-encoding: chunked\r\ncontent-length: 20\r\n",
+        "content-length: 20\r\ntransfer-encoding: chunked\r\n",
+        "content-length: 20\r\ncontent-length: 20\r\n",
+        "content-length: 20, 20\r\n",
+        "content-length: +20\r\n",
+    ],
+)
+def test_a_body_whose_length_can_be_read_in_two_ways_is_refused_and_the_connection_closed(port: int, headers: str) -> None:
+    head = request("POST", "/api/v1/sources", BEARER, JSON, headers)
+    answer = answer_to(port, head + CHUNK + request("GET", "/healthz"))
+    assert (answer.count(b"HTTP/1.1 "), status_of(answer), b"connection: close" in answer.lower()) == (1, 400, True)
+
+
+def test_chunks_are_not_for_the_old_version(port: int) -> None:
+    head = f"POST /login HTTP/1.0\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n{CLOSE}\r\n".encode()
+    answer = answer_to(port, head + CHUNK)
+    assert status_of(answer) == 400
+
+
 def test_probes_answer_under_any_name(port: int) -> None:
     for path in ("/healthz", "/readyz"):
         assert status_of(answer_to(port, request("GET", path, CLOSE, host="10.1.2.3"))) == 200

@@ -95,15 +95,43 @@ async def test_failed_logins_are_limited_by_address_and_good_ones_wait_too(web: 
     answer = await log_in(web, "static-admin-token")
     assert (answer.status_code, 0 < int(answer.headers["retry-after"]) <= 60) == (429, True)
     assert (await web.client.get("/login?code=x")).status_code == 429
+    # Headers are counted on their own.
     assert (await web.ask("GET", "/api/v1/lanes")).status_code == 200
 
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
-async def test_failed_credentials_are_limited_but_good_ones_go_on(web: Served) -> None:
+async def test_failed_credentials_are_limited_but_those_that_were_good_from_there_go_on(web: Served) -> None:
+    assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 200
     headers = {"authorization": "Bearer wrong"}
     statuses = [(await web.client.get("/api/v1/lanes", headers=headers)).status_code for _ in range(62)]
     assert statuses == [401] * 60 + [429] * 2
+    # Not only for as long as the last answer is believed.
+    web.server.credentials._known.clear()
     assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 200
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+@pytest.mark.parametrize("secret", ["bearer", "worker"])
+async def test_an_address_that_guesses_does_not_learn_which_guess_is_right(web: Served, secret: str) -> None:
+    def headers(guess: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {guess}"} if secret == "bearer" else {"x-worker-id": "w", "x-internal-secret": guess}
+
+    for number in range(60):
+        assert (await web.client.get("/api/pull_job", headers=headers(f"guess-{number}"))).status_code == 401
+    right = "static-admin-token" if secret == "bearer" else "shared-worker-secret"
+    answers = [await web.client.get("/api/pull_job", headers=headers(guess)) for guess in ("wrong", right)]
+    assert [answer.status_code for answer in answers] == [429, 429]
+    assert 0 < int(answers[1].headers["retry-after"]) <= 60
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_a_familiar_credential_that_was_revoked_is_slowed_down_like_any_other(web: Served) -> None:
+    assert (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code == 200
+    [token] = [one for one in await (await web.app.store()).tokens.list() if one.role is Role.VIEWER]
+    await (await web.app.store()).tokens.revoke(token.id)
+    web.server.credentials._known.clear()
+    statuses = [(await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).status_code for _ in range(62)]
+    assert statuses == [401] * 60 + [429] * 2
 
 
 @pytest.mark.parametrize("next_", ["//evil.example", "https://evil.example", "/\\evil", "javascript:alert(1)", "/a?b", ""])
@@ -162,10 +190,10 @@ async def test_the_pages_are_offline_and_under_a_strict_policy(web: Served) -> N
 
 
 async def test_another_static_secret_ends_the_sessions_of_the_old(url: str) -> None:
-    async with served(Windlass(url, admin_token="one")) as web:
-        await log_in(web, "one")
+    async with served(Windlass(url, admin_token="the-first-admin-token")) as web:
+        await log_in(web, "the-first-admin-token")
         cookie = web.client.cookies[COOKIE]
-    async with served(Windlass(url, admin_token="two")) as web:
+    async with served(Windlass(url, admin_token="the-second-admin-token")) as web:
         assert (await web.client.get("/api/v1/session", headers={"cookie": f"{COOKIE}={cookie}"})).status_code == 401
 
 

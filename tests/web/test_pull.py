@@ -33,14 +33,18 @@ async def enqueue(web: Served, task: str = "leads", **options: Any) -> int:
     return int(answer.json()["number"])
 
 
+def as_worker(name: str) -> dict[str, str]:
+    return {"x-worker-id": name, "x-internal-secret": "shared-worker-secret"}
+
+
 async def pull(web: Served, query: str = "", worker: str = "w1", status: int = 200) -> Any:
-    answer = await web.ask("GET", f"/api/pull_job{query}", Role.WORKER, headers={"x-worker-id": worker})
+    answer = await web.ask("GET", f"/api/pull_job{query}", None, headers=as_worker(worker))
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
 async def post(web: Served, body: Any, *, worker: str = "w1", path: str = "/api/report_results") -> tuple[int, Any]:
-    answer = await web.ask("POST", path, Role.WORKER, headers={"x-worker-id": worker}, json=body)
+    answer = await web.ask("POST", path, None, headers=as_worker(worker), json=body)
     return answer.status_code, answer.json()
 
 
@@ -358,7 +362,7 @@ async def test_garbage_is_refused_by_name_and_nothing_is_stored(web: Served) -> 
         assert (status, field in answer["error"]) == (400, True), (field, answer)
         assert len(answer["error"]) < 500
     for raw in (b"", b"{", b"\xff\xfe", b'{"job_id": NaN}', b'{"job_id": 1, "job_id": 2}'):
-        headers = {"content-type": "application/json", "x-worker-id": "w1"}
+        headers = {"content-type": "application/json", "x-worker-id": "worker"}
         answer = await web.ask("POST", "/api/report_results", Role.WORKER, headers=headers, content=raw)
         assert answer.status_code == 400, raw
     assert await shown(web, number) == before

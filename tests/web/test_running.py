@@ -126,7 +126,10 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(app: Windlass) -> Non
 
 
 async def test_two_servers_on_one_database_give_the_same_answers(url: str) -> None:
-    async with served(Windlass(url, admin_token="x")) as one, served(Windlass(url, admin_token="x")) as other:
+    async with (
+        served(Windlass(url, admin_token="static-admin-token")) as one,
+        served(Windlass(url, admin_token="static-admin-token")) as other,
+    ):
         await one.ask("POST", "/api/v1/lanes/slow/pause")
         for path in ("/api/v1/lanes", "/api/v1/settings", "/api/v1/sources"):
             assert (await one.ask("GET", path)).json() == (await other.ask("GET", path)).json()

@@ -25,11 +25,33 @@ async def test_the_first_start_makes_an_admin_token_and_later_ones_do_not(url: s
         assert await prepare(build_server(app)) is None
 
 
-@pytest.mark.parametrize("settings", [{"admin_token": "x"}, {"jwt_secret": "j" * 32}, {"worker_secret": "x"}])
+@pytest.mark.parametrize("settings", [{"admin_token": "x" * 16}, {"jwt_secret": "j" * 32}, {"worker_secret": "x" * 16}])
 async def test_what_is_configured_needs_no_first_token(url: str, settings: dict[str, Any]) -> None:
     async with Windlass(url, host="0.0.0.0", **settings) as app:
         assert await prepare(build_server(app)) is None
         assert await (await app.store()).tokens.list() == []
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"),
+    [
+        ("a" * 40, "different characters"),
+        ("hunter2-hunter2-hunter2-", "repeats"),
+        ("8361940275839201", "digits"),
+        ("my-Password-for-windlass", "tries first"),
+        ("a-secret-of-workers", None),
+        ("Jx0W5vY8s1qCkU3mZ7bD9eRt", None),
+    ],
+)
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_a_weak_secret_is_warned_about_without_showing_it(
+    url: str, caplog: pytest.LogCaptureFixture, secret: str, why: str | None
+) -> None:
+    async with Windlass(url, worker_secret=secret) as app:
+        await prepare(build_server(app))
+    assert ("WINDLASS_WORKER_SECRET" in caplog.text) is (why is not None)
+    assert why is None or why in caplog.text
+    assert secret not in caplog.text
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])

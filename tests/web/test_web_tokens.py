@@ -323,7 +323,7 @@ def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, name: str, content: 
 
 def test_short_secrets_and_small_keys_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="32 bytes"):
-        web_tokens(tmp_path, jwt_secret="short")
+        web_tokens(tmp_path, jwt_secret="long-but-not-32-bytes")
     path = tmp_path / "key.pem"
     path.write_bytes(pem(rsa.generate_private_key(public_exponent=65537, key_size=1024)))
     with pytest.raises(ConfigError, match="2048 bits"):

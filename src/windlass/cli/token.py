@@ -27,15 +27,26 @@ def token() -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What its holder may do.")
 @click.option("--lane", "lanes", multiple=True, help="A lane that a worker may serve; again for more. Default: every lane.")
+@click.option("--worker", metavar="ID", help="The id that a worker's leases carry. Default: NAME.")
 @click.option("--expires", metavar="DURATION", help="As in 12h or 90d. Default: never.")
 @options.as_json
 @options.database
-def new(name: str, *, role: str, lanes: tuple[str, ...], expires: str | None, as_json: bool, database: str | None) -> None:
+def new(
+    name: str,
+    *,
+    role: str,
+    lanes: tuple[str, ...],
+    worker: str | None,
+    expires: str | None,
+    as_json: bool,
+    database: str | None,
+) -> None:
     """Make a token and show its secret, this once."""
     wanted = NewToken(
         name=name,
         role=Role(role),
         lanes=lanes or None,
+        worker=worker,
         expires_in=None if expires is None else parse_duration(expires, field="expires"),
     )
     with Windlass(database) as app:

@@ -17,6 +17,8 @@ from windlass.errors import InvalidInput
 MAX_LANES = 100
 TOKEN_PREFIX = "wdl_"  # noqa: S105 - what tokens begin with, so that people and scanners know one when they see it
 _SECOND = timedelta(seconds=1)
+PART = "/"
+"""Stands between a worker's id and the name of one of its processes."""
 
 
 class Role(StrEnum):
@@ -53,11 +55,20 @@ class Principal(NamedTuple):
     lanes: tuple[str, ...] | None = None
     """Which lanes a worker may serve; None is every lane."""
     worker: str | None = None
-    """The name that a pull worker's leases carry."""
+    """The id that a pull worker's leases carry."""
     csrf: str | None = None
     """What a browser must send along with every change; only sessions have it."""
     is_signed: bool = False
     """Whether the request itself was signed, so that its body must be the one that was meant."""
+
+    def called(self, worker: str) -> Principal | None:
+        """Return the principal as it calls itself: its own id, or one of its processes; None for another worker's id.
+
+        What begins with a slash is the name of a process alone.
+        """
+        own = self.worker or self.name
+        given = f"{own}{worker}" if worker.startswith(PART) else worker
+        return self._replace(worker=given) if given == own or given.startswith(f"{own}{PART}") else None
 
     def may(self, least: Role) -> bool:
         """Whether the role allows what asks for `least`."""
@@ -72,6 +83,8 @@ class NewToken:
     role: Role
     lanes: tuple[str, ...] | None = None
     expires_in: timedelta | None = None
+    worker: str | None = None
+    """The id of the worker that it is for; left out, it is the name."""
 
     def __post_init__(self) -> None:
         """Refuse what no request could be checked against."""
@@ -82,6 +95,22 @@ class NewToken:
             self._check_lanes(self.lanes)
         if self.expires_in is not None:
             check_wait("expires_in", self.expires_in, least=_SECOND)
+        if self.worker is not None and self.role is not Role.WORKER:
+            raise InvalidInput("worker", self.worker, "only a worker's token is bound to a worker")
+        if self.role is Role.WORKER:
+            self._check_worker("name" if self.worker is None else "worker", self.worker_id)
+
+    @property
+    def worker_id(self) -> str:
+        """The id that its holder works under."""
+        return self.name if self.worker is None else self.worker
+
+    @staticmethod
+    def _check_worker(field: str, worker: str) -> None:
+        check_line(field, worker, MAX_NAME)
+        # What comes after a slash tells the processes of one worker from each other.
+        if PART in worker or not worker.isprintable():
+            raise InvalidInput(field, worker, f"a worker's id has no {PART} in it; give another one as `worker`")
 
     def _check_lanes(self, lanes: tuple[str, ...]) -> None:
         if self.role is not Role.WORKER:
@@ -107,6 +136,8 @@ class Token:
     seen_at: datetime | None
     is_live: bool
     """Neither revoked nor expired, in database time."""
+    worker: str | None = None
+    """The id of the worker that it is bound to; None for other roles."""
 
     @property
     def principal(self) -> str:

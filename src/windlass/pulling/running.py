@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from windlass.app import Windlass
 from windlass.clock import DatabaseClock
+from windlass.core.access import PART
 from windlass.core.pool import PoolSpec
 from windlass.core.report import LONGEST_EXTENSION
 from windlass.core.task import Registry
@@ -52,8 +53,10 @@ async def working(
         lease=min(given.lease, LONGEST_EXTENSION),
     )
     refusals: list[WindlassError] = []
-    with Client(url, token, worker=name, timeout=_BEAT_WITHIN_S) as blocking:
-        async with AsyncClient(url, token, worker=name) as client, app.open_state() as state, asyncio.TaskGroup() as group:
+    # The token says which worker it is; the name tells this process from its others.
+    called = f"{PART}{name}"
+    with Client(url, token, worker=called, timeout=_BEAT_WITHIN_S) as blocking:
+        async with AsyncClient(url, token, worker=called) as client, app.open_state() as state, asyncio.TaskGroup() as group:
             work = PulledWork(client, wants, name)
             program = Program(registry=served, hooks=app.hooks, profiles=app.settings.profiles, state=state, target=target)
             worker = Worker(

@@ -22,13 +22,13 @@ class Attempts:
 
     def wait_for(self, address: str) -> float:
         """Say for how many seconds an address has to wait; 0 when it need not."""
-        started, count = self._windows.get(_network(address), (0.0, 0))
+        started, count = self._windows.get(network_of(address), (0.0, 0))
         left = started + _WINDOW_S - self._monotonic()
         return left if count >= self._most and left > 0 else 0.0
 
     def record(self, address: str) -> bool:
         """Count one more; False when it is too many."""
-        network, now = _network(address), self._monotonic()
+        network, now = network_of(address), self._monotonic()
         started, count = self._windows.get(network, (now, 0))
         if started + _WINDOW_S <= now:
             self._windows.pop(network, None)
@@ -39,7 +39,7 @@ class Attempts:
         return count < self._most
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Take an IPv6 client by its /64, which is what one customer gets."""
     if ":" not in address:
         return address

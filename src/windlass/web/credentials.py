@@ -7,6 +7,7 @@ import hmac
 import math
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,8 @@ from windlass.app import Windlass
 from windlass.config import Settings
 from windlass.core.access import TOKEN_PREFIX, Principal, Role
 from windlass.core.job import MAX_NAME
-from windlass.web.attempts import Attempts
+from windlass.errors import shown
+from windlass.web.attempts import Attempts, network_of
 from windlass.web.errors import BadToken, Refusal
 from windlass.web.limits import Limits
 from windlass.web.notes import Notes
@@ -29,6 +31,8 @@ SESSION_LASTS = timedelta(hours=12)
 LINK_LASTS = timedelta(minutes=10)
 _KNOWN_FOR_S = 1.0
 _MOST_KNOWN = 10_000
+_FAMILIAR_FOR_S = 3600.0
+_MOST_FAMILIAR = 10_000
 _MOST_SECRET_BYTES = 8192 + len("Bearer ")
 _CHALLENGE = {"www-authenticate": 'Bearer realm="windlass"'}
 _BAD_CHALLENGE = {"www-authenticate": 'Bearer realm="windlass", error="invalid_token"'}
@@ -61,6 +65,8 @@ class Credentials:
         self._web_tokens = _web_tokens(settings)
         self._failed = Attempts(limits.failed_credentials)
         self._known: dict[bytes, Known] = {}
+        self._familiar: OrderedDict[tuple[str, bytes], float] = OrderedDict()
+        """Until when a credential that was good from an address is looked up there in any case, longest unused first."""
         self._codes: dict[bytes, float] = {}
         self._start: tuple[bytes, float] | None = None
         # Whoever changes a static secret also ends the sessions it may have opened.
@@ -77,7 +83,7 @@ class Credentials:
         """Say who it is; raises a Refusal with 401, or 429 after too many failures."""
         bearer = headers.get(b"authorization")
         if bearer is not None:
-            return _named(await self._known_as(b"b" + bearer, address), headers)
+            return _called(await self._known_as(b"b" + bearer, address), headers)
         if b"x-signature" in headers and self._signing.is_configured:
             return await self._signed(headers, address, target)
         if b"x-internal-secret" in headers:
@@ -85,7 +91,7 @@ class Credentials:
                 # A secret that travels with every request is what signing is there to avoid.
                 raise Refusal(401, "X-Internal-Secret: is not taken by a server that asks for signatures", _CHALLENGE)
             pair = headers.get(b"x-worker-id", b"") + b"\0" + headers[b"x-internal-secret"]
-            return _named(await self._known_as(b"w" + pair, address), headers)
+            return await self._known_as(b"w" + pair, address)
         cookie = cookie_of(headers)
         if cookie is not None:
             return await self._known_as(b"c" + cookie, address)
@@ -109,19 +115,36 @@ class Credentials:
         if known is not None and known.until > time.monotonic():
             return known.principal
         kind, secret = presented[:1], presented[1:]
-        found = await self._find(kind, secret)
+        # A cookie cannot be guessed, and one that is over comes again and again from an honest browser.
+        if kind == b"c":
+            found = await self._find(kind, secret)
+        else:
+            found = await self._find_within_rate(kind, secret, (network_of(address), key))
         if found is None:
             self._known.pop(key, None)
-            # A cookie cannot be guessed, and one that is over comes again and again from an honest browser. Only those that
-            # fail are slowed down: a program with an old token must not lock out its neighbours behind the same address.
-            if kind != b"c":
-                self.check_rate(self._failed, address)
-                self._failed.record(address)
             raise Refusal(401, "the credentials are not valid", _BAD_CHALLENGE)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[key] = found
         return found.principal
+
+    async def _find_within_rate(self, kind: bytes, secret: bytes, place: tuple[str, bytes]) -> Known | None:
+        """Look a credential up, unless its address has failed too often: an address that guesses learns nothing then.
+
+        What was good from there within the hour goes on: a program with an old token must not lock out its neighbours.
+        """
+        network, _ = place
+        if self._familiar.get(place, 0.0) <= time.monotonic():
+            self.check_rate(self._failed, network)
+        found = await self._find(kind, secret)
+        self._familiar.pop(place, None)
+        if found is None:
+            self._failed.record(network)
+            return None
+        self._familiar[place] = time.monotonic() + _FAMILIAR_FOR_S
+        if len(self._familiar) > _MOST_FAMILIAR:
+            self._familiar.popitem(last=False)
+        return found
 
     @staticmethod
     def check_rate(attempts: Attempts, address: str) -> None:
@@ -164,7 +187,7 @@ class Credentials:
             return None
         self._notes.seen(token.id)
         ends = math.inf if token.expires_at is None else token.expires_at.timestamp()
-        return _for_now(Principal(token.principal, token.role, token.lanes, worker=token.name), ends)
+        return _for_now(Principal(token.principal, token.role, token.lanes, worker=token.worker), ends)
 
     def _find_worker(self, worker: bytes, secret: bytes) -> Known | None:
         """Take a pull worker by the shared secret; its name is what it says."""
@@ -210,14 +233,18 @@ def _worker(name: str) -> Principal:
     return Principal(f"worker:{name}"[:MAX_NAME], Role.WORKER, worker=name)
 
 
-def _named(principal: Principal, headers: Headers) -> Principal:
-    """Let a worker say under which name it holds leases."""
-    worker = headers.get(b"x-worker-id", b"").decode("latin-1")
-    if principal.role is not Role.WORKER or not worker:
+def _called(principal: Principal, headers: Headers) -> Principal:
+    """Hold a worker to the id that its token is bound to; it may add the name of a process."""
+    given = headers.get(b"x-worker-id", b"").decode("latin-1")
+    if principal.role is not Role.WORKER or not given:
         return principal
-    if len(worker) > MAX_NAME or not worker.isprintable():
+    called = principal.called(given)
+    if called is None:
+        own = principal.worker or principal.name
+        raise Refusal(403, f"X-Worker-Id: this token is for worker {shown(own)} and not for {shown(given[:MAX_NAME])}")
+    if len(called.worker or "") > MAX_NAME or not given.isprintable():
         raise Refusal(400, f"X-Worker-Id: must be 1 to {MAX_NAME} printable characters")
-    return principal._replace(worker=worker)
+    return called
 
 
 def cookie_of(headers: Headers) -> bytes | None:

@@ -11,10 +11,15 @@ class Limits:
     """Bounds that hold for every request, whoever sends it."""
 
     body_bytes: int = 8 * 1024 * 1024
+    public_body_bytes: int = 64 * 1024
+    """Where no credential is asked for."""
+    held_body_bytes: int = 64 * 1024 * 1024
+    """How much of large bodies may be in memory at a time, all requests together; of each the first 64 KiB do not count."""
     header_bytes: int = 32 * 1024
     headers_within: timedelta = timedelta(seconds=10)
     """From the first byte (or from connecting) to the end of the headers."""
     body_within: timedelta = timedelta(seconds=30)
+    """Where no credential is asked for, a body has only as long as headers have."""
     answer_within: timedelta = timedelta(seconds=60)
     """For everything after the body; then, as long again, for a client that does not read. Streams have no end."""
     pull_within: timedelta = timedelta(seconds=30)
@@ -22,7 +27,9 @@ class Limits:
     idle: timedelta = timedelta(seconds=15)
     """How long a connection may stay open between two requests."""
     connections: int = 512
-    """How many may be open; one more closes the one that has waited longest for a request."""
+    """How many may be open; one more closes the one that has waited longest for its client."""
+    connections_of_address: int = 256
+    """How many may be open from one address, unless it is loopback or a trusted proxy."""
     streams: int = 200
     """How many may listen to events; one more is told to come later."""
     stream_within: timedelta = timedelta(minutes=15)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import resource
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
 
 from windlass.errors import ConfigError
+from windlass.web.connections import Connections
+from windlass.web.exhaustion import Exhaustion
 from windlass.web.protocol import protocol_with
 from windlass.web.server import Server
 
 _BACKLOG = 1024
+_LEAST_CONNECTIONS = 16
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -39,9 +44,12 @@ class Listener(uvicorn.Server):
     def __init__(self, server: Server, bound: socket.socket) -> None:
         """Listen nowhere yet."""
         settings, limits = server.app.settings, server.limits
+        connections = Connections(
+            min(limits.connections, _affordable()), limits.connections_of_address, settings.trusted_proxies or ()
+        )
         config = uvicorn.Config(
             server,
-            http=protocol_with(limits),
+            http=protocol_with(limits, connections),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -57,10 +65,12 @@ class Listener(uvicorn.Server):
         super().__init__(config)
         self._windlass = server
         self._bound = bound
+        self._exhaustion = Exhaustion(connections)
 
     async def listen(self) -> None:
         """Answer until `stop`; then finish what is under way within the grace."""
-        await self.serve(sockets=[self._bound])
+        with self._exhaustion.heard():
+            await self.serve(sockets=[self._bound])
 
     def stop(self) -> None:
         """Take no more requests and end; a second call ends at once."""
@@ -76,3 +86,9 @@ class Listener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals alone: uvicorn would raise them again and end the process before the upkeep has stopped."""
         yield
+
+
+def _affordable() -> int:
+    """Return how many connections leave half of the files that this process may open to the rest of it."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if most == resource.RLIM_INFINITY else max(_LEAST_CONNECTIONS, most // 2)

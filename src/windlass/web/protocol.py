@@ -1,4 +1,4 @@
-"""A connection that must say what it wants within a while: slow or silent clients make room for others."""
+"""A connection whose request must be complete within a while: slow or silent clients make room for others."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, ClassVar, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from windlass.web.attempts import network_of
+from windlass.web.connections import CONNECTION, UNKNOWN, Connections
 from windlass.web.limits import Limits
 
 _VERSIONS = frozenset({"1.0", "1.1"})
@@ -21,8 +23,7 @@ class GuardedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with bounds on the time and size of headers, on the time for reading the answer, and on how many may be open."""
 
     limits: ClassVar[Limits] = Limits()
-    waiting: ClassVar[dict[GuardedProtocol, None]] = {}
-    """Connections between requests or before their first, the longest waiting first."""
+    open: ClassVar[Connections]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Wait for a connection."""
@@ -32,18 +33,34 @@ class GuardedProtocol(HttpToolsProtocol):
         self._framing = 0
         """Bytes of the request that is being read which are not its body."""
         self._body_bytes = 0
+        self._is_gone = False
+        self.address = self.network = UNKNOWN
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         """Give the client its time; one connection too many ends the one that has waited longest."""
         super().connection_made(transport)
-        self._start_waiting()
-        if len(self.connections) > self.limits.connections:
-            next(iter(self.waiting)).transport.abort()
+        self.address = self.client[0] if self.client else UNKNOWN
+        self.network = network_of(self.address)
+        self._set_deadline()
+        self.open.opened(self)
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
+    def vouch(self) -> None:
+        """Count the client as one that has shown a good credential."""
+        self.open.vouch(self)
 
     @property
     def _is_asked(self) -> bool:
-        """Whether a request has come whose answer is not out."""
+        """Whether a request has come whose answer is not out; its body may still be on the way."""
         return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether the client has sent a whole request, and reads."""
+        return self._is_asked and not self.cycle.more_body and not self.flow.write_paused
 
     def data_received(self, data: bytes) -> None:
         """Read on; headers that have begun must end in time, and within their size."""
@@ -59,9 +76,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._framing > self.limits.header_bytes + self._body_bytes // _BODY_PER_FRAMING:
             self._refuse_framing()
         elif self._is_asked:
-            self._stop_waiting()
+            # From here on the server has a deadline for the body, and for its own answer.
+            self._unset_deadline()
+            self._sort()
         elif self._deadline is None:
-            self._start_waiting()
+            self._set_deadline()
 
     def _feed(self, data: bytes) -> None:
         while True:
@@ -100,9 +119,20 @@ class GuardedProtocol(HttpToolsProtocol):
         """Have the answer's head and body sent as one packet; the parser also takes versions that have no headers at all."""
         if self.parser.get_http_version() not in _VERSIONS or self.parser.get_method() == b"CONNECT":
             raise ValueError("not a request that is understood here")
+        self._check_transfer()
         if not self.parser.should_upgrade():
+            self.scope[CONNECTION] = self  # type: ignore[literal-required]  # for our own server
             super().on_headers_complete()
             self.cycle.transport = cast("asyncio.Transport", Joined(self.transport, self.loop))
+
+    def _check_transfer(self) -> None:
+        """Refuse whatever two readers on the way may take for bodies of different lengths."""
+        encodings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        lengths = [value for name, value in self.headers if name == b"content-length"]
+        if encodings and (encodings != [b"chunked"] or lengths or self.parser.get_http_version() != "1.1"):
+            raise ValueError("transfer-encoding: must be chunked, once, and without a content-length")
+        if len(lengths) > 1:
+            raise ValueError("content-length: must be sent once")
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -120,19 +150,24 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Count the connection as waiting again; the parent closes it when it idles."""
         super().on_response_complete()
-        if not self._is_asked and not self.transport.is_closing():
-            self.waiting[self] = None
+        self._sort()
+        if self.transport.is_closing() and not self._is_gone:
+            # What is left to send may wait for a client that never reads it.
+            self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self._stop_waiting()
+        self._is_gone = True
+        self._unset_deadline()
         self.resume_writing()
+        self.open.closed(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """Give a client that does not read its time; what waits for it is memory of ours."""
         super().pause_writing()
         self._stalled = self.loop.call_later(self.limits.answer_within.total_seconds(), self.transport.abort)
+        self.open.waits(self)
 
     def resume_writing(self) -> None:
         """Go on: the client has read."""
@@ -140,13 +175,22 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
+        self._sort()
 
-    def _start_waiting(self) -> None:
-        self.waiting[self] = None
+    def _sort(self) -> None:
+        """Tell whether something can be done for the client."""
+        if self._is_gone:
+            return
+        if self._has_work and not self.transport.is_closing():
+            self.open.works(self)
+        else:
+            self.open.waits(self)
+
+    def _set_deadline(self) -> None:
+        self._unset_deadline()
         self._deadline = self.loop.call_later(self.limits.headers_within.total_seconds(), self.transport.abort)
 
-    def _stop_waiting(self) -> None:
-        self.waiting.pop(self, None)
+    def _unset_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -186,6 +230,6 @@ class Joined:
         return getattr(self._transport, name)
 
 
-def protocol_with(limits: Limits) -> type[GuardedProtocol]:
+def protocol_with(limits: Limits, connections: Connections) -> type[GuardedProtocol]:
     """Make the protocol of one server."""
-    return type("Protocol", (GuardedProtocol,), {"limits": limits, "waiting": {}})
+    return type("Protocol", (GuardedProtocol,), {"limits": limits, "open": connections})

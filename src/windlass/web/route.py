@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from windlass.app import Windlass
 from windlass.core.access import Role
 
 PUBLIC = None
@@ -36,6 +37,8 @@ class Route:
     """Answers for as long as the client listens."""
     is_callback: bool = False
     """Called by programs of others, by their rules: any content type, and parameters that we have no use for."""
+    check: Callable[[Windlass, Mapping[str, str]], Awaitable[None]] | None = None
+    """Refuses by the parameters of the path, before the body is read: for public paths that hold a secret of their own."""
     hot: Callable[[Request], Awaitable[Response]] | None = None
     """Answers in place of the handler, which then only documents: for routes whose speed counts."""
     statuses: Mapping[type[Exception], int] = field(default_factory=dict)

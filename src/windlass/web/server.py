@@ -27,6 +27,7 @@ from windlass.web import forms
 from windlass.web.attempts import Attempts
 from windlass.web.attendance import Attendance
 from windlass.web.changes import Changes
+from windlass.web.connections import CONNECTION
 from windlass.web.credentials import Credentials
 from windlass.web.desk import Desk
 from windlass.web.errors import INTERNAL, Refusal, refusal_of
@@ -94,7 +95,11 @@ class Server:
         settings = app.settings
         self.app = app
         self.routes = tuple(routes)
-        self.limits = limits or Limits(body_bytes=settings.max_body_bytes)
+        self.limits = limits or Limits(
+            body_bytes=settings.max_body_bytes,
+            held_body_bytes=max(Limits().held_body_bytes, 2 * settings.max_body_bytes),
+            connections_of_address=settings.connections_per_address,
+        )
         self.notes = Notes(app, self.limits)
         self.credentials = Credentials(app, self.notes, self.limits)
         self.readiness = Readiness(app)
@@ -115,6 +120,8 @@ class Server:
         self.attendance = Attendance(app)
         rows = zip(self.routes, operations(self.routes), strict=True)
         self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
+        self.held_bytes = 0
+        """How much of large bodies is in memory."""
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
         # FastAPI asks for a place to close uploads in; there are none.
@@ -190,6 +197,8 @@ class Exchange:
         self._is_started = False
         self._is_read = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
         self._status = 0
+        self._held = 0
+        """How much of a large body is in memory for this request."""
 
     async def answer(self, receive: Receive) -> None:
         """Let the request in and answer it, or say why not."""
@@ -197,7 +206,7 @@ class Exchange:
         entry: Entry | None = None
         try:
             entry = await self._admit()
-            body = await self._read(receive)
+            body = await self._read(entry.route, receive)
             if body and not entry.route.is_callback:
                 self._check_kind()
             if self._principal.is_signed:
@@ -206,6 +215,8 @@ class Exchange:
             await self._run(entry, body, receive)
         except Exception as error:  # noqa: BLE001 - the one place where errors become answers
             await self._refuse(entry, error)
+        finally:
+            self._server.held_bytes -= self._held
         if log.isEnabledFor(logging.DEBUG) or self._status >= 400:  # noqa: PLR2004 - where refusals begin
             self._tell()
 
@@ -235,6 +246,8 @@ class Exchange:
         if scope["query_string"] and not entry.route.is_callback:
             self._check_query(entry)
         scope["path_params"] = dict(found.params)
+        if entry.route.check is not None:
+            await entry.route.check(self._server.app, scope["path_params"])
         scope[KEY] = Visit(self._server, self._principal, self._request_id, self._address)
         return entry
 
@@ -252,6 +265,8 @@ class Exchange:
         try:
             target = Target(self._scope["method"], self._raw_path, self._scope["query_string"])
             self._principal = await self._server.credentials.identify(self._headers, self._address, target)
+            if (connection := self._scope.get(CONNECTION)) is not None:
+                connection.vouch()
         except Refusal as refusal:
             if entry is None or not entry.route.is_page or refusal.status != 401:  # noqa: PLR2004 - not logged in
                 raise
@@ -302,32 +317,46 @@ class Exchange:
     def _is_form(self) -> bool:
         return self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == forms.FORM
 
-    async def _read(self, receive: Receive) -> bytes:
-        """Read the body whole, within its bounds of size and time."""
+    async def _read(self, route: Route, receive: Receive) -> bytes:
+        """Read the body whole, within its bounds of size and time; they are small where nobody had to show a credential."""
         if self._is_read:
             return b""
         limits = self._server.limits
-        too_large = Refusal(413, f"body: must not be larger than {limits.body_bytes} bytes")
+        is_open = route.least is None and route.check is None
+        most = min(limits.public_body_bytes, limits.body_bytes) if is_open else limits.body_bytes
+        within = min(limits.headers_within, limits.body_within) if is_open else limits.body_within
+        too_large = Refusal(413, f"body: must not be larger than {most} bytes")
         # The parser has checked that it is a number.
-        if int(self._headers.get(b"content-length", b"0")) > limits.body_bytes:
+        if int(self._headers.get(b"content-length", b"0")) > most:
             raise too_large
         parts: list[bytes] = []
         size, has_more = 0, True
         try:
-            async with asyncio.timeout(limits.body_within.total_seconds()):
+            async with asyncio.timeout(within.total_seconds()):
                 while has_more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Refusal(400, "body: the client went away")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > limits.body_bytes:
+                    if size > most:
                         raise too_large
+                    self._hold(size)
                     has_more = message.get("more_body", False)
         except TimeoutError:
             raise Refusal(408, "body: did not arrive in time") from None
         self._is_read = True
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _hold(self, size: int) -> None:
+        """Count a large body among all that are in memory; one too many has to come again later."""
+        limits = self._server.limits
+        more = size - limits.public_body_bytes - self._held
+        if more > 0:
+            self._held += more
+            self._server.held_bytes += more
+            if self._server.held_bytes > limits.held_body_bytes:
+                raise Refusal(503, "too many large bodies are under way; try again later", {"retry-after": "1"})
 
     def _check_kind(self) -> None:
         kind = self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower()

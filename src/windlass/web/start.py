@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import shlex
 from typing import NamedTuple
 
+from windlass.config import Settings
 from windlass.core.access import NewToken, Role
 from windlass.core.audit import Actor
+from windlass.core.weak_secret import weakness_of
 from windlass.errors import ConfigError
 from windlass.web.credentials import LINK_LASTS
 from windlass.web.server import Server
+
+log = logging.getLogger("windlass.web")
 
 _ACTOR = Actor("windlass")
 _EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - named to be told from loopback
@@ -25,8 +30,22 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+_SECRETS = ("admin_token", "jwt_secret", "worker_secret", "webhook_secret")
+
+
+def warn_of_weak_secrets(settings: Settings) -> None:
+    """Log which configured secrets are long enough but easy to guess."""
+    configured = [(name, getattr(settings, name)) for name in _SECRETS]
+    configured += [("worker_signing_secret", secret) for secret in settings.worker_signing_secret or ()]
+    for name, secret in configured:
+        why = None if secret is None else weakness_of(secret)
+        if why is not None:
+            log.warning("WINDLASS_%s %s; use random characters", name.upper(), why)
+
+
 async def prepare(server: Server) -> str | None:
     """Make the first token where nobody could log in; returns its secret. Refuses to be open to others without credentials."""
+    warn_of_weak_secrets(server.app.settings)
     store = await server.app.store()
     if server.credentials.is_configured or await store.tokens.count_live():
         return None

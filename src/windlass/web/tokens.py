@@ -25,6 +25,8 @@ class TokenIn(Body):
     role: Annotated[Role, Field(strict=False)]
     lanes: Annotated[list[Name], Field(min_length=1, max_length=MAX_LANES)] | None = None
     """Only for workers; null allows every lane."""
+    worker: Name | None = None
+    """Only for workers: the id that its holder works under; null is the name."""
     expires_in: (
         Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[smhd]$")] | Annotated[int, Field(ge=1, le=_CENTURY_S)] | None
     ) = None
@@ -46,6 +48,7 @@ class TokenOut(BaseModel):
     revoked_at: datetime | None
     seen_at: datetime | None
     is_live: bool
+    worker: str | None
 
 
 class MintedOut(TokenOut):
@@ -82,6 +85,7 @@ async def mint_token(request: Request, body: TokenIn) -> MintedOut:
         name=body.name,
         role=body.role,
         lanes=None if body.lanes is None else tuple(body.lanes),
+        worker=body.worker,
         expires_in=None if body.expires_in is None else parse_duration(body.expires_in, field="expires_in"),
     )
     minted = await (await operator_of(request).store()).tokens.mint(wanted)

@@ -94,7 +94,7 @@ class WebTokens:
         subject = claims.get("sub")
         name = subject if isinstance(subject, str) and subject.isprintable() and subject else "unnamed"
         role = strongest(_role_words(claims)) or self.default_role
-        return Principal(f"jwt:{name}"[:MAX_NAME], role, _lanes(claims))
+        return Principal(f"jwt:{name}"[:MAX_NAME], role, _lanes(claims), worker=_worker(claims))
 
 
 def _keys(settings: Settings) -> Iterator[Key]:
@@ -180,6 +180,12 @@ def _role_words(claims: Mapping[str, Any]) -> Iterator[object]:
     roles, scope = claims.get("roles"), claims.get("scope")
     yield from roles if isinstance(roles, list) else [roles]
     yield from scope.split() if isinstance(scope, str) else scope if isinstance(scope, list) else []
+
+
+def _worker(claims: Mapping[str, Any]) -> str | None:
+    """Read which worker it is for; without the claim it is the principal's own name."""
+    worker = claims.get("worker")
+    return worker if isinstance(worker, str) and 0 < len(worker) <= MAX_NAME and worker.isprintable() else None
 
 
 def _lanes(claims: Mapping[str, Any]) -> tuple[str, ...] | None:

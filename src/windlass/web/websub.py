@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated
 
@@ -64,8 +65,6 @@ async def receive_websub(request: Request, feed: FeedKey) -> PlainTextResponse:
     """Take what a hub sends; 410 tells it to stop. Content with a wrong signature is acknowledged and ignored."""
     app = visit_of(request).app
     known = await _known(app, feed)
-    if known.next_fetch_at is None:
-        raise Refusal(410, "nobody subscribes to this feed any more")
     body = await request.body()
     # Acknowledged all the same, as WebSub has it: nobody is told whether a guess was right.
     if is_signed(known.websub_secret, request.headers.get("x-hub-signature"), body):
@@ -73,6 +72,12 @@ async def receive_websub(request: Request, feed: FeedKey) -> PlainTextResponse:
     else:
         log.warning("content for feed %d was not signed by its hub and is ignored", known.id)
     return PlainTextResponse("taken", status_code=202)
+
+
+async def check_websub(app: Windlass, path: Mapping[str, str]) -> None:
+    """Refuse who was not given the address of a feed that is followed, before anything of the content is read."""
+    if (await _known(app, path["feed"])).next_fetch_at is None:
+        raise Refusal(410, "nobody subscribes to this feed any more")
 
 
 async def _known(app: Windlass, key: str) -> Feed:
@@ -101,5 +106,5 @@ async def _take(app: Windlass, feed: Feed, body: bytes, content_type: str) -> No
 
 ROUTES = (
     Route("GET", "/websub/{feed}", PUBLIC, verify_websub, errors=(404,), is_callback=True),
-    Route("POST", "/websub/{feed}", PUBLIC, receive_websub, 202, errors=(404, 410), is_callback=True),
+    Route("POST", "/websub/{feed}", PUBLIC, receive_websub, 202, errors=(404, 410), is_callback=True, check=check_websub),
 )

@@ -29,6 +29,7 @@ def mint(token: NewToken, secret: str, by: str | None = None, now: datetime | No
     params = {
         "name": token.name,
         "role": token.role.value,
+        "worker": token.worker_id if token.role is Role.WORKER else None,
         "token_lanes": None if token.lanes is None else encode(list(token.lanes), field="lanes"),
         "digest": digest_of(secret),
         "by": by,
@@ -88,7 +89,8 @@ def _token(row: Row) -> Token:
 
 def was_minted(token: Token) -> Deed:
     """Tell of a new token, but not its secret."""
-    details = {"name": token.name, "role": token.role.value, "lanes": None if token.lanes is None else list(token.lanes)}
+    lanes = None if token.lanes is None else list(token.lanes)
+    details = {"name": token.name, "role": token.role.value, "lanes": lanes, "worker": token.worker}
     return Deed("mint token", f"token:{token.id}", "done", encode_object(details))
 
 

@@ -1,18 +1,18 @@
 -- name: mint_token
-insert into windlass_tokens (name, role, lanes, digest, created_by, created_at, expires_at)
-values (:name, :role, :token_lanes::json, :digest, :by::text, {now}, {now} + :expires_in::interval)
+insert into windlass_tokens (name, role, lanes, digest, created_by, created_at, expires_at, worker)
+values (:name, :role, :token_lanes::json, :digest, :by::text, {now}, {now} + :expires_in::interval, :worker::text)
 returning id, name, role, lanes::text, created_by, created_at, expires_at, revoked_at, seen_at,
-    revoked_at is null and (expires_at is null or expires_at > {now})
+    revoked_at is null and (expires_at is null or expires_at > {now}), worker
 
 -- name: find_token
 select id, name, role, lanes::text, created_by, created_at, expires_at, revoked_at, seen_at,
-    revoked_at is null and (expires_at is null or expires_at > {now})
+    revoked_at is null and (expires_at is null or expires_at > {now}), worker
 from windlass_tokens where digest = :digest
 
 -- name: revoke_token
 update windlass_tokens set revoked_at = coalesce(revoked_at, {now}) where id = :token_id
 returning id, name, role, lanes::text, created_by, created_at, expires_at, revoked_at, seen_at,
-    revoked_at is null and (expires_at is null or expires_at > {now})
+    revoked_at is null and (expires_at is null or expires_at > {now}), worker
 
 -- name: see_tokens
 with used as (
@@ -24,7 +24,7 @@ returning t.id
 
 -- name: list_tokens
 select id, name, role, lanes::text, created_by, created_at, expires_at, revoked_at, seen_at,
-    revoked_at is null and (expires_at is null or expires_at > {now})
+    revoked_at is null and (expires_at is null or expires_at > {now}), worker
 from windlass_tokens where id > :after order by id limit :limit
 
 -- name: count_tokens
