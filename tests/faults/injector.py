@@ -1,0 +1,360 @@
+"""Does harm by a seeded plan and writes down what it did."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psycopg
+
+from tests.faults.fleet import Fleet, kill
+from tests.faults.ledger import now_ns
+from tests.faults.proxy import Proxy
+from tests.faults.site import Site
+from tests.faults.snapshot import Tables
+from tests.faults.timeline import Fault, Timeline
+from windlass.core.job import NewJob
+from windlass.core.payload import encode_object
+from windlass.store import open_store
+from windlass.store.sqlite import driver
+
+MOST_AT_ONCE = 2
+Harm = Callable[[], Coroutine[Any, Any, None]]
+_LOCKED_ROWS = 30
+
+
+class Injector:
+    """Chooses a fault and a victim again and again."""
+
+    def __init__(self, rng: Random, site: Site, fleet: Fleet, timeline: Timeline, *, lease_s: float) -> None:
+        self._rng = rng
+        self._site = site
+        self._fleet = fleet
+        self._timeline = timeline
+        self._lease_s = lease_s
+        self._tables = Tables(site.url)
+        self._busy: set[str] = set()
+        """Whoever is being hurt: one fault at a time for each victim, so that each cause is known."""
+        self._count = 0
+
+    @property
+    def kinds(self) -> Mapping[str, tuple[float, Harm]]:
+        """Every fault that can be done here, with how often it comes."""
+        everywhere: dict[str, tuple[float, Harm]] = {
+            "kill": (5.0, self._kill),
+            "kill_server": (1.5, self._kill_server),
+            "kill_client": (1.0, self._kill_client),
+            "kill_child": (1.5, self._kill_child),
+            "freeze": (4.0, self._freeze),
+            "freeze_server": (0.7, self._freeze_server),
+            "term": (2.5, self._term),
+            "files": (1.5, self._files),
+            "block": (1.5, self._block),
+            "hog": (0.7, self._hog),
+            "poison": (0.7, self._poison),
+        }
+        if self._site.is_sqlite:
+            mine: dict[str, tuple[float, Harm]] = {"lock": (3.0, self._lock_file)}
+            if self._site.disk is not None:
+                mine["disk"] = (2.0, self._fill_disk)
+            return everywhere | mine
+        return everywhere | {
+            "backend": (3.0, self._terminate_backends),
+            "restart": (1.0, self._restart),
+            "hold": (2.5, self._hold),
+            "outage": (1.0, self._hold_all),
+            "lose": (1.5, self._lose),
+            "cut": (2.0, self._cut),
+            "stall": (2.0, self._stall),
+            "row_lock": (2.5, self._lock_rows),
+            "table_lock": (1.0, self._lock_table),
+        }
+
+    async def run(self, until_ns: int, *, only: frozenset[str], pause_s: float) -> None:
+        """Inject until the time is over, and wait for the end of every fault."""
+        kinds = {name: kind for name, kind in self.kinds.items() if not only or name in only}
+        going: set[asyncio.Task[None]] = set()
+        while now_ns() < until_ns:
+            [name] = self._rng.choices(list(kinds), [weight for weight, _ in kinds.values()])
+            if len(going) < MOST_AT_ONCE:
+                going.add(asyncio.create_task(self._survive(name, kinds[name][1]), name=name))
+            await asyncio.sleep(self._rng.uniform(0.3, 1.7) * pause_s)
+            for task in [task for task in going if task.done()]:
+                going.discard(task)
+                task.result()
+        for task in going:
+            await task
+
+    async def _survive(self, name: str, harm: Harm) -> None:
+        """Do harm; that the database cannot be reached for it is no fault of anybody's."""
+        try:
+            await harm()
+        except (psycopg.Error, driver.Error, OSError) as error:
+            print(f"faults: {name} could not be done: {error}", flush=True)
+
+    @asynccontextmanager
+    async def _fault(
+        self, kind: str, target: str, *, pids: list[int] | None = None, is_outage: bool = False, detail: str = ""
+    ) -> AsyncIterator[Fault]:
+        fault = self._timeline.begin(kind, target, pids=pids, is_outage=is_outage, detail=detail)
+        self._busy.add(target)
+        try:
+            yield fault
+        finally:
+            fault.ended_ns = now_ns()
+            self._busy.discard(target)
+
+    def _worker(self) -> tuple[str, int] | None:
+        """Choose a process that runs jobs and is not being hurt."""
+        free = [
+            (name, pid)
+            for name, role in self._fleet.roles.items()
+            if role.is_worker and name not in self._busy and role.term_sent is None
+            for pid in self._fleet.holders(name)
+        ]
+        return self._rng.choice(free) if free else None
+
+    def _length(self, *, most: float = 2.5) -> float:
+        """Choose how long a fault lasts: shorter or longer than a lease."""
+        return self._rng.choice((self._rng.uniform(0.1, 0.6), self._rng.uniform(1.1, most))) * self._lease_s
+
+    async def _kill(self) -> None:
+        if (victim := self._worker()) is not None:
+            async with self._fault("kill", victim[0], pids=[victim[1]], detail=str(victim[1])):
+                kill(victim[1], signal.SIGKILL)
+
+    async def _kill_server(self) -> None:
+        async with self._fault("kill_server", "server"):
+            for pid in self._fleet.pids("server"):
+                kill(pid, signal.SIGKILL)
+
+    async def _kill_client(self) -> None:
+        name = self._rng.choice([name for name, role in self._fleet.roles.items() if not role.is_worker and name != "server"])
+        pids = self._fleet.pids(name)
+        async with self._fault("kill_client", name, pids=pids):
+            for pid in pids:
+                kill(pid, signal.SIGKILL)
+
+    async def _kill_child(self) -> None:
+        victim = self._worker()
+        children = self._fleet.grandchildren(victim[0]) if victim is not None else []
+        if children and victim is not None:
+            async with self._fault("kill_child", victim[0], detail=str(children)):
+                kill(self._rng.choice(children), signal.SIGKILL)
+
+    async def _freeze(self) -> None:
+        if (victim := self._worker()) is not None:
+            await self._stop_for("freeze", victim[0], [victim[1]], self._length())
+
+    async def _freeze_server(self) -> None:
+        await self._stop_for("freeze_server", "server", self._fleet.pids("server"), self._length(most=1.5))
+
+    async def _stop_for(self, kind: str, name: str, pids: list[int], seconds: float) -> None:
+        async with self._fault(kind, name, pids=pids, detail=f"{seconds:.1f} s"):
+            try:
+                for pid in pids:
+                    kill(pid, signal.SIGSTOP)
+                await asyncio.sleep(seconds)
+            finally:
+                for pid in pids:
+                    kill(pid, signal.SIGCONT)
+
+    async def _term(self) -> None:
+        names = [
+            name for name, role in self._fleet.roles.items() if (role.is_worker or name == "server") and name not in self._busy
+        ]
+        if names:
+            name = self._rng.choice(names)
+            async with self._fault("term", name):
+                self._fleet.terminate(name)
+
+    async def _files(self) -> None:
+        """Leave a process no file descriptors."""
+        if (victim := self._worker()) is None:
+            return
+        name, pid = victim
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        opened = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+        async with self._fault("files", name, pids=[pid], detail=str(pid)):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (opened, before[1]))
+            try:
+                await asyncio.sleep(self._length(most=1.5))
+            finally:
+                with suppress(ProcessLookupError):
+                    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+    async def _enqueue(self, kind: str, task: str, payload: dict[str, object], max_attempts: int) -> None:
+        self._count += 1
+        fault = self._timeline.begin(kind, task, detail=str(payload))
+        store = open_store(self._site.url, rng=Random())
+        try:
+            await store.enqueue([NewJob(task=task, payload=encode_object(payload), max_attempts=max_attempts)])
+        except Exception as error:  # noqa: BLE001 - another fault may be going on
+            fault.detail = f"not enqueued: {error}"
+        finally:
+            fault.ended_ns = now_ns()
+            await store.aclose()
+
+    async def _block(self) -> None:
+        await self._enqueue("block", "blocker", {"seconds": round(self._length(most=1.5), 1)}, 30)
+
+    async def _hog(self) -> None:
+        await self._enqueue("hog", "hog", {"seconds": round(self._lease_s * self._rng.uniform(1.2, 1.6), 1)}, 6)
+
+    async def _poison(self) -> None:
+        await self._enqueue("poison", "killer", {"way": self._rng.choice(("segfault", "exit"))}, 3)
+
+    async def _lock_file(self) -> None:
+        if "database" in self._busy:
+            return
+        connection = self._tables.connect()
+        try:
+            async with self._fault("lock", "database", is_outage=True, detail="begin immediate"):
+                await asyncio.to_thread(connection.execute, "begin immediate")
+                await asyncio.sleep(self._length(most=1.5))
+                connection.execute("rollback")
+        finally:
+            connection.close()
+
+    async def _fill_disk(self) -> None:
+        if "database" in self._busy:
+            return
+        async with self._fault("disk", "database", is_outage=True):
+            await asyncio.to_thread(self._site.limit_disk, is_full=True)
+            try:
+                await asyncio.sleep(self._length(most=1.5))
+            finally:
+                await asyncio.to_thread(self._site.limit_disk, is_full=False)
+
+    async def _terminate_backends(self) -> None:
+        if "database" in self._busy:
+            return
+        async with self._fault("backend", "database"):
+            await asyncio.to_thread(
+                self._run,
+                "select pg_terminate_backend(pid) from (select pid from pg_stat_activity where datname = current_database() "
+                f"and pid <> pg_backend_pid() order by random() limit {self._rng.choice((1, 3, 50))}) as victims",
+            )
+
+    def _run(self, statement: str) -> None:
+        connection = self._tables.connect()
+        try:
+            connection.execute(statement)
+        finally:
+            connection.close()
+
+    async def _restart(self) -> None:
+        if "database" in self._busy:
+            return
+        assert self._site.server is not None
+        async with self._fault("restart", "database", is_outage=True):
+            await asyncio.to_thread(self._site.server.stop, "immediate")
+            try:
+                await asyncio.sleep(self._rng.choice((0.0, self._length(most=1.5))))
+            finally:
+                await asyncio.to_thread(self._site.server.start)
+
+    def _wire(self) -> tuple[Proxy, list[int]] | None:
+        """Choose a class of clients, with the processes whose leases may be lost when it is cut off."""
+        free = [proxy for name, proxy in self._site.proxies.items() if f"wire {name}" not in self._busy]
+        if not free:
+            return None
+        proxy = self._rng.choice(free)
+        roles = [role for role in self._fleet.roles.values() if role.database_class == proxy.name]
+        return proxy, [pid for role in roles if role.is_worker for pid in self._fleet.pids(role.name)]
+
+    async def _hold(self) -> None:
+        """Let no byte through for a while; then deliver what was held, or cut."""
+        if (found := self._wire()) is None:
+            return
+        proxy, pids = found
+        async with self._fault("hold", f"wire {proxy.name}", pids=pids):
+            proxy.hold()
+            try:
+                await asyncio.sleep(self._length(most=3.0))
+                if self._rng.random() < 0.5:
+                    proxy.cut()
+            finally:
+                proxy.heal()
+
+    async def _hold_all(self) -> None:
+        """Make the database vanish for everybody: nobody may lose a lease by that."""
+        proxies = list(self._site.proxies.values())
+        if "database" in self._busy or any(f"wire {proxy.name}" in self._busy for proxy in proxies):
+            return
+        names = {f"wire {proxy.name}" for proxy in proxies}
+        self._busy |= names
+        try:
+            async with self._fault("outage", "database", is_outage=True):
+                for proxy in proxies:
+                    proxy.hold()
+                await asyncio.sleep(self._length())
+                for proxy in proxies:
+                    if self._rng.random() < 0.5:
+                        proxy.cut()
+                    proxy.heal()
+        finally:
+            for proxy in proxies:
+                proxy.heal()
+            self._busy -= names
+
+    async def _lose(self) -> None:
+        """Make black holes of a class's connections; new ones work at once."""
+        if (found := self._wire()) is None:
+            return
+        proxy, pids = found
+        async with self._fault("lose", f"wire {proxy.name}", pids=pids):
+            proxy.lose()
+            await asyncio.sleep(15.0)
+            proxy.heal()
+
+    async def _cut(self) -> None:
+        if (found := self._wire()) is None:
+            return
+        proxy, pids = found
+        is_long = self._rng.random() < 0.5
+        async with self._fault("cut", f"wire {proxy.name}", pids=pids if is_long else []):
+            proxy.refuse(refuses=is_long)
+            proxy.cut()
+            if is_long:
+                await asyncio.sleep(self._length(most=1.5))
+            proxy.heal()
+
+    async def _stall(self) -> None:
+        if (found := self._wire()) is None:
+            return
+        proxy, pids = found
+        delay_s = self._rng.uniform(0.05, 0.6)
+        async with self._fault("stall", f"wire {proxy.name}", pids=pids, detail=f"{delay_s:.2f} s"):
+            proxy.delay(delay_s)
+            await asyncio.sleep(self._length(most=2.0))
+            proxy.heal()
+
+    async def _lock_rows(self) -> None:
+        await self._hold_lock(
+            "row_lock", f"select id from windlass_jobs where state = 'running' limit {_LOCKED_ROWS} for update", is_outage=False
+        )
+
+    async def _lock_table(self) -> None:
+        await self._hold_lock("table_lock", "lock table windlass_jobs in exclusive mode", is_outage=True)
+
+    async def _hold_lock(self, kind: str, statement: str, *, is_outage: bool) -> None:
+        """Hold a lock in a stranger's transaction: nobody may lose a lease by that."""
+        if "database" in self._busy:
+            return
+        connection = self._tables.connect()
+        try:
+            async with self._fault(kind, "database", is_outage=is_outage):
+                connection.execute("begin")
+                connection.execute("set local statement_timeout = '10s'")
+                await asyncio.to_thread(connection.execute, statement)
+                await asyncio.sleep(self._length(most=1.5))
+                connection.execute("rollback")
+        finally:
+            connection.close()
