@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the same seed plans the same faults; default: by chance")
     parser.add_argument("--database", choices=("sqlite", "postgres"), help="default: one after the other")
     parser.add_argument("--only", default="", help="only these kinds of faults, with commas between them")
-    parser.add_argument("--rate", type=float, default=90.0, help="how many jobs a second to enqueue at most (default 90)")
+    parser.add_argument("--rate", type=float, default=180.0, help="how many jobs a second to enqueue at most (default 180)")
     parser.add_argument("--pause", type=float, default=4.0, help="seconds from one fault to the next, on average (default 4)")
     parser.add_argument("--folder", type=Path, help="where to leave report, time line and logs; default: a new one")
     asked = parser.parse_args()

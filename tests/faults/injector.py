@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -27,6 +27,8 @@ from windlass.store.sqlite import driver
 MOST_AT_ONCE = 2
 Harm = Callable[[], Coroutine[Any, Any, None]]
 _LOCKED_ROWS = 30
+_LOST_S = 15.0
+"""How long connections stay black holes: longer than a client should wait for one."""
 
 
 class Injector:
@@ -180,7 +182,7 @@ class Injector:
             return
         name, pid = victim
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        opened = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+        opened = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - of another process, and quick
         async with self._fault("files", name, pids=[pid], detail=str(pid)):
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (opened, before[1]))
             try:
@@ -260,28 +262,34 @@ class Injector:
             finally:
                 await asyncio.to_thread(self._site.server.start)
 
-    def _wire(self) -> tuple[Proxy, list[int]] | None:
-        """Choose a class of clients, with the processes whose leases may be lost when it is cut off."""
+    @asynccontextmanager
+    async def _wire(self, kind: str, *, loses_leases: bool = True, detail: str = "") -> AsyncIterator[Proxy | None]:
+        """Hurt the wire of a class of clients, whose processes may lose their leases by it; it is whole again afterwards."""
         free = [proxy for name, proxy in self._site.proxies.items() if f"wire {name}" not in self._busy]
         if not free:
-            return None
+            yield None
+            return
         proxy = self._rng.choice(free)
-        roles = [role for role in self._fleet.roles.values() if role.database_class == proxy.name]
-        return proxy, [pid for role in roles if role.is_worker for pid in self._fleet.pids(role.name)]
+        async with self._fault(kind, f"wire {proxy.name}", pids=self._behind(proxy, loses_leases), detail=detail) as fault:
+            try:
+                yield proxy
+            finally:
+                proxy.heal()
+                # Those that were started meanwhile too.
+                fault.pids += self._behind(proxy, loses_leases)
+
+    def _behind(self, proxy: Proxy, loses_leases: bool) -> list[int]:  # noqa: FBT001 - passed on
+        roles = [role for role in self._fleet.roles.values() if role.database_class == proxy.name and role.is_worker]
+        return [pid for role in roles for pid in self._fleet.pids(role.name)] if loses_leases else []
 
     async def _hold(self) -> None:
         """Let no byte through for a while; then deliver what was held, or cut."""
-        if (found := self._wire()) is None:
-            return
-        proxy, pids = found
-        async with self._fault("hold", f"wire {proxy.name}", pids=pids):
-            proxy.hold()
-            try:
+        async with self._wire("hold") as proxy:
+            if proxy is not None:
+                proxy.hold()
                 await asyncio.sleep(self._length(most=3.0))
                 if self._rng.random() < 0.5:
                     proxy.cut()
-            finally:
-                proxy.heal()
 
     async def _hold_all(self) -> None:
         """Make the database vanish for everybody: nobody may lose a lease by that."""
@@ -306,35 +314,25 @@ class Injector:
 
     async def _lose(self) -> None:
         """Make black holes of a class's connections; new ones work at once."""
-        if (found := self._wire()) is None:
-            return
-        proxy, pids = found
-        async with self._fault("lose", f"wire {proxy.name}", pids=pids):
-            proxy.lose()
-            await asyncio.sleep(15.0)
-            proxy.heal()
+        async with self._wire("lose") as proxy:
+            if proxy is not None:
+                proxy.lose()
+                await asyncio.sleep(_LOST_S)
 
     async def _cut(self) -> None:
-        if (found := self._wire()) is None:
-            return
-        proxy, pids = found
         is_long = self._rng.random() < 0.5
-        async with self._fault("cut", f"wire {proxy.name}", pids=pids if is_long else []):
-            proxy.refuse(refuses=is_long)
-            proxy.cut()
-            if is_long:
-                await asyncio.sleep(self._length(most=1.5))
-            proxy.heal()
+        async with self._wire("cut", loses_leases=is_long) as proxy:
+            if proxy is not None:
+                proxy.refuse(refuses=is_long)
+                proxy.cut()
+                await asyncio.sleep(self._length(most=1.5) if is_long else 0)
 
     async def _stall(self) -> None:
-        if (found := self._wire()) is None:
-            return
-        proxy, pids = found
         delay_s = self._rng.uniform(0.05, 0.6)
-        async with self._fault("stall", f"wire {proxy.name}", pids=pids, detail=f"{delay_s:.2f} s"):
-            proxy.delay(delay_s)
-            await asyncio.sleep(self._length(most=2.0))
-            proxy.heal()
+        async with self._wire("stall", detail=f"{delay_s:.2f} s") as proxy:
+            if proxy is not None:
+                proxy.delay(delay_s)
+                await asyncio.sleep(self._length(most=2.0))
 
     async def _lock_rows(self) -> None:
         await self._hold_lock(

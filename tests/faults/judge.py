@@ -189,7 +189,11 @@ class Judge:
             yield Violation("stranded", job.id, f"{job.state}, and {job.worker} still holds its lease")
         elif not job.is_recurring and not job.is_over:
             yield Violation("stranded", job.id, f"still {job.state}, due {overdue_s:.1f} s ago")
-        elif job.is_recurring and (job.is_over or job.held or (job.state != "paused" and overdue_s > _OVERDUE_S)):
+        elif (
+            job.is_recurring
+            and not job.is_template
+            and (job.is_over or job.held or (job.state != "paused" and overdue_s > _OVERDUE_S))
+        ):
             yield Violation("stranded", job.id, f"a schedule is {job.state} and due {overdue_s:.1f} s ago")
 
     def _completions(self, job: JobRow) -> Iterator[Violation]:

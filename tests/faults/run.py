@@ -47,7 +47,7 @@ class Plan:
     seed: int
     minutes: float
     only: frozenset[str] = frozenset()
-    jobs_per_second: float = 90.0
+    jobs_per_second: float = 180.0
     pause_s: float = 4.0
 
 
@@ -165,7 +165,8 @@ class FaultRun:
             if self._shim is None:
                 return plain()
             offset = rng.choice(_OFFSETS_S)
-            self._timeline.begin("clock", "skewed", detail=f"{offset} s").ended_ns = now_ns()
+            fault = self._timeline.begin("clock", "skewed", detail=f"{offset} s")
+            fault.ended_ns = fault.started_ns
             return plain() | {"LD_PRELOAD": str(self._shim), "WINDLASS_TEST_CLOCK_OFFSET": str(offset)}
 
         return environment
@@ -207,13 +208,15 @@ class FaultRun:
         return None
 
     async def _undo(self, site: Site) -> None:
-        """Resume what an operator was killed in the middle of."""
+        """Resume what an operator was killed in the middle of, and end what would make jobs for ever."""
         store = open_store(site.url, rng=Random())
         try:
             await store.lanes.resume(PAUSED_LANE)
             await store.tasks.resume("flaky")
-            schedule = await store.schedules.get("tock")
+            schedule, template = await store.schedules.get("tock"), await store.schedules.get("spawned")
             await store.enable([schedule.id])
+            # It would go on making jobs when no worker is left to run them.
+            await store.disable([template.id])
         except WindlassError as error:
             self._say(f"could not undo what operators did: {error}")
         finally:
