@@ -25,6 +25,8 @@ RECOVERY_SLACK_S = 5.0
 _STOP_S = 1.5
 """How long a handler that was told to stop may take: a second, and a moment for the machine."""
 _OVERDUE_S = 15.0
+_HUNG_S = 20.0
+_WIRES = frozenset({"hold", "lose", "cut", "stall"})
 _LOST = frozenset({"lease_expired"})
 
 
@@ -110,6 +112,7 @@ class Judge:
             self._count_repeats(job, verdict)
             self._measure_losses(job, verdict)
         self._measure_outages(verdict)
+        self._measure_wires(verdict)
         return verdict
 
     def _find_impairments(self) -> dict[int, list[Impairment]]:
@@ -320,6 +323,29 @@ class Judge:
             if following is None or any(other is not fault and other.overlaps(ended, following) for other in outages):
                 continue
             verdict.recoveries_s["outage"].append((following - ended) / SECOND_NS)
+
+    def _measure_wires(self, verdict: Verdict) -> None:
+        """Measure from the end of a fault on a wire until the processes behind it start jobs again."""
+        starts: dict[int, list[int]] = defaultdict(list)
+        for run in sorted(self._case.history.runs.values(), key=lambda run: run.started_ns):
+            starts[self._owner(run)].append(run.started_ns)
+        last_ns = max((found[-1] for found in starts.values()), default=0)
+        for fault in (fault for fault in self._case.faults if fault.kind in _WIRES and fault.ended_ns is not None):
+            # New connections work at once where old ones became black holes; what was claimed before may still start.
+            since = fault.started_ns + SECOND_NS if fault.kind == "lose" else fault.ended_ns or 0
+            for pid in {pid for pid in fault.pids if pid in starts and starts[pid][0] < since}:
+                following = starts[pid][bisect_right(starts[pid], since) :]
+                until = min(last_ns, self._deaths.get(pid, FOREVER_NS))
+                if following and not self._is_hurt_again(fault, pid, since, following[0]):
+                    verdict.recoveries_s["wire"].append((following[0] - since) / SECOND_NS)
+                elif not following and until - since > _HUNG_S * SECOND_NS:
+                    idle_s = (until - since) / SECOND_NS
+                    detail = f"process {pid} started nothing for {idle_s:.0f} s after {fault.kind} #{fault.number}"
+                    verdict.violations.append(Violation("hung", None, detail))
+
+    def _is_hurt_again(self, fault: Fault, pid: int, from_ns: int, to_ns: int) -> bool:
+        others = (other for other in self._case.faults if other is not fault and (pid in other.pids or other.is_outage))
+        return any(other.overlaps(from_ns, to_ns) for other in others)
 
 
 def pid_of(worker: str) -> int | None:
