@@ -34,7 +34,9 @@ def run_plan(plan: Plan, folder: Path) -> Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="dev.py faults", description=__doc__)
     parser.add_argument("--minutes", type=float, default=2.0, help="how long faults are injected (default 2)")
-    parser.add_argument("--seed", type=int, help="the same seed plans the same faults; default: by chance")
+    parser.add_argument(
+        "--seed", type=int, help="the same seed plans the same kinds of faults at the same times; default: by chance"
+    )
     parser.add_argument("--database", choices=("sqlite", "postgres"), help="default: one after the other")
     parser.add_argument("--only", default="", help="only these kinds of faults, with commas between them")
     parser.add_argument("--rate", type=float, default=180.0, help="how many jobs a second to enqueue at most (default 180)")

@@ -34,8 +34,10 @@ _LOST_S = 15.0
 class Injector:
     """Chooses a fault and a victim again and again."""
 
-    def __init__(self, rng: Random, site: Site, fleet: Fleet, timeline: Timeline, *, lease_s: float) -> None:
-        self._rng = rng
+    def __init__(self, seed: int, site: Site, fleet: Fleet, timeline: Timeline, *, lease_s: float) -> None:
+        # Apart, so that which faults come, and when, does not depend on whom the ones before could be done to.
+        self._plan = Random(f"{seed}-plan")
+        self._rng = Random(f"{seed}-victims")
         self._site = site
         self._fleet = fleet
         self._timeline = timeline
@@ -81,12 +83,14 @@ class Injector:
     async def run(self, until_ns: int, *, only: frozenset[str], pause_s: float) -> None:
         """Inject until the time is over, and wait for the end of every fault."""
         kinds = {name: kind for name, kind in self.kinds.items() if not only or name in only}
+        if unknown := only - kinds.keys():
+            raise SystemExit(f"faults: there is no {', '.join(sorted(unknown))} here, only {', '.join(self.kinds)}")
         going: set[asyncio.Task[None]] = set()
         while now_ns() < until_ns:
-            [name] = self._rng.choices(list(kinds), [weight for weight, _ in kinds.values()])
+            [name] = self._plan.choices(list(kinds), [weight for weight, _ in kinds.values()])
             if len(going) < MOST_AT_ONCE:
                 going.add(asyncio.create_task(self._survive(name, kinds[name][1]), name=name))
-            await asyncio.sleep(self._rng.uniform(0.3, 1.7) * pause_s)
+            await asyncio.sleep(self._plan.uniform(0.3, 1.7) * pause_s)
             for task in [task for task in going if task.done()]:
                 going.discard(task)
                 task.result()

@@ -28,6 +28,7 @@ _OVERDUE_S = 15.0
 _HUNG_S = 20.0
 _WIRES = frozenset({"hold", "lose", "cut", "stall"})
 _LOST = frozenset({"lease_expired"})
+_CUT_SHORT = frozenset({"stopped", "raised"})
 
 
 class Violation(NamedTuple):
@@ -192,11 +193,7 @@ class Judge:
             yield Violation("stranded", job.id, f"{job.state}, and {job.worker} still holds its lease")
         elif not job.is_recurring and not job.is_over:
             yield Violation("stranded", job.id, f"still {job.state}, due {overdue_s:.1f} s ago")
-        elif (
-            job.is_recurring
-            and not job.is_template
-            and (job.is_over or job.held or (job.state != "paused" and overdue_s > _OVERDUE_S))
-        ):
+        elif job.is_recurring and not job.is_template and (job.is_over or job.held or overdue_s > _OVERDUE_S):
             yield Violation("stranded", job.id, f"a schedule is {job.state} and due {overdue_s:.1f} s ago")
 
     def _completions(self, job: JobRow) -> Iterator[Violation]:
@@ -228,6 +225,8 @@ class Judge:
                 # Cancelled before its start was known: the cancel wrote that it had not run.
                 continue
             ended = run.ended_ns or self._deaths.get(run.pid, run.started_ns)
+            if self._gave_up(run):
+                continue
             if self._cause(self._owner(run), run.started_ns - slack, ended + slack) is None:
                 yield Violation("unrecorded", job.id, f"ran on lease {run.token} in a healthy process, and no record says so")
 
@@ -238,8 +237,18 @@ class Judge:
             if each.reason not in _LOST:
                 continue
             lost_ns = self._ns(each.finished_at_us)
+            run = self._case.history.runs.get((job.id, each.token))
+            if run is not None and self._gave_up(run):
+                continue
             if self._cause(pid_of(each.worker), lost_ns - slack, lost_ns) is None:
                 yield Violation("taken", job.id, f"run {each.number} lost its lease although {each.worker} was alive and well")
+
+    def _gave_up(self, run: LedgerRun) -> bool:
+        """Whether an exclusive run was stopped because its lease could not be renewed in time, whoever was in the way."""
+        if run.task not in EXCLUSIVE or run.how not in _CUT_SHORT or run.ended_ns is None:
+            return False
+        since = run.started_ns - self._lease_ns(run.task)
+        return any(fault.overlaps(since, run.ended_ns) for fault in self._case.faults)
 
     def _exclusive(self, job: JobRow) -> Iterator[Violation]:
         if job.task not in EXCLUSIVE:

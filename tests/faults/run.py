@@ -75,7 +75,6 @@ class FaultRun:
         self._plan = plan
         self._folder = folder
         self._say = say
-        self._rng = Random(plan.seed)
         self._timeline = Timeline()
         self._ledgers = folder / "ledgers"
         self._ledgers.mkdir(parents=True, exist_ok=True)
@@ -107,7 +106,7 @@ class FaultRun:
         try:
             await asyncio.sleep(_WARM_UP_S)
             until_ns = now_ns() + round(self._plan.minutes * 60 * SECOND_NS)
-            injector = Injector(self._rng, site, self._fleet, self._timeline, lease_s=LEASE_S)
+            injector = Injector(self._plan.seed, site, self._fleet, self._timeline, lease_s=LEASE_S)
             await injector.run(until_ns, only=self._plan.only, pause_s=self._plan.pause_s)
             drained_s = await self._drain(site)
             await self._stop()

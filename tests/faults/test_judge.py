@@ -225,6 +225,17 @@ def test_exclusive_runs_do_not_overlap() -> None:
     assert forged.rules() == ["overlap"]
 
 
+def test_an_exclusive_run_gives_up_when_its_lease_cannot_be_renewed() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, 14, how="stopped")
+    forged.execution(1, "failed", "lease_expired", 19)
+    forged.completed(2, 20, 21, pid=RIGHT)
+    assert forged.rules() == ["taken"]
+    forged.fault("table_lock", 10, 16, [], is_outage=True)
+    assert forged.rules() == []
+
+
 def test_a_frozen_run_does_nothing_and_so_overlaps_nothing() -> None:
     forged = Forged()
     forged.job(task="exclusive_nap")
