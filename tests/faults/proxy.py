@@ -39,6 +39,7 @@ class Proxy:
         self._path = path
         self._loop = loop
         self._links: set[Link] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._open = asyncio.Event()
         self._open.set()
         self._delay_s = 0.0
@@ -49,6 +50,14 @@ class Proxy:
         """Listen."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     def hold(self) -> None:
         """Let nothing through, and close nothing."""
@@ -91,13 +100,22 @@ class Proxy:
         self.cut(only_lost=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            await self._lead(reader, writer)
+        finally:
+            writer.transport.abort()
+            self._serving.discard(task)
+
+    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._open.wait()
         try:
             if self._refuses:
                 raise ConnectionResetError
             there, here = await asyncio.open_unix_connection(self._path)
         except OSError:
-            writer.transport.abort()
             return
         link = Link(writer, here)
         self._links.add(link)
@@ -128,6 +146,7 @@ class Proxies:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._proxies: list[Proxy] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
         self._thread.start()
@@ -136,6 +155,7 @@ class Proxies:
         """Start a proxy for a class of clients."""
         proxy = Proxy(name, self._path, self._loop)
         self._call(proxy.start())
+        self._proxies.append(proxy)
         return proxy
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
@@ -143,5 +163,8 @@ class Proxies:
 
     def close(self) -> None:
         """End all connections."""
+        for proxy in self._proxies:
+            self._call(proxy.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
