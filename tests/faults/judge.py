@@ -19,6 +19,7 @@ MORTAL = frozenset({"doomed", "killer"})
 """The tasks whose jobs shall end as dead letters, and the only ones."""
 EXCLUSIVE = frozenset({"exclusive_quick", "exclusive_nap", "exclusive_thread"})
 PULLED = "pulled"
+HOG = "hog"
 OPERATED = frozenset({"flaky", "tock"})
 """Tasks that operators hold back now and then: how late they run shows no recovery."""
 RECOVERY_SLACK_S = 5.0
@@ -126,6 +127,11 @@ class Judge:
                 # A blocked loop renews its leases and only its coroutines stand still.
                 why = "its event loop was blocked" if stall.is_loop else "could not run"
                 found[stall.pid].append(Impairment(stall.from_ns, stall.to_ns, why, is_frozen=True))
+        for run in self._case.history.runs.values():
+            if run.task == HOG:
+                # Its own process writes down the stall only if it survives it.
+                held = Impairment(run.started_ns, run.ended_ns or self._end_of(run), "a handler held it", is_frozen=True)
+                found[run.pid].append(held)
         for fault in self._case.faults:
             for pid in fault.pids:
                 to_ns = fault.ended_ns or FOREVER_NS

@@ -126,5 +126,7 @@ class Tables:
     def connect(self) -> Any:
         """Open a connection of a stranger."""
         if self._is_sqlite:
-            return driver.connect(urlsplit(self._url).path.removeprefix("/"), timeout=30, isolation_level=None)
+            return driver.connect(
+                urlsplit(self._url).path.removeprefix("/"), timeout=30, isolation_level=None, check_same_thread=False
+            )
         return psycopg.connect(self._url, autocommit=True)

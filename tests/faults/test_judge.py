@@ -215,6 +215,17 @@ def test_a_short_stall_explains_no_lost_lease(forged: Forged) -> None:
     assert forged.rules() == []
 
 
+def test_a_handler_that_held_the_interpreter_explains_what_its_process_lost(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.execution(1, "failed", "lease_expired", 16)
+    forged.completed(2, 17, 18, pid=RIGHT)
+    forged.dies(LEFT, 17)
+    assert forged.rules() == ["taken"]
+    forged.job(8, task="hog", state="cancelled")
+    forged.history.runs[8, 3] = LedgerRun(8, 3, 1, 1, "hog", LEFT, 1, 11 * SECOND_NS)
+    assert forged.rules() == []
+
+
 def test_exclusive_runs_do_not_overlap() -> None:
     forged = Forged()
     forged.job(task="exclusive_nap")
