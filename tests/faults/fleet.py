@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.faults.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[2]
+HURRY_S = 2.0
+"""How long a process may take to end after it was told to for the second time."""
 STOP_SLACK_S = 3.0
 """What a busy machine may add to a promised time."""
 
@@ -32,6 +34,8 @@ class Role:
     """Which proxy leads it to the database."""
     process: subprocess.Popen[bytes] | None = None
     term_sent: float | None = None
+    hurry_sent: float | None = None
+    """When it was told to stop for the second time."""
     is_wanted: bool = True
     holders: dict[int, None] = field(default_factory=dict)
     """Every process of it that has ever run jobs."""
@@ -62,7 +66,7 @@ class Fleet:
                 stderr=log,
                 start_new_session=True,
             )
-        role.term_sent = None
+        role.term_sent = role.hurry_sent = None
 
     def look(self) -> None:
         """Note who has ended, start it again, and kill who would not stop."""
@@ -79,12 +83,17 @@ class Fleet:
         self._note_living()
 
     def _watch_stop(self, role: Role, process: subprocess.Popen[bytes]) -> None:
-        if role.term_sent is not None and time.monotonic() - role.term_sent > self._stop_bound_s:
-            self._timeline.complaints.append(
-                f"{role.name} (process {process.pid}) did not end within {self._stop_bound_s:.0f} s of SIGTERM"
-            )
-            self.kill_tree(process.pid)
-            role.term_sent = time.monotonic()
+        now = time.monotonic()
+        for sent, bound_s, what in (
+            (role.term_sent, self._stop_bound_s, "SIGTERM"),
+            (role.hurry_sent, HURRY_S + STOP_SLACK_S, "a second SIGTERM"),
+        ):
+            if sent is not None and now - sent > bound_s:
+                complaint = f"{role.name} (process {process.pid}) did not end within {bound_s:.0f} s of {what}"
+                self._timeline.complaints.append(complaint)
+                self.kill_tree(process.pid)
+                role.term_sent = role.hurry_sent = None
+                return
 
     def _note_living(self) -> None:
         living: dict[int, str] = {}
@@ -125,6 +134,13 @@ class Fleet:
         role = self.roles[name]
         if role.process is not None and role.term_sent is None:
             role.term_sent = time.monotonic()
+            role.process.send_signal(signal.SIGTERM)
+
+    def hurry(self, name: str) -> None:
+        """Tell a role that is stopping to stop at once."""
+        role = self.roles[name]
+        if role.process is not None and role.process.poll() is None and role.term_sent is not None:
+            role.hurry_sent = time.monotonic()
             role.process.send_signal(signal.SIGTERM)
 
     def retire(self, *names: str) -> None:

@@ -27,6 +27,8 @@ from windlass.store.sqlite import driver
 MOST_AT_ONCE = 2
 Harm = Callable[[], Coroutine[Any, Any, None]]
 _LOCKED_ROWS = 30
+_HURRIED = 0.3
+"""How often a process is told to stop a second time."""
 _LOST_S = 15.0
 """How long connections stay black holes: longer than a client should wait for one."""
 
@@ -58,6 +60,7 @@ class Injector:
             "freeze": (4.0, self._freeze),
             "freeze_server": (0.7, self._freeze_server),
             "term": (2.5, self._term),
+            "suspend": (0.7, self._suspend),
             "files": (1.5, self._files),
             "block": (1.5, self._block),
             "hog": (0.7, self._hog),
@@ -72,6 +75,7 @@ class Injector:
             "backend": (3.0, self._terminate_backends),
             "restart": (1.0, self._restart),
             "hold": (2.5, self._hold),
+            "term_held": (1.0, self._term_held),
             "outage": (1.0, self._hold_all),
             "lose": (1.5, self._lose),
             "cut": (2.0, self._cut),
@@ -136,12 +140,16 @@ class Injector:
                 kill(victim[1], signal.SIGKILL)
 
     async def _kill_server(self) -> None:
+        if "server" in self._busy:
+            return
         async with self._fault("kill_server", "server"):
             for pid in self._fleet.pids("server"):
                 kill(pid, signal.SIGKILL)
 
     async def _kill_client(self) -> None:
         name = self._rng.choice([name for name, role in self._fleet.roles.items() if not role.is_worker and name != "server"])
+        if name in self._busy:
+            return
         pids = self._fleet.pids(name)
         async with self._fault("kill_client", name, pids=pids):
             for pid in pids:
@@ -159,6 +167,8 @@ class Injector:
             await self._stop_for("freeze", victim[0], [victim[1]], self._length())
 
     async def _freeze_server(self) -> None:
+        if "server" in self._busy or self._fleet.roles["server"].term_sent is not None:
+            return
         await self._stop_for("freeze_server", "server", self._fleet.pids("server"), self._length(most=1.5))
 
     async def _stop_for(self, kind: str, name: str, pids: list[int], seconds: float) -> None:
@@ -171,14 +181,61 @@ class Injector:
                 for pid in pids:
                     kill(pid, signal.SIGCONT)
 
-    async def _term(self) -> None:
-        names = [
-            name for name, role in self._fleet.roles.items() if (role.is_worker or name == "server") and name not in self._busy
+    def _stoppable(self, database_class: str | None = None) -> list[str]:
+        return [
+            name
+            for name, role in self._fleet.roles.items()
+            if (role.is_worker or name == "server") and name not in self._busy and role.term_sent is None
+            if database_class is None or role.database_class == database_class
         ]
-        if names:
+
+    async def _term(self) -> None:
+        """Tell a process to stop, and perhaps a second time."""
+        if names := self._stoppable():
             name = self._rng.choice(names)
-            async with self._fault("term", name):
+            async with self._fault("term", name) as fault:
                 self._fleet.terminate(name)
+                if self._rng.random() < _HURRIED:
+                    await asyncio.sleep(self._rng.uniform(0.0, 1.0))
+                    fault.detail = "twice"
+                    self._fleet.hurry(name)
+
+    async def _term_held(self) -> None:
+        """Tell a process to stop while no byte of its passes to the database or back."""
+        async with self._wire("term_held") as proxy:
+            if proxy is None or not (names := self._stoppable(proxy.name)):
+                return
+            proxy.hold()
+            await asyncio.sleep(self._rng.uniform(0.2, 2.0))
+            name = self._rng.choice(names)
+            self._fleet.terminate(name)
+            process = self._fleet.roles[name].process
+            # Until the fleet has seen it end, or has complained and ended it.
+            while process is not None and process.poll() is None:  # noqa: ASYNC110 - processes set no events
+                await asyncio.sleep(0.1)
+
+    async def _suspend(self) -> None:
+        """Let every process stand still, as on a machine that sleeps: nobody may lose a lease by that."""
+        names = list(self._fleet.roles)
+        if self._busy & {*names, *(f"wire {name}" for name in self._site.proxies)}:
+            return
+        if any(role.term_sent is not None for role in self._fleet.roles.values()):
+            # It would be late through no fault of its own.
+            return
+        self._busy |= {*names}
+        pids = [pid for name in names for pid in self._fleet.pids(name)]
+        seconds = self._length()
+        try:
+            async with self._fault("suspend", "everybody", is_outage=True, detail=f"{seconds:.1f} s"):
+                for pid in pids:
+                    kill(pid, signal.SIGSTOP)
+                try:
+                    await asyncio.sleep(seconds)
+                finally:
+                    for pid in self._rng.sample(pids, len(pids)):
+                        kill(pid, signal.SIGCONT)
+        finally:
+            self._busy -= {*names}
 
     async def _files(self) -> None:
         """Leave a process no file descriptors."""

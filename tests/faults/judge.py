@@ -48,6 +48,7 @@ class Impairment(NamedTuple):
     why: str
     is_frozen: bool = False
     """Whether its handlers stood still too."""
+    loses_leases: bool = True
 
 
 @dataclass
@@ -122,11 +123,12 @@ class Judge:
         for death in self._case.deaths:
             found[death.pid].append(Impairment(death.at_ns, FOREVER_NS, "died"))
         half = self._case.lease_s * SECOND_NS / 2
+        suspends = [fault for fault in self._case.faults if fault.kind == "suspend"]
         for stall in self._case.history.stalls:
             if stall.is_loop or stall.to_ns - stall.from_ns >= half:
-                # A blocked loop renews its leases and only its coroutines stand still.
-                why = "its event loop was blocked" if stall.is_loop else "could not run"
-                found[stall.pid].append(Impairment(stall.from_ns, stall.to_ns, why, is_frozen=True))
+                # A blocked loop keeps its leases, and when all stand still nobody is left to take them.
+                keeps = stall.is_loop or any(fault.overlaps(stall.from_ns, stall.to_ns) for fault in suspends)
+                found[stall.pid].append(Impairment(stall.from_ns, stall.to_ns, "could not run", True, not keeps))  # noqa: FBT003
         for run in self._case.history.runs.values():
             if run.task == HOG:
                 # Its own process writes down the stall only if it survives it.
@@ -143,7 +145,7 @@ class Judge:
         found = [
             each
             for each in self._impairments.get(pid or 0, ())
-            if each.from_ns <= to_ns and each.to_ns >= from_ns and not each.why.startswith("its event loop")
+            if each.from_ns <= to_ns and each.to_ns >= from_ns and each.loses_leases
         ]
         return min(found, default=None)
 

@@ -215,6 +215,15 @@ def test_a_short_stall_explains_no_lost_lease(forged: Forged) -> None:
     assert forged.rules() == []
 
 
+def test_nobody_loses_a_lease_because_the_whole_machine_slept(forged: Forged) -> None:
+    forged.run(1, 10, 19)
+    forged.execution(1, "failed", "lease_expired", 17)
+    forged.completed(2, 17, 18, pid=RIGHT)
+    forged.history.stalls.append(Stall(LEFT, 11 * SECOND_NS, 16 * SECOND_NS, is_loop=False))
+    forged.fault("suspend", 11, 16, [], is_outage=True)
+    assert forged.rules() == ["taken"]
+
+
 def test_a_handler_that_held_the_interpreter_explains_what_its_process_lost(forged: Forged) -> None:
     forged.run(1, 10, None)
     forged.execution(1, "failed", "lease_expired", 16)
