@@ -38,7 +38,12 @@ class Role:
     """When it was told to stop for the second time."""
     is_wanted: bool = True
     holders: dict[int, None] = field(default_factory=dict)
-    """Every process of it that has ever run jobs."""
+    """Every process of it that has ever held leases."""
+
+    @property
+    def is_supervisor(self) -> bool:
+        """Whether jobs run in the processes that it starts, and not in itself."""
+        return "worker" in self.command
 
 
 class Fleet:
@@ -100,10 +105,10 @@ class Fleet:
         children = _children()
         for role in self.roles.values():
             if role.process is not None and role.process.poll() is None:
-                for pid in (role.process.pid, *_below(role.process.pid, children)):
-                    living[pid] = role.name
-                    if role.is_worker:
-                        role.holders.setdefault(pid)
+                own = role.process.pid
+                living |= dict.fromkeys((own, *_below(own, children)), role.name)
+                if role.is_worker:
+                    role.holders |= dict.fromkeys(children.get(own, ()) if role.is_supervisor else (own,))
         for pid, name in self._living.items():
             # An orphan of a killed supervisor still runs and may finish its work.
             if pid not in living and not _is_alive(pid):
@@ -121,8 +126,9 @@ class Fleet:
         role = self.roles[name]
         if role.process is None:
             return []
-        below = [pid for pid in self.pids(name) if pid != role.process.pid and _parent(pid) == role.process.pid]
-        return below if "worker" in role.command and below else [role.process.pid]
+        if not role.is_supervisor:
+            return [role.process.pid]
+        return [pid for pid in self.pids(name) if _parent(pid) == role.process.pid]
 
     def grandchildren(self, name: str) -> list[int]:
         """List the processes that a role's workers run handlers in."""
