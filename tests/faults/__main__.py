@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import secrets
 import shutil
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from tests.faults import report
 from tests.faults.run import FaultRun, Outcome, Plan, new_folder
+from tests.support.postgres_server import DSN_VARIABLE
 
 
 def say(text: str) -> None:
@@ -43,6 +45,8 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=4.0, help="seconds from one fault to the next, on average (default 4)")
     parser.add_argument("--folder", type=Path, help="where to leave report, time line and logs; default: a new one")
     asked = parser.parse_args()
+    # A server that is not ours could be neither stopped nor stood before.
+    os.environ.pop(DSN_VARIABLE, None)
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
     only = frozenset(filter(None, asked.only.split(",")))
     is_sound = True

@@ -36,6 +36,7 @@ WORKERS = ("left", "right", "skewed")
 _APP = "tests.faults.jobs_app:app"
 _WARM_UP_S = 6.0
 _SETTLE_S = PULL_LEASE_S + LEASE_S + 45.0
+_MOST_LOG = 16 << 20
 _OFFSETS_S = (-86_400, -3_600, -60, 60, 3_600, 86_400)
 
 
@@ -178,7 +179,16 @@ class FaultRun:
             await asyncio.sleep(0.1)
             if time.monotonic() - told >= 10:
                 told = time.monotonic()
+                self._bound_logs()
                 self._say(await asyncio.to_thread(self._progress, site))
+
+    def _bound_logs(self) -> None:
+        """Keep the disk from being filled by what processes say of their troubles."""
+        for path in self._folder.glob("*.log"):
+            if path.stat().st_size > _MOST_LOG:
+                self._timeline.complaints.append(f"{path.name} grew beyond {_MOST_LOG >> 20} MiB")
+                path.with_suffix(".log.head").write_bytes(path.read_bytes()[:100_000])
+                os.truncate(path, 0)
 
     def _progress(self, site: Site) -> str:
         size = sum(path.stat().st_size for path in self._ledgers.glob("*.ledger"))
@@ -252,7 +262,7 @@ class FaultRun:
 
     def _judged(self, case: Case) -> Verdict:
         verdict = Judge(case).judge()
-        verdict.violations += [Violation("stop", None, complaint) for complaint in self._timeline.complaints]
+        verdict.violations += [Violation("process", None, complaint) for complaint in self._timeline.complaints]
         return verdict
 
 

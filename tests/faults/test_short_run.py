@@ -9,6 +9,7 @@ import pytest
 
 from tests.faults.__main__ import run_plan
 from tests.faults.run import Plan
+from tests.support.postgres_server import DSN_VARIABLE
 
 SEED = 20260116
 MINUTES = 1.25
@@ -19,7 +20,7 @@ MINUTES = 1.25
 def test_nothing_is_lost_stranded_or_run_twice_under_faults(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("WINDLASS_TEST_PG_DSN", raising=False)
+    monkeypatch.delenv(DSN_VARIABLE, raising=False)
     minutes = float(os.environ.get("WINDLASS_TEST_FAULT_MINUTES", MINUTES))
     outcome = run_plan(Plan(database, SEED, minutes), tmp_path)
     assert outcome.violations == []
