@@ -24,10 +24,18 @@ DEV = ROOT / ".dev"
 UV = DEV / "uv" / "bin" / "uv"
 VENV = DEV / "venv"
 PYTHON = VENV / "bin" / "python"
-RUNS: dict[str, tuple[str, ...]] = {"store": ("store", "model"), "worker": ("worker",), "web": ("web",), "crash": ("crash",)}
+RUNS: dict[str, tuple[str, ...]] = {
+    "store": ("store", "model"),
+    "worker": ("worker",),
+    "web": ("web",),
+    "crash": ("crash",),
+    "faults": ("faults",),
+}
 """Which folders of tests/ have a run of pytest of their own; all others share one, since each run starts PostgreSQL anew."""
 QUIET = {"worker", "crash"}
 """Runs whose tests fill the machine by themselves; in the others one test waits while another computes."""
+ALONE = {"faults"}
+"""Runs whose tests measure times and start a dozen processes each: one at a time."""
 CHECKED = ("src", "tests", "benchmarks", "dev.py")
 WITH_TOOLS = "\nwith tools"
 NO_TESTS_COLLECTED = 5
@@ -174,6 +182,8 @@ def runs() -> dict[str, list[str]]:
 
 def spread(run_name: str) -> list[str]:
     """Say how many tests run at a time; the machines we promise have two cores."""
+    if run_name in ALONE:
+        return []
     return ["-n", "2" if run_name in QUIET else "3", "--dist", "worksteal"]
 
 
@@ -251,13 +261,19 @@ def bench(args: Sequence[str]) -> int:
     return max(run(PYTHON, f"benchmarks/{name}.py", *rest) for name in chosen)
 
 
+def faults(args: Sequence[str]) -> int:
+    """Attack real workers and servers with seeded faults and judge what is left; --help lists the options."""
+    prepare()
+    return run(PYTHON, "-m", "tests.faults", *args)
+
+
 def docs(_args: Sequence[str]) -> int:
     """Write docs/reference anew from the code."""
     prepare()
     return run(PYTHON, "-m", "tests.docs.reference")
 
 
-COMMANDS = {command.__name__: command for command in (up, test, check, bench, docs)}
+COMMANDS = {command.__name__: command for command in (up, test, check, bench, faults, docs)}
 
 
 def main() -> int:

@@ -1,0 +1,132 @@
+"""The tables as they stand when everything has come to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import psycopg
+
+from windlass.core.job import CLOSED, JobState
+from windlass.store.sqlite import driver
+
+
+class JobRow(NamedTuple):
+    """A job; instants are microseconds since 1970."""
+
+    id: int
+    task: str
+    state: str
+    attempt: int
+    executions: int
+    crashes: int
+    token: int | None
+    worker: str | None
+    is_recurring: bool
+    is_template: bool
+    unique_slot: str | None
+    correlation_id: str | None
+    run_at_us: int
+    created_at_us: int
+    held: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in CLOSED
+
+
+class ExecutionRow(NamedTuple):
+    """One recorded run."""
+
+    job_id: int
+    number: int
+    token: int
+    worker: str
+    status: str
+    reason: str | None
+    started_at_us: int
+    finished_at_us: int
+    slot_at_us: int | None = None
+
+
+class LetterRow(NamedTuple):
+    """One dead letter."""
+
+    job_id: int
+    is_closed: bool
+
+
+@dataclass
+class Snapshot:
+    """What the judge sees of the database."""
+
+    jobs: dict[int, JobRow] = field(default_factory=dict)
+    executions: list[ExecutionRow] = field(default_factory=list)
+    letters: list[LetterRow] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Jobs by state, as the database keeps them up."""
+    problems: list[str] = field(default_factory=list)
+    """What the doctor found."""
+    now_us: int = 0
+
+
+_JOBS = """
+    select id, task, state, attempt, executions, crashes, token, worker, cadence is not null, spawn, unique_slot,
+        correlation_id, {run_at}, {created_at}, held
+    from windlass_jobs
+"""
+_EXECUTIONS = """
+    select job_id, number, token, worker, status, reason, {started_at}, {finished_at}, {slot_at} from windlass_executions
+    order by job_id, number
+"""
+_LETTERS = "select job_id, closed_at is not null from windlass_dead_letters"
+_COUNTS = """
+    select state, sum(jobs) from (
+        select state, jobs from windlass_counts union all select state, jobs from windlass_count_deltas
+    ) as both_halves group by state
+"""
+UNFINISHED = "select count(*) from windlass_jobs where cadence is null and (token is not null or state not in ({closed}))".format(
+    closed=", ".join(f"'{JobState(state).value}'" for state in sorted(CLOSED))
+)
+_INSTANTS = ("run_at", "created_at", "started_at", "finished_at", "slot_at")
+
+
+class Tables:
+    """Reads the database directly, past the engine and past the proxies."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._is_sqlite = url.startswith("sqlite")
+
+    def count_unfinished(self) -> int:
+        """Count the one-shot jobs that are not over, and leases that nobody has given back."""
+        [[count]] = self._read(UNFINISHED)
+        return int(count)
+
+    def read(self) -> Snapshot:
+        """Read everything, at rest."""
+        jobs = map(JobRow._make, self._read(_JOBS))
+        [[now]] = self._read("select unixepoch('subsec')" if self._is_sqlite else "select extract(epoch from now())")
+        return Snapshot(
+            jobs={job.id: job for job in jobs},
+            executions=[ExecutionRow(*row) for row in self._read(_EXECUTIONS)],
+            letters=[LetterRow(row[0], bool(row[1])) for row in self._read(_LETTERS)],
+            counts={state: int(jobs) for state, jobs in self._read(_COUNTS) if jobs},
+            now_us=round(float(now) * 1e6),
+        )
+
+    def _read(self, query: str) -> Iterator[Sequence[Any]]:
+        instants = {name: name if self._is_sqlite else f"(extract(epoch from {name}) * 1000000)::bigint" for name in _INSTANTS}
+        with closing(self.connect()) as connection:
+            yield from connection.execute(query.format(**instants)).fetchall()
+
+    def connect(self) -> Any:
+        """Open a connection of a stranger."""
+        if self._is_sqlite:
+            return driver.connect(
+                urlsplit(self._url).path.removeprefix("/"), timeout=30, isolation_level=None, check_same_thread=False
+            )
+        return psycopg.connect(self._url, autocommit=True)

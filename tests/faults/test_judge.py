@@ -1,0 +1,350 @@
+"""The judge finds every broken promise in forged tables and ledgers, and nothing in sound ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.faults.history import Ack, History, LedgerRun, Stall
+from tests.faults.judge import SECOND_NS, Case, Judge, Verdict
+from tests.faults.snapshot import ExecutionRow, JobRow, LetterRow, Snapshot
+from tests.faults.timeline import Death, Fault
+
+LEASE_S = 4.0
+LEFT, RIGHT, CHILD = 101, 102, 203
+JOB = 7
+END_S = 100
+
+
+@dataclass
+class Forged:
+    """A case made by hand; seconds count from the machine's start, and the database's clock is the same."""
+
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    history: History = field(default_factory=History)
+    faults: list[Fault] = field(default_factory=list)
+    deaths: list[Death] = field(default_factory=list)
+    counts: dict[str, int] | None = None
+
+    def job(self, job_id: int = JOB, *, task: str = "nap", state: str = "completed", **changes: object) -> None:
+        row = JobRow(
+            job_id, task, state, 1, 1, 0, None, None, is_recurring=False, is_template=False, unique_slot=None,
+            correlation_id=f"nonce-{job_id}", run_at_us=0, created_at_us=0,
+        )  # fmt: skip
+        self.snapshot.jobs[job_id] = row._replace(**changes)  # type: ignore[arg-type]
+        self.history.acks.append(Ack(f"nonce-{job_id}", job_id, is_duplicate=False, on_conflict="-"))
+
+    def run(self, token: int, start_s: float, end_s: float | None, *, pid: int = LEFT, how: str = "ok", **more: object) -> None:
+        task = self.snapshot.jobs[JOB].task
+        run = LedgerRun(JOB, token, 1, 1, task, pid, 1, round(start_s * SECOND_NS))
+        if end_s is not None:
+            run.ended_ns, run.how = round(end_s * SECOND_NS), how
+        for name, value in more.items():
+            setattr(run, name, value)
+        self.history.runs[JOB, token] = run
+
+    def execution(self, token: int, status: str, reason: str | None, end_s: float, *, pid: int = LEFT) -> None:
+        number = len(self.snapshot.executions) + 1
+        row = ExecutionRow(JOB, number, token, f"host:{pid}:0a", status, reason, 0, round(end_s * 1e6))
+        self.snapshot.executions.append(row)
+
+    def completed(self, token: int, start_s: float, end_s: float, *, pid: int = LEFT) -> None:
+        self.run(token, start_s, end_s, pid=pid, execution=len(self.snapshot.executions) + 1)
+        self.execution(token, "completed", None, end_s, pid=pid)
+
+    def fault(self, kind: str, from_s: float, to_s: float, pids: list[int], *, is_outage: bool = False) -> None:
+        number = len(self.faults) + 1
+        self.faults.append(Fault(number, kind, "x", round(from_s * SECOND_NS), round(to_s * SECOND_NS), pids, is_outage))
+
+    def dies(self, pid: int, at_s: float) -> None:
+        self.deaths.append(Death(pid, "left", round(at_s * SECOND_NS)))
+
+    def judge(self) -> Verdict:
+        states = [job.state for job in self.snapshot.jobs.values()]
+        self.snapshot.counts = {state: states.count(state) for state in states} if self.counts is None else self.counts
+        self.snapshot.now_us = END_S * 1_000_000
+        holders = {LEFT: "left", RIGHT: "right"}
+        return Judge(Case(self.snapshot, self.history, self.faults, self.deaths, holders, LEASE_S, 30.0, 0)).judge()
+
+    def rules(self) -> list[str]:
+        return sorted({each.rule for each in self.judge().violations})
+
+
+@pytest.fixture
+def forged() -> Forged:
+    made = Forged()
+    made.job()
+    return made
+
+
+def test_a_sound_run_breaks_nothing(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    assert forged.rules() == []
+
+
+def test_a_job_taken_from_a_killed_process_is_explained_and_its_recovery_measured(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.dies(LEFT, 11)
+    forged.execution(1, "failed", "lease_expired", 15)
+    forged.completed(2, 15.5, 16, pid=RIGHT)
+    verdict = forged.judge()
+    assert verdict.violations == []
+    assert verdict.recoveries_s["job"] == [pytest.approx(4.5)]
+    assert verdict.repeats["lease_expired"] == 1
+
+
+def test_a_run_in_a_child_belongs_to_the_process_that_started_it(forged: Forged) -> None:
+    forged.run(1, 10, None, pid=CHILD, parent=LEFT)
+    forged.dies(LEFT, 11)
+    forged.completed(2, 15.5, 16, pid=RIGHT)
+    assert forged.rules() == []
+
+
+def test_an_acknowledged_job_that_is_gone_is_lost(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.history.acks.append(Ack("nonce-8", 8, is_duplicate=False, on_conflict="-"))
+    assert forged.rules() == ["lost"]
+
+
+def test_an_answer_with_another_job_is_a_loss(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.history.acks.append(Ack("nonce-8", JOB, is_duplicate=False, on_conflict="-"))
+    assert forged.rules() == ["lost"]
+
+
+def test_a_duplicate_is_answered_with_the_job_that_held_the_key(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.history.acks.append(Ack("nonce-8", JOB, is_duplicate=True, on_conflict="ignore"))
+    assert forged.rules() == []
+
+
+def test_a_rolled_back_enqueue_leaves_no_job(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.history.rolled_back.add("nonce-7")
+    assert forged.rules() == ["phantom"]
+
+
+def test_one_enqueue_makes_one_job(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.snapshot.jobs[8] = forged.snapshot.jobs[JOB]._replace(id=8, state="cancelled")
+    assert forged.rules() == ["doubled"]
+
+
+@pytest.mark.parametrize("state", ["pending", "scheduled", "paused"])
+def test_a_job_that_nobody_takes_is_stranded(forged: Forged, state: str) -> None:
+    forged.snapshot.jobs[JOB] = forged.snapshot.jobs[JOB]._replace(state=state)
+    assert forged.rules() == ["stranded"]
+
+
+@pytest.mark.parametrize("state", ["running", "cancelled"])
+def test_a_lease_that_nobody_gives_back_is_stranded(forged: Forged, state: str) -> None:
+    forged.snapshot.jobs[JOB] = forged.snapshot.jobs[JOB]._replace(state=state, token=1, worker="host:1:a")
+    assert forged.rules() == ["stranded"]
+
+
+def test_a_schedule_that_is_not_fired_is_stranded(forged: Forged) -> None:
+    row = forged.snapshot.jobs[JOB]._replace(is_recurring=True, state="scheduled", run_at_us=60_000_000)
+    forged.snapshot.jobs[JOB] = row
+    assert forged.rules() == ["stranded"]
+    forged.snapshot.jobs[JOB] = row._replace(run_at_us=99_000_000)
+    assert forged.rules() == []
+
+
+def test_a_completed_one_shot_job_completes_once(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.completed(2, 12, 13)
+    assert forged.rules() == ["completions"]
+
+
+def test_a_rerun_may_complete_again(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.completed(2, 12, 13)
+    forged.history.acks.append(Ack("nonce-8", JOB, is_duplicate=True, on_conflict="rerun"))
+    assert forged.rules() == []
+
+
+def test_a_completed_job_has_a_completed_run(forged: Forged) -> None:
+    assert forged.rules() == ["completions"]
+
+
+def test_what_is_recorded_as_completed_has_run(forged: Forged) -> None:
+    forged.run(1, 10, 11, how="raised")
+    forged.execution(1, "completed", None, 11)
+    assert forged.rules() == ["unrun"]
+
+
+def test_a_run_of_a_healthy_process_is_recorded(forged: Forged) -> None:
+    forged.run(1, 10, 11)
+    forged.completed(2, 15, 16)
+    assert forged.rules() == ["unrecorded"]
+
+
+def test_one_lease_is_run_once(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.history.runs[JOB, 1].starts = 2
+    assert forged.rules() == ["same_lease"]
+
+
+def test_a_lease_is_not_taken_from_the_living(forged: Forged) -> None:
+    forged.run(1, 10, 19)
+    forged.execution(1, "failed", "lease_expired", 16)
+    forged.completed(2, 17, 18, pid=RIGHT)
+    # Nobody may lose a lease by a stranger's lock, or because the database is away for all.
+    forged.fault("row_lock", 10, 16, [])
+    forged.fault("restart", 10, 16, [], is_outage=True)
+    assert forged.rules() == ["taken"]
+
+
+@pytest.mark.parametrize("kind", ["hold", "freeze", "kill"])
+def test_a_lease_may_be_taken_from_who_could_not_renew_it(forged: Forged, kind: str) -> None:
+    forged.run(1, 10, 19)
+    forged.execution(1, "failed", "lease_expired", 16)
+    forged.completed(2, 17, 18, pid=RIGHT)
+    forged.fault(kind, 10, 16, [LEFT])
+    assert forged.rules() == []
+
+
+def test_a_short_stall_explains_no_lost_lease(forged: Forged) -> None:
+    forged.run(1, 10, 19)
+    forged.execution(1, "failed", "lease_expired", 16)
+    forged.completed(2, 17, 18, pid=RIGHT)
+    forged.history.stalls.append(Stall(LEFT, 11 * SECOND_NS, 12 * SECOND_NS, is_loop=False))
+    assert forged.rules() == ["taken"]
+    forged.history.stalls.append(Stall(LEFT, 11 * SECOND_NS, 16 * SECOND_NS, is_loop=False))
+    assert forged.rules() == []
+
+
+def test_nobody_loses_a_lease_because_the_whole_machine_slept(forged: Forged) -> None:
+    forged.run(1, 10, 19)
+    forged.execution(1, "failed", "lease_expired", 17)
+    forged.completed(2, 17, 18, pid=RIGHT)
+    forged.history.stalls.append(Stall(LEFT, 11 * SECOND_NS, 16 * SECOND_NS, is_loop=False))
+    forged.fault("suspend", 11, 16, [], is_outage=True)
+    assert forged.rules() == ["taken"]
+
+
+def test_a_handler_that_held_the_interpreter_explains_what_its_process_lost(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.execution(1, "failed", "lease_expired", 16)
+    forged.completed(2, 17, 18, pid=RIGHT)
+    forged.dies(LEFT, 17)
+    assert forged.rules() == ["taken"]
+    forged.job(8, task="hog", state="cancelled")
+    forged.history.runs[8, 3] = LedgerRun(8, 3, 1, 1, "hog", LEFT, 1, 11 * SECOND_NS)
+    assert forged.rules() == []
+
+
+def test_exclusive_runs_do_not_overlap() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, 18)
+    forged.execution(1, "failed", "lease_expired", 15)
+    forged.completed(2, 16, 17, pid=RIGHT)
+    forged.fault("hold", 10, 16, [LEFT])
+    assert forged.rules() == ["overlap"]
+
+
+def test_an_exclusive_run_gives_up_when_its_lease_cannot_be_renewed() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, 14, how="stopped")
+    forged.execution(1, "failed", "lease_expired", 19)
+    forged.completed(2, 20, 21, pid=RIGHT)
+    assert forged.rules() == ["taken"]
+    forged.fault("table_lock", 10, 16, [], is_outage=True)
+    assert forged.rules() == []
+
+
+def test_a_frozen_run_does_nothing_and_so_overlaps_nothing() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, 18.2, how="stopped")
+    forged.execution(1, "failed", "lease_expired", 15)
+    forged.completed(2, 16, 17, pid=RIGHT)
+    forged.fault("freeze", 11, 18, [LEFT])
+    assert forged.rules() == []
+
+
+def test_a_killed_run_ends_with_its_process() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, None)
+    forged.dies(LEFT, 11)
+    forged.execution(1, "failed", "lease_expired", 15)
+    forged.completed(2, 16, 17, pid=RIGHT)
+    assert forged.rules() == []
+
+
+def test_an_exclusive_job_does_not_start_on_a_lease_that_is_gone() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_quick")
+    forged.completed(2, 16, 16.1, pid=RIGHT)
+    forged.run(1, 18, 18.1)
+    forged.fault("freeze", 11, 17.9, [LEFT])
+    assert forged.rules() == ["late_start"]
+
+
+def test_only_mortal_tasks_die(forged: Forged) -> None:
+    forged.snapshot.jobs[JOB] = forged.snapshot.jobs[JOB]._replace(state="failed")
+    forged.snapshot.letters.append(LetterRow(JOB, is_closed=False))
+    assert forged.rules() == ["dead_letter"]
+    forged.snapshot.jobs[JOB] = forged.snapshot.jobs[JOB]._replace(task="killer")
+    assert forged.rules() == []
+    forged.snapshot.letters.clear()
+    assert forged.rules() == ["dead_letter"]
+
+
+def test_a_job_that_lives_has_no_dead_letter(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.snapshot.letters.append(LetterRow(JOB, is_closed=False))
+    assert forged.rules() == ["dead_letter"]
+
+
+def test_a_key_is_active_once(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.snapshot.jobs[JOB] = forged.snapshot.jobs[JOB]._replace(unique_slot="a")
+    forged.job(8, state="cancelled", unique_slot="a")
+    assert forged.rules() == ["unique"]
+
+
+def test_counts_are_exact(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.counts = {"completed": 2}
+    assert forged.rules() == ["counts"]
+
+
+def test_what_the_doctor_finds_is_a_violation(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.snapshot.problems.append("lease of job 7: …")
+    assert forged.rules() == ["doctor"]
+
+
+def test_an_acknowledged_cancel_wins(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.history.cancelled.add(JOB)
+    assert forged.rules() == ["cancel"]
+
+
+def test_a_planned_time_is_completed_once(forged: Forged) -> None:
+    row = forged.snapshot.jobs[JOB]
+    forged.snapshot.jobs[JOB] = row._replace(is_recurring=True, state="scheduled", run_at_us=99_000_000)
+    forged.completed(1, 10, 11)
+    forged.completed(2, 12, 13)
+    forged.snapshot.executions = [each._replace(slot_at_us=5) for each in forged.snapshot.executions]
+    assert forged.rules() == ["slot"]
+
+
+def test_a_process_that_never_works_again_is_found(forged: Forged) -> None:
+    forged.completed(1, 10, 11)
+    forged.fault("hold", 12, 15, [LEFT])
+    forged.job(8)
+    forged.history.runs[8, 2] = LedgerRun(8, 2, 1, 1, "nap", RIGHT, 1, 60 * SECOND_NS, 61 * SECOND_NS, "ok")
+    forged.snapshot.executions.append(ExecutionRow(8, 1, 2, f"host:{RIGHT}:0a", "completed", None, 0, 61_000_000))
+    assert forged.rules() == ["hung"]
+
+
+def test_recovery_from_an_outage_is_measured_to_the_next_start(forged: Forged) -> None:
+    forged.fault("restart", 5, 8, [], is_outage=True)
+    forged.completed(1, 10, 11)
+    assert forged.judge().recoveries_s["outage"] == [pytest.approx(2.0)]

@@ -1,0 +1,28 @@
+"""The short form of `python3 dev.py faults`: two minutes of faults on each database."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults.__main__ import run_plan
+from tests.faults.run import Plan
+from tests.support.postgres_server import DSN_VARIABLE
+
+SEED = 20260116
+MINUTES = 1.25
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the processes under attack are found by /proc")
+@pytest.mark.parametrize("database", ["postgres", "sqlite"])
+def test_nothing_is_lost_stranded_or_run_twice_under_faults(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(DSN_VARIABLE, raising=False)
+    minutes = float(os.environ.get("WINDLASS_TEST_FAULT_MINUTES", MINUTES))
+    outcome = run_plan(Plan(database, SEED, minutes), tmp_path)
+    assert outcome.violations == []
+    assert len(outcome.case.faults) > 5 * minutes
+    assert len(outcome.case.snapshot.jobs) > 500 * minutes
