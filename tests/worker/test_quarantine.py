@@ -7,6 +7,8 @@ import json
 import os
 import time
 from datetime import timedelta
+from itertools import pairwise
+from typing import Any
 
 from tests.worker import process_app
 from tests.worker.rig import Rig
@@ -16,7 +18,7 @@ TARGET = "tests.worker.process_app:app"
 SHORT = timedelta(milliseconds=1)
 
 
-async def make_suspects(rig: Rig, task: str, count: int, **options: object) -> list[int]:
+async def make_suspects(rig: Rig, task: str, count: int, **options: Any) -> list[int]:
     """Enqueue jobs whose worker dies with them."""
     ids = [await rig.enqueue(task, **options) for _ in range(count)]
     lease = Lease(rig.rng.randrange(1, 2**62), "dead", SHORT)
@@ -81,7 +83,7 @@ async def test_long_work_is_not_held_up_for_long_by_a_suspect_that_must_wait_for
     until = time.monotonic() + 6
     while time.monotonic() < until:
         await rig.ended(await rig.enqueue("short"))
-    waits = [later - sooner for sooner, later in zip(ended, ended[1:], strict=False)]
+    waits = [later - sooner for sooner, later in pairwise(ended)]
     # Held up once for a lease, then more patiently: four times as long is theirs after each.
     assert sum(wait for wait in waits if wait > 0.3) < 0.35 * 6
     assert (await rig.store.get(suspect_job)).state is JobState.PENDING
