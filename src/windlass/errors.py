@@ -42,7 +42,8 @@ WindlassError
 │   └── ServerUnavailable     no answer, half an answer, or one that says to try again
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
-    │   └── StoreBusy         no answer in the time the call may take
+    │   ├── StoreBusy         no answer in the time the call may take
+    │   └── RowsLocked        another transaction holds rows for too long; says which were left out and what went through
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
     │   └── StoreConflict     a unique key was taken between look and write; the whole call may be tried again
     └── SchemaError           the tables are missing, too old, too new or edited
@@ -51,9 +52,10 @@ WindlassError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
 _SHOWN = 80
@@ -329,6 +331,16 @@ class StoreUnavailable(StoreError):
 
 class StoreBusy(StoreUnavailable):
     """The database did not answer in the time the call may take; what it was asked may still have been done."""
+
+
+class RowsLocked(StoreUnavailable):
+    """Another transaction holds jobs, or keys they need; what was left out is to be tried again later."""
+
+    def __init__(self, text: str, ids: Collection[int] = (), accepted: Mapping[int, Any] | None = None) -> None:
+        """Name the jobs that were left out, where that is known, and those that went through with the state of each."""
+        super().__init__(text)
+        self.ids = frozenset(ids)
+        self.accepted = accepted or {}
 
 
 class StoreRefused(StoreError):

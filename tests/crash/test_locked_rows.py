@@ -12,11 +12,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.crash.processes import until
 from tests.crash.worker import new_lease
-from windlass.core.job import Claimed, JobState, NewJob, OnConflict
-from windlass.core.outcome import Returned, Run, decide
+from windlass.core.job import Claimed, JobState, NewJob, OnConflict, UniqueScope
+from windlass.core.outcome import Returned, Run, Snoozed, decide
+from windlass.errors import RowsLocked
 from windlass.store import SqlStore, open_store
 from windlass.upkeep.reclaimer import Reclaimer
+from windlass.worker.acker import Acker
 
 LEASE = timedelta(seconds=2)
 JOBS = 10
@@ -115,3 +118,60 @@ async def reclaims(url: str) -> AsyncIterator[list[int]]:
         yield taken
         reclaiming.cancel()
     await store.aclose()
+
+
+@pytest.mark.parametrize("kind", ["row", "key"])
+async def test_a_finish_waits_only_a_moment_for_what_a_stranger_holds(store: SqlStore, url: str, kind: str) -> None:
+    keyed = NewJob(task="work", unique_key="k", unique_scope=UniqueScope.PENDING)
+    await store.enqueue([keyed, *[NewJob(task="work") for _ in range(200)]])
+    held = await store.claim(await store.slices(), 201, new_lease("holder", 60))
+    now = await store.clock()
+    outcomes = [Snoozed(timedelta(0)) if job.id == held[0].id else Returned() for job in held]
+    endings = [
+        decide(job, outcome, Run(job.claimed_at, now), now=now, rng=Random(1))
+        for job, outcome in zip(held, outcomes, strict=True)
+    ]
+    told: dict[int, JobState] = {}
+    acker = Acker(store, rng=Random(1), is_busy=lambda: False, told=lambda _, accepted: told.update(accepted))
+    async with asyncio.TaskGroup() as group:
+        acking = group.create_task(acker.run())
+        async with await psycopg.AsyncConnection.connect(url) as stranger:
+            if kind == "row":
+                await stranger.execute("select 1 from windlass_jobs where id = %s for update", [held[0].id])
+            else:
+                await store.enqueue_on(stranger, [keyed])
+            began = asyncio.get_running_loop().time()
+            for ending in endings:
+                acker.add(ending)
+            await until(lambda: len(told) == 200, "the others to be recorded")
+            assert asyncio.get_running_loop().time() - began < 2
+            assert acker.waiting == 1
+            acker.add_stop((held[1].id, 7, Run()))
+            await until(lambda: acker.waiting == 1, "a later report to be sent", within=5)
+            await stranger.rollback()
+        async with asyncio.timeout(30):
+            await acker.drain()
+        acking.cancel()
+    assert told[held[0].id] is JobState.SCHEDULED
+
+
+async def test_reports_about_one_row_never_hang(store: SqlStore, url: str) -> None:
+    await store.enqueue([NewJob(task="work") for _ in range(3)])
+    job, other, running = await store.claim(await store.slices(), 3, new_lease("holder", 60))
+    await store.cancel([job.id, other.id])
+    async with await psycopg.AsyncConnection.connect(url) as stranger, asyncio.timeout(20):
+        await stranger.execute("select 1 from windlass_jobs where id <> %s for update", [other.id])
+        with pytest.raises(RowsLocked) as told:
+            await store.stop([(one.id, one.token, Run()) for one in (job, other)])
+        assert (list(told.value.ids), list(told.value.accepted)) == ([job.id], [other.id])
+        with pytest.raises(RowsLocked):
+            await store.progress(running.id, running.token, count=1)
+
+
+async def test_a_lost_lease_whose_key_a_stranger_holds_does_not_keep_the_others(store: SqlStore, url: str) -> None:
+    keyed = NewJob(task="work", unique_key="k", unique_scope=UniqueScope.PENDING)
+    await store.enqueue([keyed, NewJob(task="work")])
+    _, other = await store.claim(await store.slices(), 2, new_lease("holder", 60))
+    async with await psycopg.AsyncConnection.connect(url) as stranger, asyncio.timeout(20):
+        await store.enqueue_on(stranger, [keyed])
+        assert await store.reclaim(now=other.lease_expires_at) == [other.id]

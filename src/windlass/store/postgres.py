@@ -14,7 +14,16 @@ from psycopg import errors as pg
 from psycopg.rows import tuple_row
 from psycopg_pool import PoolTimeout, TooManyRequests
 
-from windlass.errors import ConfigError, SchemaError, StoreBusy, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.errors import (
+    ConfigError,
+    RowsLocked,
+    SchemaError,
+    StoreBusy,
+    StoreConflict,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
 from windlass.store.announcer import Announcer
 from windlass.store.calls import work
 from windlass.store.calls.call import STATEMENT_TIMEOUT, asked
@@ -278,7 +287,7 @@ _BEGIN = "select 1"
 _FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
 # Another transaction was in the way; the same call may well succeed. A unique key taken between look and write is one of
 # them: at the next look the call sees the winner.
-_AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable, pg.UniqueViolation)
+_AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation)
 
 
 async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
@@ -333,6 +342,8 @@ def translated(error: BaseException) -> StoreError:
     text = _text(error)
     if isinstance(error, pg.UniqueViolation):
         return StoreConflict(text)
+    if isinstance(error, pg.LockNotAvailable):
+        return RowsLocked(text)
     if isinstance(error, pg.UndefinedTable | pg.UndefinedColumn):
         return SchemaError(f"{text}; run `windlass migrate`")
     # Only what is about the values sent is refused: a finish that is refused loses its content.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from operator import itemgetter
@@ -40,7 +40,7 @@ from windlass.core.related import Related, Tree
 from windlass.core.report import Answer, JobStatus, Report, extension
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
-from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, StoreError, StoreRefused
+from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, RowsLocked, StoreError, StoreRefused
 from windlass.store import documents
 from windlass.store.aging import age, age_some
 from windlass.store.audit import SqlAudit
@@ -89,6 +89,23 @@ from windlass.store.wakeups import SqlWakeups
 from windlass.store.workers import SqlWorkers
 
 log = logging.getLogger("windlass.store")
+
+_Ending = tuple[Finish, Entry]
+# Each costs the moment that a statement waits for a row: a report never takes longer than these together.
+_MOST_WAITS = 8
+
+
+class _Late:
+    """What a finish has left out because others hold it, and how often it had to wait to learn that."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.waits = 0
+
+
+def _halves(batch: Sequence[_Ending]) -> list[Sequence[_Ending]]:
+    middle = len(batch) // 2
+    return [batch[:middle], batch[middle:]]
 
 
 class SqlStore:
@@ -327,23 +344,52 @@ class SqlStore:
             raise LeaseLost(job_id)
 
     async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
-        """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
+        """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease.
+
+        Raises RowsLocked, with what was accepted, when others hold some of the jobs or their keys.
+        """
         accepted: dict[int, JobState] = {}
+        late = _Late()
         entries = [documents.finish(ending) for ending in endings]
         for cut in documents.batches(entries):
-            accepted |= await self._finish(endings[cut], entries[cut], now)
+            accepted |= await self._finish(list(zip(endings[cut], entries[cut], strict=True)), late, now)
+        if late.ids:
+            raise RowsLocked(f"others hold {len(late.ids)} of {len(endings)} jobs, or their keys", late.ids, accepted)
         return accepted
 
-    async def _finish(self, endings: Sequence[Finish], entries: Sequence[Entry], now: datetime | None) -> dict[int, JobState]:
+    async def _finish(self, batch: Sequence[_Ending], late: _Late, now: datetime | None) -> dict[int, JobState]:
         """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
         try:
-            return await self._db.run(work.finish(endings, entries, now))
+            return await self._db.run(work.finish([one for one, _ in batch], [entry for _, entry in batch], now))
+        except RowsLocked:
+            return await self._finish_around(batch, late, now)
         except StoreRefused as error:
-            if len(endings) == 1:
-                return await self._finish_bad(endings[0], str(error), now)
-        middle = len(endings) // 2
-        first = await self._finish(endings[:middle], entries[:middle], now)
-        return first | await self._finish(endings[middle:], entries[middle:], now)
+            if len(batch) == 1:
+                return await self._finish_bad(batch[0][0], str(error), now)
+        return await self._finish_parts(_halves(batch), late, now)
+
+    async def _finish_parts(self, parts: Iterable[Sequence[_Ending]], late: _Late, now: datetime | None) -> dict[int, JobState]:
+        accepted: dict[int, JobState] = {}
+        for part in parts:
+            accepted |= await self._finish(part, late, now)
+        return accepted
+
+    async def _finish_around(self, batch: Sequence[_Ending], late: _Late, now: datetime | None) -> dict[int, JobState]:
+        """Leave out what others hold, and send the rest of a batch that waited too long."""
+        late.waits += 1
+        if len(batch) == 1 or late.waits > _MOST_WAITS:
+            late.ids += [one.id for one, _ in batch]
+            return {}
+        locked = await self._db.run(work.locked_jobs([one.id for one, _ in batch]))
+        late.ids += [one.id for one, _ in batch if one.id in locked]
+        free = [part for part in batch if part[0].id not in locked]
+        # Only a job that goes back to waiting takes its key again, and may have to wait for whoever has it.
+        parts: list[Sequence[_Ending]] = [
+            [part for part in free if (part[0].state is JobState.SCHEDULED) is waits] for waits in (False, True)
+        ]
+        if len(free) == len(batch) and not all(parts):
+            parts = _halves(batch)
+        return await self._finish_parts(filter(None, parts), late, now)
 
     async def _finish_bad(self, ending: Finish, why: str, now: datetime | None) -> dict[int, JobState]:
         log.error("job %d: the database refused its finish record, keeping the decision without content: %s", ending.id, why)
@@ -354,8 +400,16 @@ class SqlStore:
             return await self._db.run(work.finish([ending.buried(why)], now=now))
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
-        """Say of cancelled (id, token, run) that they have stopped."""
-        return await self._db.run(work.stop(runs, now))
+        """Say of cancelled (id, token, run) that they have stopped; raises RowsLocked when others hold some of them."""
+        try:
+            return await self._db.run(work.stop(runs, now))
+        except RowsLocked:
+            locked = await self._db.run(work.locked_jobs([job_id for job_id, _, _ in runs]))
+        free = [run for run in runs if run[0] not in locked]
+        stopped = await self._db.run(work.stop(free, now)) if free else []
+        if not locked:
+            return stopped
+        raise RowsLocked(f"others hold {len(locked)} of {len(runs)} jobs", locked, dict.fromkeys(stopped, JobState.CANCELLED))
 
     async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None, now: datetime | None = None) -> Claimed | None:
         """Take one job to be worked on at once; the same worker and `pull_id` get the same lease again."""
@@ -410,7 +464,7 @@ class SqlStore:
         """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
         try:
             return await self._db.run(work.reclaim(limit, self._rng, self._profiles, contact, now=now))
-        except StoreRefused as error:
+        except (StoreRefused, RowsLocked) as error:
             log.error("a lost lease could not be taken back with the others, trying one by one: %s", error)  # noqa: TRY400
         return [job_id for lease in await self.lapsed(limit, now) for job_id in await self._reclaim_one(lease.job.id, now)]
 
@@ -418,7 +472,7 @@ class SqlStore:
         call = work.reclaim(documents.MAX_ROWS, self._rng, self._profiles, only=job_id, now=now)
         try:
             return await self._db.run(call)
-        except StoreRefused as error:
+        except (StoreRefused, RowsLocked) as error:
             log.error("job %d cannot be taken back: %s", job_id, error)  # noqa: TRY400
             return []
 

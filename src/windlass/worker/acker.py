@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from windlass.core.job import JobState
 from windlass.core.outcome import Finish, Run
-from windlass.errors import StoreUnavailable
+from windlass.errors import RowsLocked, StoreUnavailable
 from windlass.ports import Work
 
 log = logging.getLogger("windlass.worker")
@@ -20,6 +20,7 @@ BATCH = 200
 MOST_WAITING = 2000
 _LINGER_S = 0.005
 _FIRST_WAIT_S = 0.05
+_FIRST_LATE_S = 0.25
 _LONGEST_WAIT_S = 5.0
 
 Stop = tuple[int, int, Run]
@@ -43,6 +44,9 @@ class Acker:
         self._has_caught_up = has_caught_up
         self._endings: list[Finish] = []
         self._stops: list[Stop] = []
+        self._late: list[Finish] = []
+        self._late_stops: list[Stop] = []
+        self._is_late = asyncio.Event()
         self._in_flight = 0
         self._wake = asyncio.Event()
         self._full = asyncio.Event()
@@ -68,16 +72,18 @@ class Acker:
     @property
     def waiting(self) -> int:
         """How many reports the store does not have yet."""
-        return len(self._endings) + len(self._stops) + self._in_flight
+        return len(self._endings) + len(self._stops) + len(self._late) + len(self._late_stops) + self._in_flight
 
     async def run(self) -> None:
         """Send for ever; cancel it only once nothing is waiting."""
-        while True:
-            await self._wake.wait()
-            await self._linger()
-            self._wake.clear()
-            self._full.clear()
-            await self._send()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._send_late())
+            while True:
+                await self._wake.wait()
+                await self._linger()
+                self._wake.clear()
+                self._full.clear()
+                await self._send()
 
     async def drain(self) -> None:
         """Wait until everything is sent, without lingering."""
@@ -97,20 +103,50 @@ class Acker:
     async def _send(self) -> None:
         endings, self._endings = self._endings, []
         stops, self._stops = self._stops, []
-        self._in_flight = len(endings) + len(stops)
+        self._in_flight += len(endings) + len(stops)
         if not self.has_room:
             self.has_room = True
             self._has_caught_up()
         for start in range(0, len(endings), BATCH):
             await self._send_endings(endings[start : start + BATCH])
         for start in range(0, len(stops), BATCH):
-            part = stops[start : start + BATCH]
-            await self._until_heard(lambda part=part: self._store.stop(part))  # type: ignore[misc]
-            self._in_flight -= len(part)
+            await self._send_stops(stops[start : start + BATCH])
+
+    async def _send_late(self) -> None:
+        """Try again what others held, apart from the rest: whoever waits for a stranger waits alone."""
+        wait = _FIRST_LATE_S
+        while True:
+            await self._is_late.wait()
+            await asyncio.sleep(wait * self._rng.uniform(0.5, 1.0))
+            self._is_late.clear()
+            endings, self._late = self._late, []
+            stops, self._late_stops = self._late_stops, []
+            self._in_flight += len(endings) + len(stops)
+            for start in range(0, len(endings), BATCH):
+                await self._send_endings(endings[start : start + BATCH])
+            for start in range(0, len(stops), BATCH):
+                await self._send_stops(stops[start : start + BATCH])
+            wait = min(wait * 2, _LONGEST_WAIT_S) if self._is_late.is_set() else _FIRST_LATE_S
+
+    async def _send_stops(self, stops: Sequence[Stop]) -> None:
+        try:
+            await self._until_heard(lambda: self._store.stop(stops))
+        except RowsLocked as error:
+            self._late_stops += [stop for stop in stops if not error.ids or stop[0] in error.ids]
+            self._is_late.set()
+        self._in_flight -= len(stops)
 
     async def _send_endings(self, endings: Sequence[Finish]) -> None:
         try:
             accepted = await self._until_heard(lambda: self._store.finish(endings))
+        except RowsLocked as error:
+            log.warning("%s; their ends are recorded later", error)
+            late = [ending for ending in endings if not error.ids or ending.id in error.ids]
+            self._late += late
+            self._is_late.set()
+            self._in_flight -= len(endings)
+            self._told([ending for ending in endings if ending not in late], error.accepted)
+            return
         except Exception:
             log.exception("%d endings could not be sent together", len(endings))
             if len(endings) > 1:
@@ -128,6 +164,8 @@ class Acker:
         while True:
             try:
                 return await send()
+            except RowsLocked:
+                raise
             except StoreUnavailable as error:
                 if wait == _FIRST_WAIT_S:
                     log.warning("the store is away, %d reports wait: %s", self.waiting, error)

@@ -45,8 +45,6 @@ MAX_ARMS = 64
 MAX_CLAIM = 1000
 MAX_CURSOR = 65_536
 ENQUEUE_ROWS = 1000
-PATIENCE_MS = 250
-"""How long a report waits for a row that somebody else holds."""
 _LOOKS = 10
 
 
@@ -273,7 +271,7 @@ def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta,
 def vouch(leases: Sequence[Held], length: timedelta, now: datetime | None = None) -> Call[dict[tuple[int, int], datetime]]:
     """Extend leases whose rows somebody holds; the answer has the new end of each that nobody is just taking back."""
     batch = documents.array(documents.report(held.id, held.token, NO_RUN) for held in leases)
-    params = {"leases": batch, "lease": length, "patience_ms": PATIENCE_MS, "now": now}
+    params = {"leases": batch, "lease": length, "now": now}
     return single("vouch", params, lambda found: {(job_id, token): until for job_id, token, until in found}, is_urgent=True)
 
 
@@ -320,6 +318,11 @@ def finish_params(
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),
         "now": now,
     }
+
+
+def locked_jobs(ids: Sequence[int]) -> Call[set[int]]:
+    """Find which of these jobs another transaction holds at this moment."""
+    return single("locked_jobs", {"ids": documents.numbers(ids)}, lambda found: set(rows.ids(found)), is_urgent=True)
 
 
 def stop(runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> Call[list[int]]:

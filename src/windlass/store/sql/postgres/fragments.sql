@@ -68,7 +68,13 @@ select r.id, r.token, r.result, r.started_us, r.finished_us, s.state, s.status, 
     cross join lateral json_to_recordset(s.rows) as r (
         id bigint, token bigint, started_us bigint, finished_us bigint, result json
     )
+    cross join {patience}
     order by r.id limit 500
+
+-- name: patience
+-- How long a report waits for a row, or a key, that another transaction holds. Set inside the statement and gone with its
+-- transaction: behind a transaction pooler there is no session to set it in.
+(select set_config('lock_timeout', '250', true)) as patience
 
 -- name: finish_columns
 -- The lock in a lateral: one index look-up for each row of the batch, in its order, whatever the planner thinks of the table.

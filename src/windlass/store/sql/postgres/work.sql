@@ -161,7 +161,7 @@ from s join windlass_jobs j on j.id = s.id and j.token = s.token where {few}
 -- For leases whose rows are locked by somebody else. What is just being taken back cannot be vouched for.
 with s as materialized (
     select s.id, s.token, {unknown} from json_to_recordset(:leases::json) as s (id bigint, token bigint)
-    cross join (select set_config('lock_timeout', :patience_ms::integer::text, true)) as patience order by s.id
+    cross join {patience} order by s.id
 )
 insert into windlass_vouchers as v (job_id, token, until)
 select j.id, j.token, {now} + :lease::interval from s join windlass_jobs j on j.id = s.id and j.token = s.token where {few}
@@ -170,10 +170,12 @@ on conflict (job_id, token) do update set until = greatest(v.until, excluded.unt
 returning v.job_id, v.token, v.until
 
 -- name: progress
+-- A handler waits for it: longer than a report, and not for ever.
 update windlass_jobs j set
     progress_count = coalesce(:count::bigint, j.progress_count), last_cursor = coalesce(:cursor::text, j.last_cursor),
     progress_message = coalesce(:message::text, j.progress_message), last_progress_at = {now},
     started_at = coalesce(j.started_at, {now}), updated_at = {now}
+from (select set_config('lock_timeout', '5000', true)) as patience
 where j.id = :id and j.token = :token and j.state = 'running'
 returning j.id
 
@@ -191,6 +193,17 @@ with s as materialized (
         for update
     ) as j where {few}
 {finish_rest}
+
+-- name: locked_jobs
+-- Which of these somebody else holds at this moment.
+with s as materialized (
+    select value::bigint as id, {unknown} from json_array_elements_text(:ids::json) order by 1
+), free as materialized (
+    select k.id from s cross join lateral (
+        select w.id from windlass_jobs w where w.id = s.id for update skip locked
+    ) as k where {few}
+)
+select j.id from s join windlass_jobs j on j.id = s.id where {few} and j.id not in (select id from free)
 
 -- name: reclaim
 -- The same for leases that nobody renewed. It waits for nobody: a row that is locked now is being changed by somebody alive.
@@ -230,7 +243,7 @@ with f as materialized (
         {epoch} + s.started_us * {us} as reported_at
     from json_to_recordset(:batch::json) as s (
         id bigint, token bigint, started_us bigint, log_excerpt text, cpu_time_ms bigint, memory_peak_mb integer
-    ) join windlass_jobs j on j.id = s.id
+    ) cross join {patience} join windlass_jobs j on j.id = s.id
     where j.token = s.token and j.state = 'cancelled'
       and {is_over}
     order by j.id for update of j

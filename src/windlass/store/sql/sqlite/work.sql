@@ -143,7 +143,7 @@ returning id, token, stop_requested or state = 'cancelled', state = 'cancelled',
 -- name: vouch
 -- No row is ever locked here, so there is nothing to vouch for.
 select j.id, j.token, max(j.lease_expires_at, {now} + :lease) from json_each(:leases) as s
-join windlass_jobs j on j.id = s.value ->> 'id' and j.token = s.value ->> 'token' where :patience_ms is null
+join windlass_jobs j on j.id = s.value ->> 'id' and j.token = s.value ->> 'token' where false
 
 -- name: progress
 update windlass_jobs as j set
@@ -158,6 +158,10 @@ returning id
 -- guarded by. Constant conditions (:any_…) are tested before the scan. A batch is groups of endings that are alike but for
 -- their job, times and result: taking one value out of JSON costs as much as storing it.
 {finish}
+
+-- name: locked_jobs
+-- No row is ever locked here.
+select value from json_each(:ids) where false
 
 -- name: reclaim
 -- The same for leases that nobody renewed.
