@@ -313,21 +313,25 @@ class Judge:
 
     def _measure_losses(self, job: JobRow, verdict: Verdict) -> None:
         """Measure from the moment a process was lost until the jobs it ran were running again."""
-        if job.task in OPERATED or job.is_recurring:
+        if job.task in OPERATED | MORTAL | {HOG} or job.is_recurring:
             return
         lost = {each.token: self._ns(each.finished_at_us) for each in self._executions[job.id] if each.reason in _LOST}
         recorded = {each.token for each in self._executions[job.id]}
-        runs = self._runs.get(job.id, [])
-        slack = self._lease_ns(job.task) + 5 * SECOND_NS
-        for run, following in itertools.pairwise(runs):
-            if run.how == "ok" and run.token in recorded:
+        for run, following in itertools.pairwise(self._runs.get(job.id, [])):
+            if run.token in recorded and (run.token not in lost or run.how == "ok"):
                 continue
-            if run.token not in lost and run.token in recorded:
-                continue
-            cause = self._cause(self._owner(run), run.started_ns - slack, lost.get(run.token, run.started_ns + slack))
+            cause = self._lost_by(run, lost.get(run.token))
             since = max(run.started_ns, cause.from_ns) if cause is not None else run.started_ns
             kind = PULLED if job.task == PULLED else "job"
             verdict.recoveries_s[kind].append(max(0.0, (following.started_ns - since) / SECOND_NS))
+
+    def _lost_by(self, run: LedgerRun, lost_ns: int | None) -> Impairment | None:
+        """Find what a run lost its lease by: not what was over when it could still be renewed, if there is anything else."""
+        owner, lease = self._owner(run), self._lease_ns(run.task)
+        slack = lease + 5 * SECOND_NS
+        if lost_ns is None:
+            return self._cause(owner, run.started_ns - slack, run.started_ns + slack)
+        return self._cause(owner, lost_ns - lease, lost_ns) or self._cause(owner, run.started_ns - slack, lost_ns)
 
     def _measure_outages(self, verdict: Verdict) -> None:
         """Measure from the end of an outage until handlers start again."""

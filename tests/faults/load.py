@@ -44,6 +44,8 @@ MIX = (
     Kind(10, lambda rng: Call("quick", {}, {}, rng.choice((1, 1, 10, 40)))),
     Kind(6, lambda rng: Call("quick_thread", {}, {}, rng.choice((1, 10, 30)))),
     Kind(8, lambda rng: Call("exclusive_quick", {}, {}, rng.choice((1, 10, 40)))),
+    # More than the slots can begin at once, so that workers hold jobs ready.
+    Kind(0.3, lambda rng: Call(rng.choice(("exclusive_quick", "quick")), {}, {}, 400)),
     Kind(4, lambda rng: Call("nap", _nap(rng, 1.0), {"lane": rng.choice(("default", "fast"))})),
     Kind(1, lambda rng: Call("nap", _nap(rng, LONGEST_RUN_S), {})),
     Kind(2, lambda rng: Call("nap_thread", _nap(rng, 1.0), {})),

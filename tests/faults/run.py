@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import socket
 import tempfile
 import time
@@ -78,7 +79,9 @@ class FaultRun:
         self._say = say
         self._timeline = Timeline()
         self._ledgers = folder / "ledgers"
-        self._ledgers.mkdir(parents=True, exist_ok=True)
+        # Of an earlier run in the same folder.
+        shutil.rmtree(self._ledgers, ignore_errors=True)
+        self._ledgers.mkdir(parents=True)
         self._fleet = Fleet(folder, self._timeline, grace_s=GRACE_S)
         self._secret = secrets.token_hex(16)
         self._ports = {"server": _free_port(), "right": _free_port()}

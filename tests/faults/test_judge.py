@@ -94,6 +94,15 @@ def test_a_job_taken_from_a_killed_process_is_explained_and_its_recovery_measure
     assert verdict.repeats["lease_expired"] == 1
 
 
+def test_recovery_counts_from_what_the_lease_was_lost_by(forged: Forged) -> None:
+    forged.run(1, 10, 19, how="stopped")
+    forged.fault("freeze", 10.5, 11, [LEFT])
+    forged.fault("freeze", 12, 18, [LEFT])
+    forged.execution(1, "failed", "lease_expired", 16)
+    forged.completed(2, 16.5, 17, pid=RIGHT)
+    assert forged.judge().recoveries_s["job"] == [pytest.approx(4.5)]
+
+
 def test_a_run_in_a_child_belongs_to_the_process_that_started_it(forged: Forged) -> None:
     forged.run(1, 10, None, pid=CHILD, parent=LEFT)
     forged.dies(LEFT, 11)
