@@ -176,6 +176,8 @@ def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime |
                 rerun.setdefault(holder, []).append(place)
     met = {place: Enqueued(holder, is_duplicate=True) for place, (holder, _) in holders.items()}
     if replaced:
+        # In the order of their numbers: two calls that change the same jobs in different order would wait for each other.
+        yield Step("lock_jobs", {"ids": documents.numbers(sorted({*replaced, *rerun}))})
         yield Step("replace_waiting", {"jobs": documents.array(replaced.values()), "now": now})
     if rerun:
         marked = rows.ids((yield Step("rerun_holders", {"ids": documents.numbers(rerun), "now": now})))
