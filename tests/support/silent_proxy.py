@@ -23,6 +23,7 @@ class SilentProxy:
         self._passing = asyncio.Event()
         self._passing.set()
         self._generation = 0
+        self._writers: set[asyncio.StreamWriter] = set()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._live, name="silent-proxy", daemon=True)
         self.connections = 0
@@ -76,17 +77,23 @@ class SilentProxy:
             for task in tasks:
                 task.cancel()
             self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.run_until_complete(asyncio.sleep(0))
+            for writer in self._writers:
+                writer.transport.abort()
+            # The transports close their sockets at the loop's next turns.
+            for _ in range(3):
+                self._loop.run_until_complete(asyncio.sleep(0))
             self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._writers.add(writer)
         generation = self._generation
         try:
             if not self._passing.is_set():
                 await self._swallow(reader)
                 return
             there, back = await self._connect()
+            self._writers.add(back)
             try:
                 ways = [self._pass(reader, back, generation), self._pass(there, writer, generation)]
                 tasks = [asyncio.ensure_future(way) for way in ways]
@@ -95,7 +102,8 @@ class SilentProxy:
                     task.cancel()
             finally:
                 back.close()
-        except OSError:
+        # Cancelled at the end: the streams would log it as an error.
+        except (OSError, asyncio.CancelledError):
             pass
         finally:
             writer.close()

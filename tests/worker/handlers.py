@@ -159,6 +159,39 @@ def start_and_hang(ctx: JobContext, path: str) -> None:
     time.sleep(300)
 
 
+@task()
+def daemonize_and_hang(ctx: JobContext, path: str) -> None:
+    """Leave a daemon as daemons are made, with an emptied environment; then hang."""
+    _daemonize(path)
+    ctx.progress_sync(message="started")
+    time.sleep(300)
+
+
+@task()
+def daemonize(path: str) -> None:
+    _daemonize(path)
+
+
+_DAEMON = """
+import os, sys
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(f"[{os.getpid()}]")
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+os.execve("/bin/sleep", ["sleep", "300"], {})
+"""
+
+
+def _daemonize(path: str) -> None:
+    subprocess.run([sys.executable, "-c", _DAEMON, path], env={}, check=True, close_fds=True)
+    while not Path(path).exists():
+        time.sleep(0.01)
+
+
 def _sleep(**options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "300"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
 

@@ -225,6 +225,29 @@ async def test_kill_ends_a_hung_handler_with_every_process_it_started(runner: Ch
     assert await result_of(runner, "add", a=1, b=1) == 2
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED: only Linux lets a child adopt orphans")
+async def test_kill_ends_a_daemon_that_left_group_session_and_environment(
+    runner: ChildRunner, store: Store, tmp_path: Path
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        job = a_job("daemonize_and_hang", path=str(tmp_path / "pids"))
+        group.create_task(runner.run(job, handle=store))
+        await store.started.wait()
+        [daemon] = json.loads((tmp_path / "pids").read_text())
+        assert is_running(daemon)
+        await runner.kill()
+    assert not is_running(daemon)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED: only Linux lets a child adopt orphans")
+async def test_child_that_ends_in_order_leaves_no_daemon_behind(runner: ChildRunner, tmp_path: Path) -> None:
+    assert await result_of(runner, "daemonize", path=str(tmp_path / "pids")) is None
+    [daemon] = json.loads((tmp_path / "pids").read_text())
+    assert is_running(daemon)
+    await runner.close()
+    assert not is_running(daemon)
+
+
 async def test_what_a_crashed_handler_started_is_ended_before_the_crash_is_told(runner: ChildRunner, tmp_path: Path) -> None:
     crash = (await run(runner, "start_and_crash", path=str(tmp_path / "pids"))).outcome
     assert isinstance(crash, Crashed)

@@ -13,6 +13,8 @@ BAD_USAGE = 2
 """The arguments, the settings or the schema are wrong."""
 PARTLY = 3
 """It was done as far as it could be; what was left out is listed."""
+HUNG = 4
+"""It was told to stop, did not end in time, and was cut short."""
 
 
 def abandon() -> NoReturn:

@@ -58,7 +58,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
             "give the worker's token in WINDLASS_TOKEN or with --token; `windlass token new NAME --role worker` makes one"
         )
     if not alone:
-        supervised.supervise(processes)
+        supervised.supervise(processes, grace=app.settings.grace)
     supervised.die_with_parent(parent)
     if asyncio.run(_work(app, url, token, lanes=lanes, slots=slots, target=target)):
         abandon()
@@ -80,7 +80,7 @@ async def _work(app: Windlass, url: str, token: str | None, *, lanes: tuple[str,
     """Work until a signal; says whether handlers were left behind."""
     from windlass.pulling.running import working  # noqa: PLC0415 - needs the extra `remote`
 
-    signals = Signals()
+    signals = Signals(app.settings.grace)
     async with working(app, url, token, lanes=lanes, slots=slots, target=target) as running:
         signals.tell(running.stop, running.hurry)
         await running.stopped()

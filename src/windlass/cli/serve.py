@@ -48,7 +48,7 @@ def serve(
 
 
 async def _serve(app: Windlass) -> None:
-    signals = Signals()
+    signals = Signals(app.settings.grace)
     async with app, opened(app) as desk, app.keeping():
         signals.tell(desk.listener.stop, desk.listener.stop)
         await desk.listen("server and upkeep", database_line(app))

@@ -10,13 +10,17 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from types import FrameType
 
-from windlass.cli.exit_codes import BAD_USAGE
+from windlass.cli.exit_codes import BAD_USAGE, HUNG
+from windlass.cli.last_resort import Deadline
 
 log = logging.getLogger("windlass.supervisor")
 
 _LOOK_S = 0.5
+_LEAST_S = 0.01
+_KILL_AFTER_S = 0.45
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
 _STEADY_S = 10.0
@@ -52,6 +56,16 @@ class Child:
             log.warning("a worker %s; the next one starts in %.1f s", describe(code), self._wait_s)
         return code
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process has not ended."""
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether its process did not end by itself when it was told to."""
+        return self.process is not None and self.process.returncode in {HUNG, -signal.SIGKILL}
+
     def send(self, number: int) -> None:
         """Pass a signal on."""
         if self.process is not None:
@@ -71,17 +85,18 @@ def describe(code: int) -> str:
 class Supervisor:
     """Runs so many copies of a command until it is told to stop."""
 
-    def __init__(self, command: Sequence[str], processes: int) -> None:
-        """Describe what to run."""
+    def __init__(self, command: Sequence[str], processes: int, grace: timedelta) -> None:
+        """Describe what to run, and how long a copy may take to end."""
         self._command = command
         self._processes = processes
+        self._deadline = Deadline(grace)
         self._asked: list[int] = []
 
     def run(self) -> int:
         """Run until stopped; gives the exit code for our own process."""
         with self._signals() as wake:
             children = [Child(self._command) for _ in range(self._processes)]
-            while not self._asked:
+            while self._deadline.at is None:
                 self._sleep(wake)
                 now = time.monotonic()
                 codes = [child.look(now) for child in children]
@@ -90,23 +105,34 @@ class Supervisor:
                     return BAD_USAGE
                 for child in children:
                     child.start(now)
-            self._stop(children, wake)
-        return 0
+            return HUNG if self._stop(children, wake) else 0
 
-    def _stop(self, children: Sequence[Child], wake: int) -> None:
-        """Pass every signal on and wait for the last process; each of them ends within its own grace."""
+    def _stop(self, children: Sequence[Child], wake: int) -> bool:
+        """Pass every signal on and wait for the last process; returns whether one had to be cut short.
+
+        Each ends by itself within its own grace. One that cannot, stopped or stuck in C, is killed.
+        """
         passed_on = 0
         if not self._asked:
-            self._asked.append(signal.SIGTERM)
-        while any(child.process is not None and child.process.poll() is None for child in children):
+            self._note(signal.SIGTERM)
+        while any(child.is_running for child in children):
             for number in self._asked[passed_on:]:
                 for child in children:
                     child.send(number)
             passed_on = len(self._asked)
+            if self._left_s() <= 0:
+                for child in children:
+                    child.send(signal.SIGKILL)
             self._sleep(wake)
+        return any(child.is_cut_short for child in children)
+
+    def _left_s(self) -> float:
+        """How long the processes still have; each is given a moment to end itself first and log why."""
+        at = self._deadline.at
+        return _LOOK_S if at is None else at + _KILL_AFTER_S - time.monotonic()
 
     def _sleep(self, wake: int) -> None:
-        readable, _, _ = select.select([wake], [], [], _LOOK_S)
+        readable, _, _ = select.select([wake], [], [], min(_LOOK_S, max(self._left_s(), _LEAST_S)))
         if readable:
             os.read(wake, 4096)
 
@@ -126,5 +152,6 @@ class Supervisor:
             os.close(reader)
             os.close(writer)
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
+    def _note(self, number: int, _frame: FrameType | None = None) -> None:
         self._asked.append(number)
+        self._deadline.note_signal(time.monotonic())

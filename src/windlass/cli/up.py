@@ -72,7 +72,7 @@ def _demo_database() -> str | None:
 
 async def _run(app: Windlass, target: str, *, is_demo: bool) -> bool:
     """Run until a signal; says whether handlers were left behind."""
-    signals = Signals()
+    signals = Signals(app.settings.grace)
     task = hello.TASK if hello.TASK in app.tasks else None
     async with app, opened(app, task=task) as desk, app.working(target=target) as worker:
         listener = desk.listener

@@ -40,8 +40,9 @@ def worker(
     configure_logging(log_level, as_json=json_logs)
     if not alone:
         # Found out here, once, and not by every process.
-        _settled(target, pools, migrate=migrate).close()
-        supervised.supervise(processes, without="--migrate")
+        app = _settled(target, pools, migrate=migrate)
+        app.close()
+        supervised.supervise(processes, grace=app.settings.grace, without="--migrate")
     supervised.die_with_parent(parent)
     if asyncio.run(_work(_settled(target, pools, migrate=False), target)):
         abandon()
@@ -59,7 +60,7 @@ def _settled(target: str, pools: str | None, *, migrate: bool) -> Windlass:
 
 async def _work(app: Windlass, target: str) -> bool:
     """Work until a signal; says whether handlers were left behind."""
-    signals = Signals()
+    signals = Signals(app.settings.grace)
     async with app, app.working(target=target) as running:
         signals.tell(running.stop, running.hurry)
         await running.stopped()

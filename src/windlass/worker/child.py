@@ -25,6 +25,7 @@ from windlass.core.payload import sanitise_text
 from windlass.core.task import Registry, TaskSpec
 from windlass.errors import ConfigError, InvalidPayload
 from windlass.worker.context import JobContext
+from windlass.worker.descendants import adopt_orphans, kill_own_descendants
 from windlass.worker.frames import CHUNK, Channel, Frames, encode_frame
 from windlass.worker.lifeline import hold_lifeline
 from windlass.worker.logs import LogCapture, LogExcerpt
@@ -271,7 +272,9 @@ def _parting() -> bytes:
 def main() -> None:
     """Serve the worker that started us: `child <target> <socket> <lifeline> <worker's pid>`."""
     target, socket_fd, lifeline_fd, parent = sys.argv[1:]
+    pid = os.getpid()
     hold_lifeline(int(lifeline_fd), parent=int(parent))
+    adopt_orphans()
     end = socket.socket(fileno=int(socket_fd))
     end.set_inheritable(False)
     try:
@@ -281,6 +284,10 @@ def main() -> None:
     except BaseException:  # noqa: BLE001 - told to the worker already
         traceback.print_exc()
         sys.exit(1)
+    finally:
+        # A copy that a handler forked has the same mark, and would end us.
+        if os.getpid() == pid:
+            kill_own_descendants()
 
 
 if __name__ == "__main__":

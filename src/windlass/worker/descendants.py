@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +16,9 @@ MARK = "WINDLASS_CHILD"
 """The environment variable that a child and all its descendants carry; its value names the child."""
 
 _PROC = Path("/proc")
+_PR_SET_CHILD_SUBREAPER = 36
+_ROUNDS = 50
+_ROUND_PAUSE_S = 0.002
 _DEAD = frozenset({"Z", "X", "x"})
 
 
@@ -28,8 +34,9 @@ class _Process(NamedTuple):
 def find_descendants(child: int, mark: str) -> set[int]:
     """List what still runs of a child: itself, its group, its session, its line, and all that carry its mark.
 
-    The line is lost when a process in it ends, the group and session when a process asks for its own, and the mark when
-    one starts with a clean environment; one that did all three is not found. Needs /proc: elsewhere nothing is found.
+    A child that has adopted orphans is the parent of every process whose own parent has ended, so while it lives nothing
+    gets out of its line. Once it is dead its orphans are init's: one that has left the group and the session and started
+    with a clean environment is then not found. Needs /proc: elsewhere nothing is found.
     """
     processes = list(_list_processes())
     found = {each.pid for each in processes if child in {each.pid, each.group, each.session}}
@@ -40,15 +47,45 @@ def find_descendants(child: int, mark: str) -> set[int]:
 
 
 def kill_descendants(child: int, mark: str) -> int:
-    """Kill a child and what it started, and say how many there were; until it is reaped, its number is nobody else's."""
+    """Kill a child and what it started, and return how many there were; until it is reaped, its number is nobody else's."""
     # Stopped first, so that it starts nothing more while we look; a stopped process can still be killed.
     _send_group(child, signal.SIGSTOP)
-    found = find_descendants(child, mark)
-    for pid in found:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    # The child last: until it dies it is given the orphans of what we kill, also of what was started while we looked.
+    killed = _kill_all(child, mark)
     _send_group(child, signal.SIGKILL)
-    return len(found)
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(child, signal.SIGKILL)
+    return killed
+
+
+def kill_own_descendants() -> None:
+    """Kill what this process, a child that ends in order, has started."""
+    _kill_all(os.getpid(), os.environ.get(MARK, ""))
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends, as init would; only Linux can.
+
+    A daemon forks twice, so that it is nobody's, and may leave its group, its session and its environment behind. What has
+    ended stays a zombie until we end: to reap it we would have to take the exit codes that handlers wait for.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_all(child: int, mark: str) -> int:
+    """Kill all but the child itself until nothing is left; bounded, because a process stuck in the kernel stays."""
+    killed: set[int] = set()
+    for _ in range(_ROUNDS):
+        found = find_descendants(child, mark)
+        killed |= found
+        if not found - {child}:
+            break
+        for pid in found - {child}:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_ROUND_PAUSE_S)
+    return len(killed)
 
 
 def _send_group(group: int, number: signal.Signals) -> None:

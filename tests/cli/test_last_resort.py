@@ -1,0 +1,102 @@
+"""A command that was told to stop ends, whatever hangs in it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+
+import pytest
+
+from windlass.cli import last_resort
+from windlass.cli.exit_codes import HUNG
+from windlass.cli.last_resort import Deadline
+
+HANGING = """
+import asyncio, sys, threading, time
+from datetime import timedelta
+from windlass.cli import last_resort
+from windlass.cli.signals import Signals
+
+last_resort.AFTER_GRACE_S = 0.5
+
+async def main():
+    stopping = asyncio.Event()
+    Signals(timedelta(seconds=float(sys.argv[2]))).tell(stopping.set, stopping.set)
+    if sys.argv[1] == "thread":
+        threading.Thread(target=threading.Event().wait, name="stuck-thread").start()
+    print("ready", flush=True)
+    if sys.argv[1] == "task":
+        await asyncio.create_task(asyncio.Event().wait(), name="stuck-task")
+    if sys.argv[1] == "loop":
+        time.sleep(1000)
+    await stopping.wait()
+
+asyncio.run(main())
+"""
+
+DEAF = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
+SUPERVISING = f"""
+import sys
+from datetime import timedelta
+from windlass.cli import last_resort
+from windlass.cli.supervisor import Supervisor
+
+last_resort.AFTER_GRACE_S = 0.5
+sys.exit(Supervisor([sys.executable, "-c", {DEAF!r}], 2, timedelta(seconds=float(sys.argv[1]))).run())
+"""
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("what", ["task", "thread", "loop"])
+def test_hanging_process_ends_a_moment_after_the_grace_and_logs_what_it_waited_for(what: str) -> None:
+    process = started(HANGING, what, "0.2")
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=20)
+    assert process.returncode == HUNG
+    assert 0.7 <= time.monotonic() - began < 3
+    assert "the end took too long" in told
+    assert {"task": "task stuck-task", "thread": "thread stuck-thread", "loop": "thread MainThread in main"}[what] in told
+
+
+def test_second_signal_ends_a_hanging_process_long_before_the_grace_is_over() -> None:
+    process = started(HANGING, "task", "60")
+    for _ in range(2):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+    began = time.monotonic()
+    process.communicate(timeout=20)
+    assert process.returncode == HUNG
+    assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize(("grace", "signals"), [("0.2", 1), ("60", 2)])
+def test_supervisor_kills_processes_that_hear_no_signal(grace: str, signals: int) -> None:
+    process = started(SUPERVISING, grace)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    for _ in range(signals):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+    began = time.monotonic()
+    process.communicate(timeout=20)
+    assert process.returncode == HUNG
+    assert time.monotonic() - began < 4
+
+
+def test_further_signals_never_lengthen_the_time() -> None:
+    deadline = Deadline(timedelta(seconds=1))
+    deadline.note_signal(100.0)
+    assert deadline.at == 101 + last_resort.AFTER_GRACE_S
+    deadline.note_signal(101.0)
+    deadline.note_signal(104.0)
+    assert deadline.at == 101 + last_resort.AFTER_HURRY_S
