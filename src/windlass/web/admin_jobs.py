@@ -278,7 +278,7 @@ _CONFLICT: Mapping[type[Exception], int] = {InvalidTransition: 409}
 
 ROUTES = (
     Route("GET", "/api/admin/jobs/stats", Role.VIEWER, admin_stats),
-    Route("GET", "/api/admin/jobs", Role.VIEWER, admin_list_jobs),
+    Route("GET", "/api/admin/jobs", Role.VIEWER, admin_list_jobs, is_costly=True),
     Route("POST", "/api/admin/jobs", Role.PRODUCER, admin_create_job, 201, errors=(409,), others={200: CrawlJob}),
     Route("PUT", "/api/admin/jobs/bulk/status", Role.ADMIN, admin_set_many),
     Route("POST", "/api/admin/jobs/bulk/retry", Role.OPERATOR, admin_retry_many),

@@ -209,7 +209,7 @@ _ONE = f"{_SCHEDULES}/{{id}}"
 _CONFLICT: Mapping[type[Exception], int] = {InvalidTransition: 409}
 
 ROUTES = (
-    Route("GET", _SCHEDULES, Role.VIEWER, admin_list_schedules),
+    Route("GET", _SCHEDULES, Role.VIEWER, admin_list_schedules, is_costly=True),
     Route("POST", _SCHEDULES, Role.OPERATOR, admin_create_schedule, 201, errors=(409,)),
     Route("GET", _ONE, Role.VIEWER, admin_get_schedule, errors=(404,)),
     Route("PUT", _ONE, Role.OPERATOR, admin_edit_schedule, errors=(404, 409), statuses=_CONFLICT),

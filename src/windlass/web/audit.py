@@ -77,4 +77,4 @@ async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
     return AuditsOut(audit=[_out(entry) for entry in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
 
 
-ROUTES = (Route("GET", "/api/v1/audit", Role.ADMIN, list_audit),)
+ROUTES = (Route("GET", "/api/v1/audit", Role.ADMIN, list_audit, is_costly=True),)

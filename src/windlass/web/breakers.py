@@ -139,7 +139,7 @@ async def force_open_breaker(request: Request, name: PathName, body: OpenIn | No
 ROUTES = (
     Route("GET", "/api/v1/breakers", Role.VIEWER, list_breakers),
     Route("GET", "/api/v1/breakers/{name}", Role.VIEWER, get_breaker, errors=(404,)),
-    Route("GET", "/api/v1/breakers/{name}/history", Role.VIEWER, list_breaker_history, errors=(404,)),
+    Route("GET", "/api/v1/breakers/{name}/history", Role.VIEWER, list_breaker_history, errors=(404,), is_costly=True),
     Route("POST", "/api/v1/breakers/{name}/reset", Role.OPERATOR, reset_breaker, errors=(404,)),
     Route("POST", "/api/v1/breakers/{name}/force-open", Role.OPERATOR, force_open_breaker, errors=(404,)),
 )

@@ -78,4 +78,4 @@ async def get_correlation(request: Request, id: Annotated[str, Path(min_length=1
     return CorrelationOut(correlation_id=id, jobs=jobs, total=len(jobs), is_total_exact=found.is_complete)
 
 
-ROUTES = (Route("GET", "/api/v1/correlations/{id}", Role.VIEWER, get_correlation, errors=(404,)),)
+ROUTES = (Route("GET", "/api/v1/correlations/{id}", Role.VIEWER, get_correlation, errors=(404,), is_costly=True),)

@@ -88,6 +88,6 @@ async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=MAX_ID)]) 
 
 
 ROUTES = (
-    Route("GET", "/api/v1/pages", Role.VIEWER, list_pages),
+    Route("GET", "/api/v1/pages", Role.VIEWER, list_pages, is_costly=True),
     Route("GET", "/api/v1/pages/{id}", Role.VIEWER, get_page, errors=(404,)),
 )

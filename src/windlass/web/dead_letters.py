@@ -251,8 +251,8 @@ def _done(done: Bulk, body: LettersIn) -> LettersBulkOut:
 
 
 ROUTES = (
-    Route("GET", "/api/v1/dead-letters", Role.VIEWER, list_dead_letters),
-    Route("GET", "/api/v1/dead-letters/groups", Role.VIEWER, group_dead_letters),
+    Route("GET", "/api/v1/dead-letters", Role.VIEWER, list_dead_letters, is_costly=True),
+    Route("GET", "/api/v1/dead-letters/groups", Role.VIEWER, group_dead_letters, is_costly=True),
     Route("POST", "/api/v1/dead-letters/acknowledge", Role.OPERATOR, acknowledge_dead_letters),
     Route("POST", "/api/v1/dead-letters/requeue", Role.OPERATOR, requeue_dead_letters),
     Route("GET", "/api/v1/dead-letters/{id}", Role.VIEWER, get_dead_letter, errors=(404,)),

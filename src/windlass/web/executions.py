@@ -117,6 +117,6 @@ async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, 
 
 
 ROUTES = (
-    Route("GET", "/api/v1/jobs/{id}/executions", Role.VIEWER, list_executions, errors=(404,)),
+    Route("GET", "/api/v1/jobs/{id}/executions", Role.VIEWER, list_executions, errors=(404,), is_costly=True),
     Route("GET", "/api/v1/executions/{id}", Role.VIEWER, get_execution, errors=(404,)),
 )

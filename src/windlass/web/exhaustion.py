@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from windlass.web.connections import Connections
+from windlass.web.rarely import Rarely
 
 log = logging.getLogger("windlass.web")
 
@@ -26,9 +27,8 @@ class Exhaustion:
     def __init__(self, connections: Connections, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Make room among the `connections`."""
         self._connections = connections
-        self._monotonic = monotonic
-        self._next_log = 0.0
-        self._next_drop = 0.0
+        self._log = Rarely(_LOG_EVERY_S, monotonic)
+        self._drop = Rarely(_DROP_EVERY_S, monotonic)
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -52,10 +52,7 @@ class Exhaustion:
 
     def refused(self, error: object) -> None:
         """End some connections that wait, and log it once in a while."""
-        now = self._monotonic()
-        if now >= self._next_drop:
-            self._next_drop = now + _DROP_EVERY_S
+        if self._drop.is_due():
             self._connections.make_room(_DROPPED)
-        if now >= self._next_log:
-            self._next_log = now + _LOG_EVERY_S
+        if self._log.is_due():
             log.error("a connection cannot be accepted: %s; waiting ones are closed to make room. Raise `ulimit -n`", error)

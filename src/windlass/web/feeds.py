@@ -142,9 +142,9 @@ async def list_feed_entries(
 
 
 ROUTES = (
-    Route("GET", "/api/v1/feeds", Role.VIEWER, list_feeds),
+    Route("GET", "/api/v1/feeds", Role.VIEWER, list_feeds, is_costly=True),
     Route("POST", "/api/v1/feeds", Role.PRODUCER, subscribe_to_feed, 201, others={200: FeedOut}, errors=(409,)),
     Route("GET", "/api/v1/feeds/{id}", Role.VIEWER, get_feed, errors=(404,)),
-    Route("GET", "/api/v1/feeds/{id}/entries", Role.VIEWER, list_feed_entries, errors=(404,)),
+    Route("GET", "/api/v1/feeds/{id}/entries", Role.VIEWER, list_feed_entries, errors=(404,), is_costly=True),
     Route("DELETE", "/api/v1/feeds/{id}/subscribers/{subscriber}", Role.PRODUCER, unsubscribe_from_feed, errors=(404,)),
 )

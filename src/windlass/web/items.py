@@ -129,8 +129,17 @@ async def _stream(request: Request, wanted: Wanted, kind: ItemFormat) -> Respons
 
 _MEDIA = ("application/x-ndjson", "text/csv")
 ROUTES = (
-    Route("GET", "/api/v1/jobs/{id}/items", Role.VIEWER, list_job_items, errors=(404,)),
-    Route("GET", "/api/v1/jobs/{id}/items/export", Role.VIEWER, export_job_items, errors=(404,), kinds=_MEDIA, is_stream=True),
-    Route("GET", "/api/v1/items", Role.VIEWER, list_items),
-    Route("GET", "/api/v1/items/export", Role.VIEWER, export_items, kinds=_MEDIA, is_stream=True),
+    Route("GET", "/api/v1/jobs/{id}/items", Role.VIEWER, list_job_items, errors=(404,), is_costly=True),
+    Route(
+        "GET",
+        "/api/v1/jobs/{id}/items/export",
+        Role.VIEWER,
+        export_job_items,
+        errors=(404,),
+        kinds=_MEDIA,
+        is_stream=True,
+        is_costly=True,
+    ),
+    Route("GET", "/api/v1/items", Role.VIEWER, list_items, is_costly=True),
+    Route("GET", "/api/v1/items/export", Role.VIEWER, export_items, kinds=_MEDIA, is_stream=True, is_costly=True),
 )

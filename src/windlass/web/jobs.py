@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import Path, Query, Request, Response
 from pydantic_core import to_json
@@ -18,6 +18,7 @@ from windlass.core.payload import decode_request
 from windlass.core.pool import PULL_LANE
 from windlass.errors import InvalidInput, UnknownTask
 from windlass.web.fields import Instant, Limit, Listed, capped
+from windlass.web.gradual import listing
 from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
 from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
@@ -137,17 +138,18 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
     )
     page = await visit_of(request).app.list(query)
     eyes = eyes_of(request)
-    return JobsOut(
-        jobs=[job_out(job, eyes) for job in page.jobs],
-        total=page.total,
-        is_total_exact=page.is_total_exact,
-        limit=query.limit,
-        offset=offset,
-        sort_by=sort_by,
-        sort_order=sort_order,
-        is_complete=page.is_complete,
-        next_cursor=page.next_cursor,
-    )
+    rest = {
+        "total": page.total,
+        "is_total_exact": page.is_total_exact,
+        "limit": query.limit,
+        "offset": offset,
+        "sort_by": sort_by,
+        "sort_order": sort_order,
+        "is_complete": page.is_complete,
+        "next_cursor": page.next_cursor,
+    }
+    # FastAPI documents the model, and sends an answer that is written already as it is.
+    return cast("JobsOut", await listing("jobs", page.jobs, lambda job: job_fields(job, eyes), rest))
 
 
 def statuses(words: str | None) -> tuple[StateFilter, ...]:
@@ -194,7 +196,7 @@ async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the
 _MADE: dict[int, Any] = {200: JobMadeOut}
 ROUTES = (
     Route("POST", "/api/v1/jobs", Role.PRODUCER, create_job, 201, errors=(409,), others=_MADE, hot=create_job_hot),
-    Route("GET", "/api/v1/jobs", Role.VIEWER, list_jobs),
+    Route("GET", "/api/v1/jobs", Role.VIEWER, list_jobs, is_costly=True),
     Route("GET", "/api/v1/jobs/{id}", Role.VIEWER, get_job, errors=(404,)),
     Route("PUT", "/api/v1/jobs/{id}", Role.OPERATOR, edit_job, errors=(404, 409)),
     Route("DELETE", "/api/v1/jobs/{id}", Role.OPERATOR, delete_job, errors=(404, 409)),

@@ -244,4 +244,4 @@ async def show_landing(request: Request) -> Response:
     )
 
 
-ROUTES = (Route("GET", "/", Role.VIEWER, show_landing, is_page=True),)
+ROUTES = (Route("GET", "/", Role.VIEWER, show_landing, is_page=True, is_costly=True),)

@@ -30,6 +30,14 @@ class Limits:
     """How many may be open; one more closes the one that has waited longest for its client."""
     connections_of_address: int = 256
     """How many may be open from one address, unless it is loopback or a trusted proxy."""
+    costly_reads: int = 1
+    """How many lists, searches and pages are read at a time; between two there is a rest for everything else."""
+    waiting_reads: int = 400
+    """How many may wait for their turn; one more is told to come later."""
+    read_within: timedelta = timedelta(seconds=4)
+    """How long one waits for its turn before it is told to come later."""
+    exports: int = 4
+    """How many downloads of items there may be at a time."""
     streams: int = 200
     """How many may listen to events; one more is told to come later."""
     stream_within: timedelta = timedelta(minutes=15)

@@ -95,7 +95,7 @@ async def delete_reminder(request: Request, id: ReminderId) -> ReminderOut:  # n
 
 
 ROUTES = (
-    Route("GET", "/api/v1/reminders", Role.VIEWER, list_reminders),
+    Route("GET", "/api/v1/reminders", Role.VIEWER, list_reminders, is_costly=True),
     Route("POST", "/api/v1/reminders", Role.PRODUCER, create_reminder, 201),
     Route("GET", "/api/v1/reminders/{id}", Role.VIEWER, get_reminder, errors=(404,)),
     Route("DELETE", "/api/v1/reminders/{id}", Role.OPERATOR, delete_reminder, errors=(404,)),

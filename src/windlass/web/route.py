@@ -35,6 +35,8 @@ class Route:
     """The media types of an answer that is not JSON."""
     is_stream: bool = False
     """Answers for as long as the client listens."""
+    is_costly: bool = False
+    """Reads much: such routes take turns. A stream does not, but there may be only a few."""
     is_callback: bool = False
     """Called by programs of others, by their rules: any content type, and parameters that we have no use for."""
     check: Callable[[Windlass, Mapping[str, str]], Awaitable[None]] | None = None

@@ -8,8 +8,8 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, MutableMapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from windlass.web.changes import Changes
 from windlass.web.connections import CONNECTION
 from windlass.web.credentials import Credentials
 from windlass.web.desk import Desk
-from windlass.web.errors import INTERNAL, Refusal, refusal_of
+from windlass.web.errors import INTERNAL, UNAVAILABLE, Refusal, refusal_of
 from windlass.web.glance import Glance
 from windlass.web.hosts import Hosts
 from windlass.web.knobs import Knobs
@@ -38,10 +38,12 @@ from windlass.web.limits import Limits
 from windlass.web.notes import Notes
 from windlass.web.openapi import document, operations, query_names
 from windlass.web.probes import PROBES, Readiness
+from windlass.web.rarely import Rarely
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
 from windlass.web.signing import Target, check_body
 from windlass.web.table import Found, Table
+from windlass.web.turns import Turn, Turns
 from windlass.web.visit import ANONYMOUS, KEY, Visit
 
 log = logging.getLogger("windlass.web")
@@ -120,6 +122,10 @@ class Server:
         self.attendance = Attendance(app)
         rows = zip(self.routes, operations(self.routes), strict=True)
         self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
+        self.turns = Turns(self.limits.costly_reads, self.limits.waiting_reads, self.limits.read_within.total_seconds(), app.rng)
+        self.unavailable = Rarely(1.0)
+        """Whether it is time to log another 503."""
+        self._exports = 0
         self.held_bytes = 0
         """How much of large bodies is in memory."""
         self._prefix = secrets.token_hex(4)
@@ -173,6 +179,17 @@ class Server:
             return given.decode("ascii")
         return f"{self._prefix}-{next(self._numbers)}"
 
+    @contextmanager
+    def exporting(self) -> Iterator[None]:
+        """Count a download; raises a Refusal with 503 for one too many."""
+        if self._exports >= self.limits.exports:
+            raise Refusal(503, "too many downloads are under way; try again later", {"retry-after": "5"})
+        self._exports += 1
+        try:
+            yield
+        finally:
+            self._exports -= 1
+
     @property
     def uploads(self) -> AsyncExitStack:
         """Where FastAPI would close uploads."""
@@ -199,6 +216,7 @@ class Exchange:
         self._status = 0
         self._held = 0
         """How much of a large body is in memory for this request."""
+        self._turn: Turn | None = None
 
     async def answer(self, receive: Receive) -> None:
         """Let the request in and answer it, or say why not."""
@@ -217,6 +235,7 @@ class Exchange:
             await self._refuse(entry, error)
         finally:
             self._server.held_bytes -= self._held
+            self._end_turn()
         if log.isEnabledFor(logging.DEBUG) or self._status >= 400:  # noqa: PLR2004 - where refusals begin
             self._tell()
 
@@ -373,10 +392,13 @@ class Exchange:
 
         self._scope["fastapi_middleware_astack"] = self._server.uploads
         if entry.route.is_stream:
-            await entry.answer(self._scope, replay, self._pass)
+            with self._server.exporting() if entry.route.is_costly else nullcontext():
+                await entry.answer(self._scope, replay, self._pass)
             return
         try:
             async with asyncio.timeout(self._server.limits.answer_within.total_seconds()):
+                if entry.route.is_costly:
+                    self._turn = await self._server.turns.take(self._principal.name)
                 await entry.answer(self._scope, replay, self._pass)
         except TimeoutError:
             raise Refusal(503, "the answer took too long", {"retry-after": "1"}) from None
@@ -384,6 +406,8 @@ class Exchange:
     async def _pass(self, message: Message) -> None:
         """Send an answer on, with what every answer carries."""
         if message["type"] == "http.response.start":
+            # From here on it is the client's time: one that reads slowly must not hold up others.
+            self._end_turn()
             self._is_started = True
             self._status = message["status"]
             headers = [*message.get("headers", ()), *_ALWAYS, (b"x-request-id", self._request_id.encode())]
@@ -397,12 +421,17 @@ class Exchange:
             message["headers"] = headers
         await self._send(message)
 
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.end()
+
     async def _refuse(self, entry: Entry | None, error: Exception) -> None:
         refusal = refusal_of(error, entry.route.statuses if entry else MappingProxyType({}))
         self._status = refusal.status
         if refusal.status == INTERNAL:
             log.error("%s %s failed", self._scope["method"], self._path, exc_info=error)
-        elif refusal.status == 503:  # noqa: PLR2004 - the client is not told why
+        elif refusal.status == UNAVAILABLE and self._server.unavailable.is_due():
+            # The client is not told why.
             log.warning("%s %s: %s", self._scope["method"], self._path, error)
         if refusal.status in _AUDITED:
             self._note(refusal)

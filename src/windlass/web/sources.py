@@ -94,7 +94,7 @@ async def get_source(request: Request, id: SourceId) -> SourceOut:  # noqa: A002
 
 
 ROUTES = (
-    Route("GET", "/api/v1/sources", Role.VIEWER, list_sources),
+    Route("GET", "/api/v1/sources", Role.VIEWER, list_sources, is_costly=True),
     Route("POST", "/api/v1/sources", Role.PRODUCER, create_source, 201, others={200: SourceOut}),
     Route("GET", "/api/v1/sources/{id}", Role.VIEWER, get_source, errors=(404,)),
 )

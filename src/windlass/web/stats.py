@@ -133,7 +133,7 @@ async def get_queue_stats(request: Request) -> QueueStatsOut:
 
 
 ROUTES = (
-    Route("GET", "/api/v1/jobs/{id}/stats", Role.VIEWER, get_job_stats, errors=(404,)),
-    Route("GET", "/api/v1/scheduler/metrics", Role.VIEWER, get_scheduler_metrics),
+    Route("GET", "/api/v1/jobs/{id}/stats", Role.VIEWER, get_job_stats, errors=(404,), is_costly=True),
+    Route("GET", "/api/v1/scheduler/metrics", Role.VIEWER, get_scheduler_metrics, is_costly=True),
     Route("GET", "/api/v1/queue/stats", Role.VIEWER, get_queue_stats),
 )

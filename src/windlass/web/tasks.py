@@ -103,7 +103,7 @@ async def drain_task(request: Request, name: PathName) -> DrainOut:
 
 
 ROUTES = (
-    Route("GET", "/api/v1/tasks", Role.VIEWER, list_tasks),
+    Route("GET", "/api/v1/tasks", Role.VIEWER, list_tasks, is_costly=True),
     Route("GET", "/api/v1/tasks/{name}", Role.VIEWER, get_task, errors=(404,)),
     Route("POST", "/api/v1/tasks/{name}/pause", Role.OPERATOR, pause_task, errors=(404,)),
     Route("POST", "/api/v1/tasks/{name}/resume", Role.OPERATOR, resume_task, errors=(404,)),

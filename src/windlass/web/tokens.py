@@ -98,7 +98,7 @@ async def revoke_token(request: Request, id: Annotated[int, Path(ge=1, le=MAX_JO
 
 
 ROUTES = (
-    Route("GET", "/api/v1/tokens", Role.ADMIN, list_tokens),
+    Route("GET", "/api/v1/tokens", Role.ADMIN, list_tokens, is_costly=True),
     Route("POST", "/api/v1/tokens", Role.ADMIN, mint_token, 201),
     Route("DELETE", "/api/v1/tokens/{id}", Role.ADMIN, revoke_token, errors=(404,)),
 )

@@ -72,4 +72,4 @@ async def list_workers(request: Request, limit: Limit = 500) -> WorkersOut:
     return WorkersOut(workers=[_out(one) for one in found], total=len(found), is_total_exact=len(found) < capped(limit))
 
 
-ROUTES = (Route("GET", "/api/v1/workers", Role.VIEWER, list_workers),)
+ROUTES = (Route("GET", "/api/v1/workers", Role.VIEWER, list_workers, is_costly=True),)

@@ -1,0 +1,57 @@
+"""Costly reads take turns."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from windlass.web.errors import Refusal
+from windlass.web.turns import Turn, Turns
+
+
+def turns(at_once: int = 1, most_waiting: int = 10, patience_s: float = 30.0) -> Turns:
+    return Turns(at_once, most_waiting, patience_s, Random(1))
+
+
+async def waiting(made: Turns, *names: str) -> list[asyncio.Task[Turn]]:
+    tasks = [asyncio.create_task(made.take(name), name=name) for name in names]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_those_who_wait_are_served_in_turn_by_their_name() -> None:
+    made, order = turns(), list[str]()
+    first = await made.take("a")
+    tasks = await waiting(made, "a", "a", "a", "b", "c")
+    for task in tasks:
+        task.add_done_callback(lambda done: (order.append(done.get_name()), done.result().end()))
+    first.end()
+    await asyncio.wait_for(asyncio.gather(*tasks), 30)
+    assert order == ["a", "b", "c", "a", "a"]
+    (await made.take("d")).end()
+
+
+async def test_one_too_many_is_refused_at_once_and_a_long_wait_is_refused_in_time() -> None:
+    made = turns(most_waiting=1, patience_s=0.05)
+    first = await made.take("a")
+    [patient] = await waiting(made, "b")
+    with pytest.raises(Refusal) as refused:
+        await made.take("c")
+    assert (refused.value.status, refused.value.headers["retry-after"]) == (503, "2")
+    with pytest.raises(Refusal):
+        await patient
+    first.end()
+    (await made.take("c")).end()
+
+
+async def test_a_turn_that_its_taker_gave_up_goes_to_the_next() -> None:
+    made = turns()
+    first = await made.take("a")
+    gone, stays = await waiting(made, "b", "c")
+    gone.cancel()
+    first.end()
+    first.end()
+    (await asyncio.wait_for(stays, 30)).end()
+    assert await asyncio.wait_for(made.take("d"), 30)
