@@ -75,6 +75,8 @@ class Verdict:
     repeats: Counter[str] = field(default_factory=Counter)
     """Runs beyond a job's first, by the reason recorded for the one before."""
     recoveries_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    slowest: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """The longest recovery of each kind that jobs have, and the job."""
 
 
 class Judge:
@@ -323,7 +325,9 @@ class Judge:
             cause = self._lost_by(run, lost.get(run.token))
             since = max(run.started_ns, cause.from_ns) if cause is not None else run.started_ns
             kind = PULLED if job.task == PULLED else "job"
-            verdict.recoveries_s[kind].append(max(0.0, (following.started_ns - since) / SECOND_NS))
+            seconds = max(0.0, (following.started_ns - since) / SECOND_NS)
+            verdict.recoveries_s[kind].append(seconds)
+            verdict.slowest[kind] = max(verdict.slowest.get(kind, (0.0, 0)), (seconds, job.id))
 
     def _lost_by(self, run: LedgerRun, lost_ns: int | None) -> Impairment | None:
         """Find what a run lost its lease by: not what was over when it could still be renewed, if there is anything else."""
