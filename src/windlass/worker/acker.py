@@ -31,7 +31,13 @@ class Acker:
     """Holds endings until the store has them; a store that is down delays them and loses none."""
 
     def __init__(
-        self, store: Work, *, rng: Random, is_busy: Callable[[], bool], told: Told, has_caught_up: Callable[[], None]
+        self,
+        store: Work,
+        *,
+        rng: Random,
+        is_busy: Callable[[], bool],
+        told: Told,
+        has_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
         """Send to `store`; `is_busy` says whether more will come soon, `told` hears which were accepted.
 
