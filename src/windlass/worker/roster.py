@@ -170,8 +170,9 @@ class Roster:
                 self._withdraw(hold, why)
             elif why is not None:
                 slot.stop(mine, why)
-            if why is None:
-                self.lease_times.note(hold.token, beat.at + self._lease_s)
+        skipped = {lease.token for lease in beat.held if lease.is_skipped}
+        for token in {lease.token for lease in beat.held} - skipped:
+            self.lease_times.note(token, beat.at + self._lease_s)
         self.lease_times.keep({kept.token for kept in self._held.values()})
         self._release_stranded(flying)
 
