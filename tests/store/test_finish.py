@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from tests.store.builders import (
     a_job,
@@ -250,3 +253,19 @@ async def test_a_lost_lease_whose_key_was_taken_ends_superseded(store: SqlStore,
     assert (job.state, job.done_reason) == (JobState.CANCELLED, "superseded")
     [row] = await store.list_executions(held.id)
     assert row.reason is RunReason.LEASE_EXPIRED
+
+
+class _Odd(int):
+    def __format__(self, spec: str) -> str:
+        return '1,"state":"failed"'
+
+
+@pytest.mark.parametrize("value", ['1,"state":"failed","attempt":9', float("nan"), 1.5, [1], _Odd(7), True])
+async def test_what_a_handler_counts_cannot_change_the_record(store: SqlStore, clock: FakeClock, value: Any) -> None:
+    held = await running(store, clock)
+    run = Run(held.claimed_at, clock.now(), items_crawled=value, items_indexed=3)
+    assert await end(store, clock, held, Returned(), run=run)
+    job = await store.get(held.id)
+    [row] = await store.list_executions(held.id)
+    expected = int(value) if isinstance(value, int) else None
+    assert (job.state, job.attempt, row.items_crawled, row.items_indexed) == (JobState.COMPLETED, 1, expected, 3)

@@ -286,3 +286,17 @@ async def test_a_pass_goes_on_from_where_its_last_part_ended(store: SqlStore, cl
     assert (max(parts), sum(parts)) == (4, 15)
     assert [len(await numbers(store, job_id)) for job_id in kept] == [100] * 5
     assert len(await all_jobs(store)) == 5
+
+
+async def test_the_keys_of_reports_go_with_their_runs(store: SqlStore, clock: FakeClock) -> None:
+    job_id = await with_history(store, clock, [90, 80, *[1] * 100])
+    for number in (1, 2, 3, 102):
+        await execute(
+            store,
+            "insert into windlass_idempotency (job_id, key, token, answer, created_at)"
+            f" values ({job_id}, 'k{number}', {-number}, '{{}}', {literal(store, clock.now())})",
+        )
+    await store.retention.prune(now=clock.now())
+    assert await numbers(store, job_id) == list(range(3, 103))
+    kept = await execute(store, "select key from windlass_idempotency order by key")
+    assert [key for (key,) in kept] == ["k102", "k3"]

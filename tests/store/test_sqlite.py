@@ -173,3 +173,40 @@ def test_a_file_that_was_removed_or_replaced_is_not_written_any_more(tmp_path: P
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
             run(call)
     run(store.aclose())
+
+
+def test_a_busy_commit_of_a_callers_connection_is_repeated(rollback_journal: Path) -> None:
+    """With this journal a reader keeps others from committing, and the caller's connection does not wait by itself."""
+    database = Sqlite(str(rollback_journal), Random(1))
+    reader = driver.connect(str(rollback_journal), isolation_level=None, check_same_thread=False)
+    reader.execute("begin")
+    reader.execute("select * from theirs").fetchall()
+    leaving = threading.Timer(0.3, lambda: reader.execute("rollback"))
+    leaving.start()
+    caller = driver.connect(str(rollback_journal), isolation_level=None, timeout=0)
+    assert len(database.run_on(caller, work.enqueue([a_job()]))) == 1
+    leaving.join()
+    assert not caller.in_transaction
+    assert sum(count.jobs for count in database.run_sync(reads.count_jobs())) == 1
+    caller.close()
+    reader.close()
+    database.close()
+
+
+@pytest.mark.parametrize("offset", [0, 4096])
+def test_a_damaged_file_is_no_refusal_of_what_was_sent(tmp_path: Path, offset: int) -> None:
+    """A refused finish loses its content, so only values may be refused."""
+    path = tmp_path / "damaged.db"
+    migrate_sqlite(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:offset] + b"\xff" * (len(whole) - offset))
+
+    def use() -> None:
+        store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
+        try:
+            run(store.enqueue([a_job()]))
+        finally:
+            run(store.aclose())
+
+    with pytest.raises(StoreUnavailable, match="the database file is damaged; see `windlass doctor`"):
+        use()

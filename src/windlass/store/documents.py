@@ -220,6 +220,7 @@ def _measured(run: Run) -> str:
         ("items_crawled", run.items_crawled),
         ("items_indexed", run.items_indexed),
     ):
-        if value is not None:
-            parts.append(f',"{field}":{value}')
+        if isinstance(value, int):
+            # By the digits, whatever a handler's own kind of number says of itself.
+            parts.append(f',"{field}":{int.__repr__(value)}')
     return "".join(parts)

@@ -72,6 +72,7 @@ class Sqlite:
             raise ConfigError(f"SQLite {driver.sqlite_version} is too old; {'.'.join(map(str, OLDEST))} is the oldest supported")
         self.path = path
         self.queries = queries("sqlite")
+        self._rng = rng
         self._bell = bell_of(path)
         self._writer = _Thread(self, rng, "writer")
         # A database in memory belongs to one connection.
@@ -121,16 +122,17 @@ class Sqlite:
         try:
             if not connection.in_transaction:
                 connection.execute("begin immediate")
-            return self._run_in_savepoint(connection, call)
+            answer = self._run_in_savepoint(connection, call)
+            if is_autocommit:
+                # With a rollback journal the commit itself is told to wait while another process reads.
+                repeat_while_busy(lambda: connection.execute("commit"), self._rng)
         except BaseException as error:
             if is_autocommit:
                 _roll_back(connection)
             if isinstance(error, _FROM_DRIVER):
                 raise _translated(error) from error
             raise
-        finally:
-            if is_autocommit and connection.in_transaction:
-                connection.execute("commit")
+        return answer
 
     def _run_in_savepoint(self, connection: Any, call: Call[T]) -> T:
         connection.execute("savepoint windlass")
@@ -324,15 +326,19 @@ class _Thread:
             raise StoreUnavailable(f"the database file {self._path} was removed or replaced; restart this process")
 
     def _again(self, action: Callable[[], Any]) -> Any:
-        """Repeat what finds the file locked. SQLite's own waiting starved single processes for seconds."""
-        give_up = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                return action()
-            except driver.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > give_up:
-                    raise
-            time.sleep(self._rng.uniform(0.0005, 0.003))
+        return repeat_while_busy(action, self._rng)
+
+
+def repeat_while_busy(action: Callable[[], Any], rng: Random) -> Any:
+    """Repeat what finds the file locked. SQLite's own waiting starved single processes for seconds."""
+    give_up = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            return action()
+        except driver.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > give_up:
+                raise
+        time.sleep(rng.uniform(0.0005, 0.003))
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -507,6 +513,9 @@ def _translated(error: BaseException) -> BaseException:
         translated = SchemaError(f"{text}; run `windlass migrate`")
     elif _is_busy(error):
         translated = StoreUnavailable(text)
+    elif any(word in text for word in _ABOUT_FILE):
+        # Not about what was sent: a finish that is refused loses its content.
+        translated = StoreUnavailable(f"{text}: the database file is damaged; see `windlass doctor`, and restore a backup")
     elif not isinstance(error, driver.OperationalError) or any(word in text for word in _ABOUT_CONTENT):
         translated = StoreRefused(text)
     else:
@@ -516,5 +525,6 @@ def _translated(error: BaseException) -> BaseException:
 
 
 _ABOUT_SCHEMA = ("no such table: windlass", "no such column", "no such index")
+_ABOUT_FILE = ("disk image is malformed", "file is not a database")
 # What SQLite says of a value it will not take; its other operational errors are about the file.
 _ABOUT_CONTENT = ("JSON", "too big", "overflow")

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, ParamSpec, Protocol
 
-from windlass.core.checks import check_instant
+from windlass.core.checks import check_instant, check_range
 from windlass.core.durations import parse_duration
 from windlass.core.item import Added
 from windlass.core.job import Claimed, Enqueued
 from windlass.errors import InvalidInput
 
 P = ParamSpec("P")
+_MOST = 2**63 - 1
 
 
 class Link(Protocol):
@@ -54,7 +55,7 @@ class Again(NamedTuple):
 class JobContext:
     """One run of one job. Coroutines await the plain calls, functions use their `_sync` twins."""
 
-    __slots__ = ("_job", "_link", "again", "items_crawled", "items_indexed", "metadata", "state")
+    __slots__ = ("_items_crawled", "_items_indexed", "_job", "_link", "again", "metadata", "state")
 
     def __init__(self, job: Claimed, link: Link, state: Any = None) -> None:
         """Tell of `job`; wishes go through `link`."""
@@ -63,10 +64,28 @@ class JobContext:
         self.state = state
         """What the application's lifespan opened: database pools, clients."""
         self.again: Again | None = None
-        self.items_crawled: int | None = None
-        self.items_indexed: int | None = None
+        self._items_crawled: int | None = None
+        self._items_indexed: int | None = None
         self.metadata: dict[str, Any] | None = None
         """Kept with the execution, as `items_crawled` and `items_indexed` are."""
+
+    @property
+    def items_crawled(self) -> int | None:
+        """How much the run has read; a handler may set it."""
+        return self._items_crawled
+
+    @items_crawled.setter
+    def items_crawled(self, count: int | None) -> None:
+        self._items_crawled = _checked("items_crawled", count)
+
+    @property
+    def items_indexed(self) -> int | None:
+        """How much of it the run has kept; a handler may set it."""
+        return self._items_indexed
+
+    @items_indexed.setter
+    def items_indexed(self, count: int | None) -> None:
+        self._items_indexed = _checked("items_indexed", count)
 
     @property
     def job_id(self) -> int:
@@ -164,3 +183,9 @@ class JobContext:
     def items_sync(self, items: Iterable[Mapping[str, Any]]) -> Added:
         """Do what `items` does, from a function."""
         return Added(*self._link.call_sync("items", {"items": list(items)}))
+
+
+def _checked(field: str, count: int | None) -> int | None:
+    if count is not None:
+        check_range(field, count, 0, _MOST)
+    return count

@@ -17,7 +17,8 @@ from page p left join lateral (
 order by p.id
 
 -- name: prune_executions
--- Nothing here can become wrong again: a run that is old and beyond the newest stays so.
+-- Nothing here can become wrong again: a run that is old and beyond the newest stays so. The keys of its reports go with it:
+-- those of a job that comes back for ever would otherwise pile up.
 with s as materialized (
     select s.id, s.first, s.last, {unknown}
     from json_to_recordset(:runs::json) as s (id bigint, first integer, last integer) order by s.id
@@ -27,7 +28,9 @@ with s as materialized (
             select x.ctid as tid from windlass_executions x
             where x.job_id = s.id and x.number between s.first and s.last order by x.number for update skip locked
         ) as k where {few}
-    )) returning job_id
+    )) returning job_id, token
+), keys as (
+    delete from windlass_idempotency i using gone where i.job_id = gone.job_id and i.token = gone.token
 )
 select count(*) from gone
 

@@ -16,7 +16,13 @@ from (
 order by p.id
 
 -- name: prune_executions
--- Nothing here can become wrong again: a run that is old and beyond the newest stays so.
+-- Nothing here can become wrong again: a run that is old and beyond the newest stays so. The keys of its reports go with it:
+-- those of a job that comes back for ever would otherwise pile up.
+delete from windlass_idempotency where (job_id, key) in (
+    select i.job_id, i.key from json_each(:runs) as s cross join windlass_executions x
+    on x.job_id = s.value ->> 'id' and x.number between s.value ->> 'first' and s.value ->> 'last'
+    cross join windlass_idempotency i on i.job_id = x.job_id and i.token = x.token
+);
 delete from windlass_executions where rowid in (
     select x.rowid from json_each(:runs) as s cross join windlass_executions x
     on x.job_id = s.value ->> 'id' and x.number between s.value ->> 'first' and s.value ->> 'last'
