@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from random import Random
 
 import pytest
 
+from tests.crash import vanished_host
 from tests.crash.processes import until
 from tests.support.postgres_server import PostgresServer
 from tests.support.silent_proxy import SilentProxy, silent_proxy
@@ -199,3 +201,28 @@ async def test_server_and_upkeep_whose_statements_hang_can_be_stopped(
     began = time.monotonic()
     await asyncio.gather(*(asyncio.to_thread(process.wait, 30) for process in processes))
     assert time.monotonic() - began < (GRACE_S + 5 if signals == 1 else 2) + SLACK_S
+
+
+def can_lose_packets() -> bool:
+    """Whether we may make a network namespace and lose packets in it; needs root and iproute2."""
+    command = f"ip link set lo up && {vanished_host.LOSE}"
+    try:
+        return (
+            subprocess.run(["unshare", "-n", "sh", "-c", command], capture_output=True, timeout=10, check=False).returncode == 0
+        )
+    except OSError:
+        return False
+
+
+def test_kernel_gives_up_a_host_that_vanished_within_seconds(url: str) -> None:
+    if not can_lose_packets():
+        pytest.skip(
+            "NOT TESTED that the kernel notices a vanished host: no network namespace here (root, apt-get install iproute2)"
+        )
+    command = ["unshare", "-n", sys.executable, "-m", "tests.crash.vanished_host", url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["error"], "the statement was answered though every packet was lost"
+    assert told["waited"] < 10
+    assert told["recovered"] < RECOVERY_S

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -40,3 +42,36 @@ class Database(Protocol):
     async def aclose(self) -> None:
         """Let go of the database."""
         ...
+
+
+class Bounded:
+    """The same database, whose reads may take only so long: for readers who would rather be told to come back.
+
+    A read that takes longer raises StoreBusy. Only PostgreSQL can end one.
+    """
+
+    def __init__(self, database: Database, timeout: timedelta) -> None:
+        """Read from `database`."""
+        self._database = database
+        self._timeout = timeout
+
+    @property
+    def dialect(self) -> str:
+        """Which SQL it speaks."""
+        return self._database.dialect
+
+    async def run(self, call: Call[T]) -> T:
+        """Run a call in a transaction of its own."""
+        return await self._database.run(replace(call, timeout=self._timeout) if call.is_read else call)
+
+    async def run_within(self, connection: Any, call: Call[T]) -> T:
+        """Run a call inside the caller's own transaction, whose time is the caller's."""
+        return await self._database.run_within(connection, call)
+
+    def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
+        """Ring `wakeups` when others commit, for as long as this is entered."""
+        return self._database.listen(wakeups, rng)
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        await self._database.aclose()

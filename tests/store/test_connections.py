@@ -1,0 +1,100 @@
+"""The engine's calls have connections that readers cannot use up, and sessions of ours end when their client vanishes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from random import Random
+
+import psycopg
+import pytest
+
+from tests.store.builders import a_job
+from tests.support.postgres_server import PostgresServer
+from tests.support.stores import fresh_postgres
+from windlass.core.blocking import run
+from windlass.core.job import JobState, Lease
+from windlass.core.outcome import Returned, Run, decide
+from windlass.errors import StoreBusy
+from windlass.store import SqlStore, open_blocking_store, open_store
+from windlass.store.calls.call import single
+from windlass.store.database import Bounded
+
+READERS = 50
+
+
+@pytest.fixture(scope="module")
+def dsn(postgres_server: PostgresServer) -> Iterator[str]:
+    with fresh_postgres(postgres_server) as made:
+        yield made
+
+
+@pytest.fixture
+async def store(dsn: str) -> AsyncIterator[SqlStore]:
+    opened = open_store(dsn, rng=Random(1))
+    yield opened
+    await opened.aclose()
+
+
+@contextmanager
+def stuck(dsn: str) -> Iterator[None]:
+    """Let every read of sources wait."""
+    with psycopg.connect(dsn) as stranger:
+        stranger.execute("lock table windlass_sources in access exclusive mode")
+        yield
+
+
+@pytest.mark.parametrize("prepare", ["on", "off"])
+async def test_jobs_are_claimed_renewed_and_finished_while_readers_hold_every_other_connection(dsn: str, prepare: str) -> None:
+    store = open_store(f"{dsn}&prepare={prepare}", rng=Random(1))
+    blocking = open_blocking_store(f"{dsn}&prepare={prepare}", rng=Random(1))
+    await store.enqueue([a_job()])
+    with stuck(dsn):
+        readers = [asyncio.create_task(store.sources.list()) for _ in range(READERS)]
+        readers += [asyncio.create_task(asyncio.to_thread(run, blocking.sources.list())) for _ in range(4)]
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        lease = Lease(worker="w", token=1, length=timedelta(seconds=20))
+        [job] = await store.claim(await store.slices(), 1, lease)
+        held = await asyncio.to_thread(run, blocking.renew([(job.id, job.token, None)], timedelta(seconds=20)))
+        assert [one.id for one in held] == [job.id]
+        ending = decide(job, Returned(None), Run(), now=await store.clock(), rng=Random(1))
+        assert await store.finish([ending]) == {job.id: JobState.COMPLETED}
+        assert time.monotonic() - began < 2
+        assert not any(reader.done() for reader in readers)
+    await asyncio.gather(*readers)
+    await store.aclose()
+    await blocking.aclose()
+
+
+@pytest.mark.parametrize("prepare", ["on", "off"])
+async def test_read_that_asked_for_a_bound_ends_there_and_writes_are_left_alone(dsn: str, prepare: str) -> None:
+    store = open_store(f"{dsn}&prepare={prepare}", rng=Random(1))
+    quick = store.over(Bounded(store.database, timedelta(milliseconds=300)))
+    with stuck(dsn):
+        began = time.monotonic()
+        with pytest.raises(StoreBusy, match="statement timeout"):
+            await quick.sources.list()
+        assert time.monotonic() - began < 2
+        # More of them than connections: those that get none in time are told the same.
+        answers = await asyncio.gather(*(quick.sources.list() for _ in range(20)), return_exceptions=True)
+        assert {type(answer) for answer in answers} == {StoreBusy}
+        assert time.monotonic() - began < 4
+    # Another call on the same connection has its own limit again.
+    assert await store.sources.list() == []
+    await store.aclose()
+
+
+async def test_sessions_of_ours_end_by_themselves_when_their_client_vanishes(store: SqlStore) -> None:
+    """Else the server keeps the locks of a transaction whose client is gone, and its session for hours."""
+    shown = single("identity", {}, lambda found: found)
+    await store.database.run(shown)
+    pools = store.database._pools  # type: ignore[attr-defined]
+    async with pools.connection(shown) as connection:
+        cursor = await connection.execute(
+            "select current_setting('idle_in_transaction_session_timeout'), current_setting('statement_timeout')"
+        )
+        assert await cursor.fetchone() == ("1min", "10s")
