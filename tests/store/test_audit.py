@@ -19,6 +19,7 @@ from windlass.testing import FakeClock
 
 ADA = Actor("ada", "request-1")
 BOB = Actor("bob")
+MONTH = timedelta(days=30)
 
 
 async def wrote(store: SqlStore, clock: FakeClock, lines: int = 5) -> list[int]:
@@ -177,3 +178,83 @@ async def test_the_log_cannot_be_emptied(store: SqlStore, clock: FakeClock) -> N
     await wrote(store, clock, 1)
     with pytest.raises(psycopg.IntegrityError, match="append-only"):
         await execute(store, "truncate windlass_audit")
+
+
+async def refused(store: SqlStore, clock: FakeClock, lines: int) -> None:
+    """Write refusals a second apart."""
+    for _ in range(lines):
+        await store.acting(BOB).audit.add(Deed("refuse", "GET /", "refused"), clock.now())
+        clock.advance(seconds=1)
+
+
+async def aged(store: SqlStore, clock: FakeClock) -> None:
+    """Mix old refusals with lines that stay, and chain them."""
+    await refused(store, clock, 3)
+    await wrote(store, clock, 2)
+    await refused(store, clock, 2)
+    await wrote(store, clock, 1)
+    await refused(store, clock, 2)
+    await store.audit.chain()
+    clock.advance(days=31)
+
+
+async def test_old_refusals_are_pruned_and_the_chain_still_holds(store: SqlStore, clock: FakeClock) -> None:
+    await aged(store, clock)
+    head = (await store.audit.chain())[1]
+    # In two pieces, one of which ends inside a gap; the last link stays.
+    assert [await store.audit.prune_refusals(MONTH, limit=4, now=clock.now()) for _ in range(3)] == [4, 2, 0]
+    assert await store.audit.verify() == ()
+    await store.audit.chain()
+    assert await store.audit.verify(head) == ()
+    kept = await store.audit.list()
+    assert [line.action for line in reversed(kept)] == ["look"] * 3 + ["refuse"] + ["prune refusals"] * 2
+    await refused(store, clock, 1)
+    await store.audit.chain()
+    assert await store.audit.verify() == ()
+
+
+async def test_a_link_that_was_pruned_is_still_on_the_chain(store: SqlStore, clock: FakeClock) -> None:
+    await refused(store, clock, 2)
+    head = (await store.audit.chain())[1]
+    await wrote(store, clock, 1)
+    await store.audit.chain()
+    clock.advance(days=31)
+    assert await store.audit.prune_refusals(MONTH, now=clock.now()) == 2
+    assert await store.audit.verify(head) == ()
+
+
+async def test_young_and_unchained_refusals_stay(store: SqlStore, clock: FakeClock) -> None:
+    await refused(store, clock, 2)
+    await wrote(store, clock, 1)
+    clock.advance(days=31)
+    assert await store.audit.prune_refusals(MONTH, now=clock.now()) == 0
+    await store.audit.chain()
+    assert await store.audit.prune_refusals(timedelta(days=32), now=clock.now()) == 0
+    assert await store.audit.prune_refusals(MONTH, now=clock.now()) == 2
+
+
+async def test_what_goes_beyond_a_pruning_is_found(store: SqlStore, clock: FakeClock) -> None:
+    await aged(store, clock)
+    await store.audit.prune_refusals(MONTH, now=clock.now())
+    await store.audit.chain()
+    await tamper(store, "delete from windlass_audit where place = 5")
+    assert [broken.place for broken in await store.audit.verify()] == [5]
+    await tamper(store, "delete from windlass_audit")
+
+
+async def test_a_pruning_that_says_something_else_is_found(store: SqlStore, clock: FakeClock) -> None:
+    await aged(store, clock)
+    await store.audit.prune_refusals(MONTH, now=clock.now())
+    await store.audit.chain()
+    await tamper(store, "update windlass_audit set details = '{\"gaps\":[[1,5,\"x\"]]}' where action = 'prune refusals'")
+    assert await store.audit.verify()
+    await tamper(store, "delete from windlass_audit")
+
+
+@pytest.mark.parametrize("which", ["action = 'look'", "chain is null"])
+async def test_only_chained_refusals_can_be_deleted_at_all(store: SqlStore, clock: FakeClock, which: str) -> None:
+    await wrote(store, clock, 1)
+    await store.audit.chain()
+    await refused(store, clock, 1)
+    with pytest.raises(Exception, match="append-only"):
+        await execute(store, f"delete from windlass_audit where {which}")

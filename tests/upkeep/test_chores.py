@@ -27,7 +27,17 @@ from windlass.upkeep.loop import Upkeep, UpkeepOptions
 
 Fleet = Callable[..., list[Upkeep]]
 instances = pytest.mark.parametrize("count", [1, 5])
-SHARED = {"fold", "age", "prune", "prune-minutes", "prune-workers", "prune-breaker-events", "prune-signatures", "chain-audit"}
+SHARED = {
+    "fold",
+    "age",
+    "prune",
+    "prune-minutes",
+    "prune-workers",
+    "prune-breaker-events",
+    "prune-signatures",
+    "prune-refusals",
+    "chain-audit",
+}
 EVERYWHERE = {"promote", "spawn", "reclaim"}
 
 

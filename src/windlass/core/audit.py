@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from windlass.core.checks import check_instant, check_text
@@ -84,6 +85,41 @@ class Link(NamedTuple):
 
 
 START = Link(0, "")
+REFUSED = "refuse"
+"""The action of a line about a request that was not let in; only such lines may be pruned."""
+PRUNED = "prune refusals"
+
+
+class Gap(NamedTuple):
+    """Places of the chain whose lines were pruned, and the link that the last of them had."""
+
+    first: int
+    end: Link
+
+
+def gaps_of(entries: Sequence[AuditEntry]) -> list[Gap]:
+    """Find the runs of neighbouring places among chained lines, which come in their order."""
+    found: list[Gap] = []
+    for entry in entries:
+        link = link_of(entry)
+        is_next = bool(found) and found[-1].end.place + 1 == link.place
+        first = found.pop().first if is_next else link.place
+        found.append(Gap(first, link))
+    return found
+
+
+def pruning(gaps: Sequence[Gap], lines: int) -> Deed:
+    """Describe a pruning, so that the chain can be checked across it."""
+    places = [[gap.first, gap.end.place, gap.end.chain] for gap in gaps]
+    return Deed(PRUNED, None, "done", json.dumps({"lines": lines, "gaps": places}, separators=(",", ":")))
+
+
+def gaps_in(entry: AuditEntry) -> list[Gap]:
+    """Read which places a pruning says are gone; a line that says it otherwise says nothing."""
+    try:
+        return [Gap(first, Link(last, chain)) for first, last, chain in json.loads(entry.details or "{}")["gaps"]]
+    except (ValueError, TypeError, KeyError):
+        return []
 
 
 class Break(NamedTuple):
@@ -117,10 +153,15 @@ def link_of(entry: AuditEntry) -> Link:
     return Link(entry.place or 0, entry.chain or "")
 
 
-def breaks(last: Link, entries: Iterable[AuditEntry]) -> Iterator[Break]:
-    """Check chained lines in their order; each is held to the digest stored before it, so each broken one is named."""
+def breaks(last: Link, entries: Iterable[AuditEntry], gaps: Mapping[int, Gap] = MappingProxyType({})) -> Iterator[Break]:
+    """Check chained lines in their order; each is held to the digest stored before it, so each broken one is named.
+
+    `gaps` has what prunings say is gone, by first place.
+    """
     for entry in entries:
         link = link_of(entry)
+        while last.place + 1 < link.place and (gap := gaps.get(last.place + 1)) is not None and gap.end.place < link.place:
+            last = gap.end
         if link.place != last.place + 1:
             missing = f"places {last.place + 1} to {link.place - 1}"
             yield Break(last.place + 1, None, f"{missing} are gone: lines were deleted before line {entry.id}")

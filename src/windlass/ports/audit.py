@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from windlass.core.audit import ALL, AuditEntry, AuditFilter, Break, Deed, Link
@@ -23,6 +23,10 @@ class Audit(Protocol):
 
     async def verify(self, head: Link | None = None) -> Sequence[Break]:
         """Read the whole chain and name every line that was edited, moved or deleted."""
+        ...
+
+    async def prune_refusals(self, keep: timedelta, *, limit: int = 500, now: datetime | None = None) -> int:
+        """Delete old lines about refusals, leaving one that closes the gaps in the chain; returns how many."""
         ...
 
     async def list(self, wanted: AuditFilter = ALL, *, before: int = 2**63 - 1, limit: int = 500) -> Sequence[AuditEntry]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
-from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, Break, Deed, Link, breaks, link_of
+from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, Break, Deed, Gap, Link, breaks, gaps_in, link_of
 from windlass.core.tally import Tally
 from windlass.errors import InvalidInput
 from windlass.store.calls import audit, tally
@@ -31,19 +31,33 @@ class SqlAudit:
         return await self._db.run(audit.chain(limit))
 
     async def verify(self, head: Link | None = None) -> Sequence[Break]:
-        """Read the whole chain and name every line that was edited, moved or deleted.
+        """Read the whole chain and name every line that was edited, moved or deleted, but for refusals that were pruned.
 
         Without a `head` kept elsewhere nobody can tell that the newest lines were cut off.
         """
         found: Sequence[Break] = ()
+        gaps = await self._gaps()
         last, is_met = START, head is None or head == START
+        is_met = is_met or any(head is not None and gap.first <= head.place <= gap.end.place for gap in gaps.values())
         while page := await self._db.run(audit.list_chained(last.place)):
-            found = (*found, *breaks(last, page))
+            found = (*found, *breaks(last, page, gaps))
             is_met = is_met or any(link_of(entry) == head for entry in page)
             last = link_of(page[-1])
         if head is None or is_met:
             return found
         return (*found, Break(head.place, None, f"the chain no longer leads through place {head.place}"))
+
+    async def _gaps(self) -> Mapping[int, Gap]:
+        gaps: dict[int, Gap] = {}
+        after = 0
+        while page := await self._db.run(audit.list_prunings(after)):
+            gaps |= {gap.first: gap for entry in page for gap in gaps_in(entry)}
+            after = page[-1].id
+        return gaps
+
+    async def prune_refusals(self, keep: timedelta, *, limit: int = audit.MAX_LIST, now: datetime | None = None) -> int:
+        """Delete old lines about refusals, leaving one that closes the gaps in the chain; returns how many."""
+        return await self._db.run(audit.prune_refusals(keep, limit, now))
 
     async def list(
         self, wanted: AuditFilter = ALL, *, before: int = 2**63 - 1, limit: int = audit.MAX_LIST

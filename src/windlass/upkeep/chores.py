@@ -41,6 +41,7 @@ def shared_duties(store: Store, options: UpkeepOptions) -> tuple[Duty, ...]:
         Duty("prune-workers", slow, lambda _: _pruned(store.workers.prune(limit=_PRUNED))),
         Duty("prune-breaker-events", slow, lambda _: _pruned(store.breakers.prune_events(limit=_PRUNED))),
         Duty("prune-signatures", slow, lambda _: _pruned(store.signatures.prune(limit=_PRUNED))),
+        Duty("prune-refusals", slow, lambda _: _refusals(store, options.retention.keep)),
         Duty("chain-audit", options.chain_interval, _chain(store)),
     )
 
@@ -64,6 +65,11 @@ def _chain(store: Store) -> Callable[[str | None], Awaitable[Round]]:
 async def _swept(part: Awaitable[Swept]) -> Round:
     rows, cursor = await part
     return Round(rows, has_more=cursor is not None, cursor=cursor)
+
+
+async def _refusals(store: Store, keep: timedelta) -> Round:
+    rows = await store.audit.prune_refusals(keep, limit=_CHAINED)
+    return Round(rows, has_more=rows >= _CHAINED)
 
 
 async def _pruned(part: Awaitable[int]) -> Round:

@@ -1,4 +1,4 @@
-"""Counts what an address has done in the last minute, in bounded memory."""
+"""Counts what an address has done in the last minute or so, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ _MOST_ADDRESSES = 10_000
 
 
 class Attempts:
-    """Allows each address so many a minute; when too many addresses come, the one longest known is forgotten."""
+    """Allows each address so many in a window of time; of too many addresses the one longest known is forgotten."""
 
-    def __init__(self, most: int, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int, *, window_s: float = _WINDOW_S, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Start with nobody."""
         self._most = most
+        self._window_s = window_s
         self._monotonic = monotonic
         self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def wait_for(self, address: str) -> float:
         """Say for how many seconds an address has to wait; 0 when it need not."""
         started, count = self._windows.get(network_of(address), (0.0, 0))
-        left = started + _WINDOW_S - self._monotonic()
+        left = started + self._window_s - self._monotonic()
         return left if count >= self._most and left > 0 else 0.0
 
     def record(self, address: str) -> bool:
         """Count one more; False when it is too many."""
         network, now = network_of(address), self._monotonic()
         started, count = self._windows.get(network, (now, 0))
-        if started + _WINDOW_S <= now:
+        if started + self._window_s <= now:
             self._windows.pop(network, None)
             started, count = now, 0
         self._windows[network] = started, count + 1

@@ -48,5 +48,5 @@ class Limits:
     """A minute and address, in headers."""
     audited_refusals: int = 10
     """A minute and address."""
-    audited_refusals_of_all: int = 120
-    """A minute."""
+    audited_refusals_of_all: int = 600
+    """An hour; those beyond it, and beyond the share of an address, are counted in one line a minute."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from windlass.app import Windlass
-from windlass.core.audit import Actor, Deed
+from windlass.core.audit import REFUSED, Actor, Deed
 from windlass.core.job import MAX_KEY, MAX_NAME
 from windlass.core.payload import encode_object, sanitise_text
 from windlass.errors import WindlassError
@@ -23,6 +23,9 @@ _MOST_TOKENS = 10_000
 _SEEN_EVERY_S = 60.0
 _PATIENCE_S = 1.0
 _EVERYBODY = "everybody"
+_HOUR_S = 3600.0
+_COUNTED_EVERY_S = 60.0
+_COUNTER = Actor("windlass")
 
 Write = Callable[[], Awaitable[object]]
 
@@ -35,7 +38,10 @@ class Notes:
         self._app = app
         self._queue: asyncio.Queue[Write] = asyncio.Queue(_MOST_WAITING)
         self._of_one = Attempts(limits.audited_refusals)
-        self._of_all = Attempts(limits.audited_refusals_of_all)
+        self._of_all = Attempts(limits.audited_refusals_of_all, window_s=_HOUR_S)
+        self._left_out = 0
+        """Refusals without a line of their own since the last count was written."""
+        self._next_count = 0.0
         self._seen: dict[int, float] = {}
 
     @asynccontextmanager
@@ -51,6 +57,8 @@ class Notes:
 
     async def _finish(self) -> None:
         """Write what was noted last, unless the database does not answer."""
+        if self._left_out:
+            self._count()
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 await self._queue.join()
@@ -72,16 +80,30 @@ class Notes:
             self._queue.put_nowait(write)
 
     def refused(self, who: str, what: str, address: str, *, request_id: str, status: int, why: str) -> None:
-        """Note a refusal, unless this address or all together have been refused too often in this minute."""
+        """Note a refusal in a line of its own, or count it where this address or all together have had too many."""
         if not self._of_one.record(address) or not self._of_all.record(_EVERYBODY):
+            self._left_out += 1
+            if time.monotonic() >= self._next_count:
+                self._count()
             return
         details = encode_object(
             {"status": status, "address": sanitise_text(address, MAX_NAME), "why": sanitise_text(why, MAX_KEY)}
         )
-        deed = Deed("refuse", sanitise_text(what, MAX_KEY) or "?", "refused", details)
+        deed = Deed(REFUSED, sanitise_text(what, MAX_KEY) or "?", "refused", details)
 
         async def write() -> None:
             await (await self._app.store()).acting(Actor(who, request_id)).audit.add(deed)
+
+        self._put(write)
+
+    def _count(self) -> None:
+        """Write how many refusals have no line of their own."""
+        self._next_count = time.monotonic() + _COUNTED_EVERY_S
+        count, self._left_out = self._left_out, 0
+        deed = Deed(REFUSED, "refusals without a line of their own", "refused", encode_object({"count": count}))
+
+        async def write() -> None:
+            await (await self._app.store()).acting(_COUNTER).audit.add(deed)
 
         self._put(write)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
-from windlass.core.audit import START, Actor, AuditEntry, AuditFilter, Deed, Link, next_link
+from windlass.core.audit import START, Actor, AuditEntry, AuditFilter, Deed, Link, gaps_of, next_link, pruning
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_KEY, MAX_NAME
 from windlass.core.letters import Settled
@@ -23,7 +23,8 @@ _MOST_IDS = 100
 MAX_LIST = 500
 _ENTRY = Shape((1,))
 
-SHAPES = {"list_audit": _ENTRY, "list_unchained": _ENTRY, "list_chained": _ENTRY}
+SHAPES = dict.fromkeys(("list_audit", "list_unchained", "list_chained", "list_old_refusals", "list_prunings"), _ENTRY)
+_UPKEEP = Actor("windlass")
 
 
 def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None], now: datetime | None = None) -> Call[T]:
@@ -90,6 +91,27 @@ def chain(limit: int) -> Call[tuple[int, Link]]:
 def list_chained(after: int, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
     """Read lines in the order of the chain."""
     return single("list_chained", {"after": after, "limit": limit}, _entries, is_read=True)
+
+
+def prune_refusals(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+    """Delete chained refusals that are older than `keep`, and write a line that closes their gaps; returns how many."""
+    check_range("limit", limit, 1, MAX_LIST)
+
+    def steps() -> Steps[int]:
+        yield Step("lock_chain", {})
+        old = _entries((yield Step("list_old_refusals", {"keep_for": keep, "limit": limit, "now": now})))
+        if not old:
+            return 0
+        yield Step("delete_refusals", {"ids": documents.numbers(entry.id for entry in old)})
+        yield Step("add_audit", _params(_UPKEEP, pruning(gaps_of(old), len(old)), now))
+        return len(old)
+
+    return Call(steps)
+
+
+def list_prunings(after: int, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
+    """Read the lines about prunings, oldest first."""
+    return single("list_prunings", {"after": after, "limit": limit}, _entries, is_read=True)
 
 
 def _entries(rows: Sequence[Row]) -> list[AuditEntry]:

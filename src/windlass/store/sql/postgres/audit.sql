@@ -37,3 +37,18 @@ returning a.id
 
 -- name: list_chained
 select {audit_columns} from windlass_audit where place > :after order by place limit :limit
+
+-- name: list_old_refusals
+-- Never the last link: the next line is chained to it.
+select {audit_columns} from windlass_audit
+where action = 'refuse' and place is not null and at < {now} - :keep_for::interval
+  and place < (select max(m.place) from windlass_audit m where m.place is not null)
+order by place limit :limit
+
+-- name: delete_refusals
+delete from windlass_audit
+where id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and action = 'refuse' and place is not null
+returning id
+
+-- name: list_prunings
+select {audit_columns} from windlass_audit where action = 'prune refusals' and id > :after order by id limit :limit
