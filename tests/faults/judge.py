@@ -323,11 +323,19 @@ class Judge:
             if run.token in recorded and (run.token not in lost or run.how == "ok"):
                 continue
             cause = self._lost_by(run, lost.get(run.token))
-            since = max(run.started_ns, cause.from_ns) if cause is not None else run.started_ns
+            since = max(run.started_ns, cause.from_ns) if cause is not None else run.ended_ns or run.started_ns
+            since = self._after_outages(since, following.started_ns)
             kind = PULLED if job.task == PULLED else "job"
             seconds = max(0.0, (following.started_ns - since) / SECOND_NS)
             verdict.recoveries_s[kind].append(seconds)
             verdict.slowest[kind] = max(verdict.slowest.get(kind, (0.0, 0)), (seconds, job.id))
+
+    def _after_outages(self, since: int, until: int) -> int:
+        """Move a time to the end of the outages that follow it: while nobody could work, nothing could recover."""
+        for fault in self._case.faults:
+            if fault.is_outage and fault.ended_ns is not None and fault.overlaps(since, until):
+                since = max(since, min(fault.ended_ns, until))
+        return since
 
     def _lost_by(self, run: LedgerRun, lost_ns: int | None) -> Impairment | None:
         """Find what a run lost its lease by: not what was over when it could still be renewed, if there is anything else."""

@@ -103,6 +103,14 @@ def test_recovery_counts_from_what_the_lease_was_lost_by(forged: Forged) -> None
     assert forged.judge().recoveries_s["job"] == [pytest.approx(4.5)]
 
 
+def test_recovery_counts_from_the_end_of_an_outage(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.dies(LEFT, 11)
+    forged.fault("restart", 12, 20, [], is_outage=True)
+    forged.completed(2, 25, 26, pid=RIGHT)
+    assert forged.judge().recoveries_s["job"] == [pytest.approx(5.0)]
+
+
 def test_a_run_in_a_child_belongs_to_the_process_that_started_it(forged: Forged) -> None:
     forged.run(1, 10, None, pid=CHILD, parent=LEFT)
     forged.dies(LEFT, 11)

@@ -12,7 +12,7 @@ from tests.faults.run import Plan
 from tests.support.postgres_server import DSN_VARIABLE
 
 SEED = 20260116
-MINUTES = 1.25
+MINUTES = 1.5
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the processes under attack are found by /proc")
