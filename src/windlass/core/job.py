@@ -296,7 +296,7 @@ class Held(NamedTuple):
     is_cancelled: bool
     lease_expires_at: datetime
     is_skipped: bool = False
-    """Somebody held the row, so the lease stands as it did before."""
+    """Somebody held the row and nobody vouched for the lease, so it ends when it did before."""
 
 
 class Slice(NamedTuple):

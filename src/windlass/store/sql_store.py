@@ -326,7 +326,10 @@ class SqlStore:
         except StoreError as error:
             log.warning("%d leases whose rows are locked could not be vouched for: %s", len(skipped), error)
             return held
-        return [one._replace(lease_expires_at=ends.get((one.id, one.token), one.lease_expires_at)) for one in held]
+        return [
+            one._replace(lease_expires_at=ends[one.id, one.token], is_skipped=False) if (one.id, one.token) in ends else one
+            for one in held
+        ]
 
     async def progress(
         self,
