@@ -182,13 +182,13 @@ class Pools:
             connection_class=WatchedAsyncConnection,
             configure=configure,
             reconnect_failed=_try_again,
-            **_pool_options(terms, _ENGINE_SIZE),
+            **_pool_options(terms, _ENGINE_SIZE, least=1),
         )
         self._others: AsyncConnectionPool[WatchedAsyncConnection] = AsyncConnectionPool(
             connection_class=WatchedAsyncConnection,
             configure=configure,
             reconnect_failed=_try_again,
-            **_pool_options(terms, _OTHERS_SIZE),
+            **_pool_options(terms, _OTHERS_SIZE, least=0),
         )
 
     async def _configure(self, connection: WatchedAsyncConnection) -> None:
@@ -245,13 +245,13 @@ class SyncPools:
             connection_class=WatchedConnection,
             configure=configure,
             reconnect_failed=_try_again_sync,
-            **_pool_options(terms, _HEART_SIZE),
+            **_pool_options(terms, _HEART_SIZE, least=1),
         )
         self._others: ConnectionPool[WatchedConnection] = ConnectionPool(
             connection_class=WatchedConnection,
             configure=configure,
             reconnect_failed=_try_again_sync,
-            **_pool_options(terms, _OTHERS_SIZE),
+            **_pool_options(terms, _OTHERS_SIZE, least=0),
         )
 
     def _configure(self, connection: WatchedConnection) -> None:
@@ -310,23 +310,23 @@ class SyncPools:
 
 
 _POOL = "windlass"
-_ENGINE_SIZE = 3
+_ENGINE_SIZE = 2
 _HEART_SIZE = 1
 _OTHERS_SIZE = 4
 _CLOSE_S = 1.0
 _POOL_WAIT_S = 10.0
-# Connections beyond the first are given back soon: a burst must not hold them for as long as the process lives.
-_IDLE_S = 60.0
+# What a burst needed is given back soon, one connection at a time.
+_IDLE_S = 30.0
 # Left to itself a pool doubles the pause between its attempts, up to minutes: leases would end after an outage while their
 # holder still waits for its next attempt.
 _RECONNECT_S = 0.25
 
 
-def _pool_options(terms: Terms, size: int) -> dict[str, Any]:
+def _pool_options(terms: Terms, size: int, *, least: int) -> dict[str, Any]:
     return {
         "name": _POOL,
         "open": False,
-        "min_size": 1,
+        "min_size": least,
         "max_size": size,
         "max_idle": _IDLE_S,
         "num_workers": 2,

@@ -21,7 +21,7 @@ def due(chore: str, every: timedelta, worker: str, now: datetime | None = None) 
     check_text("worker", worker, MAX_NAME)
     check_wait("every", every, least=timedelta(milliseconds=1))
     params = {"chore": chore, "every": every, "worker": worker, "now": now}
-    return single("take_chore", params, lambda found: Permit._make(found[0]) if found else None)
+    return single("take_chore", params, lambda found: Permit._make(found[0]) if found else None, is_engine=True)
 
 
 def done(
@@ -52,12 +52,12 @@ def done(
         "again": again,
         "now": now,
     }
-    return single("end_chore", params, bool)
+    return single("end_chore", params, bool, is_engine=True)
 
 
 def list_chores() -> Call[list[Chore]]:
     """Read every chore that was ever due or paused."""
-    return single("list_chores", {}, lambda found: [Chore(*row) for row in found], is_read=True)
+    return single("list_chores", {}, lambda found: [Chore(*row) for row in found], is_read=True, is_engine=True)
 
 
 def pause(chore: str, now: datetime | None = None) -> Call[bool]:
