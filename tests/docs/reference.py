@@ -35,7 +35,6 @@ MEANINGS = {
     "jwt_issuer": "what `iss` of a web token must be",
     "worker_secret": "the shared secret of pull workers (`X-Internal-Secret`), at least 16 characters",
     "max_body_bytes": "the largest body of a request",
-    "connections_per_address": "how many connections one address may have; loopback and trusted proxies are left out",
     "pools": "a worker's slots by lane; `*` serves every lane but `pull`",
     "lease": "how long a claim holds without renewal",
     "poll_interval": "how often to look where no wake-up came",
