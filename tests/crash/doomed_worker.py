@@ -8,7 +8,7 @@ from random import Random
 
 from tests.crash.child import Ears
 from tests.crash.saboteur import Moment, Saboteur
-from tests.crash.worker import Running, new_lease, within
+from tests.crash.worker import Running, new_lease, take, within
 from windlass.core.job import Held
 from windlass.core.outcome import Failure, Finish, Outcome, Raised, Released, Returned, Run, Stopped, decide
 from windlass.store import SqlStore, open_store
@@ -67,7 +67,7 @@ class DoomedWorker:
     async def _claim(self, lease_s: float) -> list[Running]:
         found = within(await self._store.slices(), {self._options.lane})
         lease = new_lease(f"doomed {self._options.lane}", lease_s)
-        return [Running(job) for job in await self._store.claim(found, JOBS, lease, started=False)]
+        return [Running(job) for job in await take(self._store, found, JOBS, lease, started=False)]
 
     async def _reclaim(self) -> None:
         """Let leases end at once and take them back, until it is this worker and not a healthy one that is first to do so."""

@@ -10,7 +10,7 @@ from datetime import timedelta
 from random import Random
 
 from tests.crash.child import Ears, die, say
-from tests.crash.worker import UPKEEP_S, Running, new_lease
+from tests.crash.worker import UPKEEP_S, Running, new_lease, take
 from windlass.core.job import CLOSED
 from windlass.core.outcome import Finish, Returned, Run, decide
 from windlass.store import SqlStore, open_store
@@ -44,7 +44,7 @@ class FragileWorker:
             await self._upkeep()
             found = await self._store.slices()
             lease = new_lease(self._options.name, self._options.lease_s)
-            claimed = [Running(job) for job in await self._store.claim(found, self._options.batch, lease, started=False)]
+            claimed = [Running(job) for job in await take(self._store, found, self._options.batch, lease, started=False)]
             if claimed:
                 say("claimed", len(claimed))
                 await self._run_all(claimed)

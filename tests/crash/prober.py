@@ -8,7 +8,7 @@ from datetime import timedelta
 from random import Random
 
 from tests.crash.child import Ears, say
-from tests.crash.worker import PAUSE_S, Running, new_lease
+from tests.crash.worker import PAUSE_S, Running, new_lease, take
 from windlass.core.breaker import BreakerSpec
 from windlass.core.job import Claimed
 from windlass.core.outcome import Outcome, Released, Returned, Run, decide
@@ -49,7 +49,7 @@ class Prober:
                 say("told", word)
                 await self._end_probe(job, succeeded=word == "succeed")
             found = await self._store.slices()
-            for claimed in await self._store.claim(found, 1, new_lease(self._options.name, self._options.lease_s)):
+            for claimed in await take(self._store, found, 1, new_lease(self._options.name, self._options.lease_s)):
                 await self._end(claimed, Returned())
                 say("ran", claimed.id)
             say("looked")

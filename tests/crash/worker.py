@@ -42,6 +42,13 @@ def new_lease(worker: str, seconds: float) -> Lease:
     return Lease(secrets.randbelow(2**62) + 1, worker, timedelta(seconds=seconds))
 
 
+async def take(store: SqlStore, found: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
+    """Claim jobs, or a suspect where there are no others."""
+    claimed = await store.claim(found, limit, lease, started=started)
+    suspect = None if claimed else await store.claim_suspect(found, lease)
+    return claimed if suspect is None else [suspect]
+
+
 def within(found: Slices, lanes: set[str] | None) -> Slices:
     """Keep only the slices of these lanes."""
     return found if lanes is None else found.select(lambda part: part.lane in lanes)
@@ -107,12 +114,9 @@ class Worker:
             return []
         try:
             found = within(await self._store.slices(), self._lanes)
-            lease = new_lease(self._options.name, self._options.lease_s)
-            claimed = await self._store.claim(found, free, lease, started=False)
-            suspect = None if claimed else await self._store.claim_suspect(found, new_lease(lease.worker, self._options.lease_s))
+            return await take(self._store, found, free, new_lease(self._options.name, self._options.lease_s), started=False)
         except StoreUnavailable:
             return []
-        return claimed if suspect is None else [suspect]
 
     async def _run(self, running: Running) -> None:
         running.started_at = running.now()

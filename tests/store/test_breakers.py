@@ -559,3 +559,18 @@ async def test_old_changes_are_forgotten_but_for_the_last_of_each(store: SqlStor
     assert await store.breakers.prune_events(now=clock.now()) == 4
     assert await store.breakers.prune_events(now=clock.now()) == 0
     assert [event.state for event in await store.breakers.history("mail")] == [OPEN]
+
+
+async def test_a_breaker_that_only_suspects_wait_for_is_tried_with_one(store: SqlStore, clock: FakeClock) -> None:
+    lost = await running(store, clock, a_job("send"))
+    clock.advance(seconds=31)
+    await store.reclaim(now=clock.now())
+    await due(store, clock)
+    await gate(store, "send")
+    await trip_until_due(store, clock)
+    found = await store.slices(clock.now())
+    assert (found.open, found.breakers) == ((), ("mail",))
+    assert await store.claim_suspect(found, a_lease(), clock.now()) is None
+    tried = await store.claim_probe(found, "mail", a_lease(), clock.now())
+    assert tried is not None
+    assert (tried.id, tried.crashes) == (lost.id, 1)
