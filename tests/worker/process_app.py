@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import json
 import os
@@ -61,7 +62,19 @@ def crawl(ctx: JobContext) -> str:
     return f"{added.added} new, {added.duplicates} known"
 
 
-for each in (add, segfault, leave, fork_and_hang):
+async def leave_a_task(path: str) -> None:
+    async def background() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            Path(path).write_text("cancelled", encoding="utf-8")
+
+    KEPT.append(asyncio.create_task(background()))
+    await asyncio.sleep(0)
+
+
+KEPT: list[asyncio.Task[None]] = []
+for each in (add, segfault, leave, fork_and_hang, leave_a_task):
     task(each)
 task(allocate, memory_limit_mb=64)
 task(crawl, takes_context=True)

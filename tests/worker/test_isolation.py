@@ -178,3 +178,15 @@ async def test_a_process_needs_to_know_where_the_application_is(processes: Rig) 
     job_id = await processes.enqueue("add", {"a": 1, "b": 2}, max_attempts=1)
     await processes.start()
     assert "windlass worker module:app" in ((await processes.ended(job_id)).last_error or "")
+
+
+async def test_a_child_process_ends_the_tasks_that_a_handler_leaves_behind(processes: Rig, tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    job_id = await processes.enqueue("leave_a_task", {"path": str(left)})
+    await processes.start(pools="*=1", target=TARGET)
+    assert (await processes.ended(job_id)).state is JobState.COMPLETED
+
+    async def is_cancelled() -> bool:
+        return left.exists() and left.read_text() == "cancelled"
+
+    await processes.until(is_cancelled)

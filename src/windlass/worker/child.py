@@ -18,7 +18,7 @@ from contextvars import copy_context
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from windlass.core.current import CurrentJob, current_job
+from windlass.core.current import CurrentJob, current_job, run_tasks
 from windlass.core.job import Claimed
 from windlass.core.outcome import TRACE_LIMIT
 from windlass.core.payload import sanitise_text
@@ -31,6 +31,7 @@ from windlass.worker.lifeline import hold_lifeline
 from windlass.worker.logs import LogCapture, LogExcerpt
 from windlass.worker.meter import Meter
 from windlass.worker.pipe_link import PipeLink
+from windlass.worker.run_tasks import end_tasks, tracked_tasks
 from windlass.worker.wire import pack_bare_end, pack_end, pack_raised, pack_returned, unpack_job
 
 
@@ -75,18 +76,21 @@ class Server:
         self._coroutine: asyncio.Task[None] | None = None
         self._should_cancel = False
         self._cancellable: asyncio.Task[Any] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """What the handler has started on the event loop."""
 
     def serve(self) -> None:
         """Run what comes until the worker says goodbye."""
         life = self._loop.create_task(self._live())
         life.add_done_callback(lambda _: self._loop.stop())
-        while not life.done():
-            self._loop.run_forever()
-            function, self._function = self._function, None
-            if function is not None:
-                self._link.read_here(is_reading=True)
-                # Every job in a context of its own, as tasks are.
-                copy_context().run(function)
+        with tracked_tasks(self._loop):
+            while not life.done():
+                self._loop.run_forever()
+                function, self._function = self._function, None
+                if function is not None:
+                    self._link.read_here(is_reading=True)
+                    # Every job in a context of its own, as tasks are.
+                    copy_context().run(function)
         life.result()
 
     async def _live(self) -> None:
@@ -123,6 +127,7 @@ class Server:
         self._link = PipeLink(self._loop, self._channel)
         self._should_cancel = False
         self._log = LogExcerpt()
+        self._tasks = set()
         self._meter.start()
         context = JobContext(job, self._link, self._state)
         spec = self._application.registry.get(job.task)
@@ -166,6 +171,7 @@ class Server:
             await self._finish(coroutine, spec, context)
 
     async def _finish(self, coroutine: Awaitable[Any], spec: TaskSpec, context: JobContext) -> None:
+        run_tasks.set(self._tasks)
         self._cancellable = task = asyncio.current_task()
         if self._should_cancel and task is not None:
             task.cancel()
@@ -180,6 +186,7 @@ class Server:
 
     def _end(self, outcome: list[Any], context: JobContext) -> None:
         self._link.close()
+        end_tasks(self._tasks)
         _flush_output()
         log, cost = self._log.text(), self._meter.read()
         try:

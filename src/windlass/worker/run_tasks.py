@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from windlass.core.current import run_tasks
+
+log = logging.getLogger("windlass.worker")
+
+_MOST_NAMED = 5
 
 
 @contextmanager
@@ -23,6 +28,22 @@ def tracked_tasks(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         tracking.users -= 1
         if not tracking.users and loop.get_task_factory() is tracking:
             loop.set_task_factory(tracking.previous)
+
+
+def end_tasks(started: set[asyncio.Task[Any]]) -> None:
+    """Cancel what a handler that has come back left running: it would work on under a lease that is gone."""
+    left = [task for task in started if not task.done()]
+    if not left:
+        return
+    for task in left:
+        task.cancel()
+    names = ", ".join(sorted(task.get_name() for task in left)[:_MOST_NAMED])
+    log.warning(
+        "the handler has come back and left %d tasks running, which are cancelled: %s; start what is to outlive a run in "
+        "`with windlass.detached():`",
+        len(left),
+        names,
+    )
 
 
 class _TrackingFactory:

@@ -29,6 +29,7 @@ from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
 from windlass.worker.processes import ChildRunner
 from windlass.worker.program import Program
+from windlass.worker.run_tasks import end_tasks
 from windlass.worker.threads import Abandoned, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
 from windlass.worker.volley import Landed, Volley
@@ -217,7 +218,7 @@ class Slot:
         """Report the end of a run, whatever judging it runs into: a job that nobody ends would be held for ever."""
         current_job.set(_current(flight.job))
         if flight.tasks:
-            self._end_tasks(flight)
+            end_tasks(flight.tasks)
         if flight.is_reported:
             return
         flight.is_reported = True
@@ -228,22 +229,6 @@ class Slot:
             kind = type(error).__name__
             outcome = Raised(Failure(f"the end of its run could not be judged: {kind}", kind))
         self._kit.ended(flight, outcome)
-
-    @staticmethod
-    def _end_tasks(flight: Flight) -> None:
-        """Cancel what the handler has left running: it would work on under a lease that is gone."""
-        left = [task for task in flight.tasks if not task.done()]
-        if not left:
-            return
-        for task in left:
-            task.cancel()
-        names = ", ".join(sorted(task.get_name() for task in left)[:5])
-        log.warning(
-            "the handler has come back and left %d tasks running, which are cancelled: %s; start what is to outlive "
-            "a run in `with windlass.detached():`",
-            len(left),
-            names,
-        )
 
     async def _run_child(self, flight: Flight) -> ChildEnd:
         if self._child is None:
