@@ -67,7 +67,7 @@ async def leave_a_task(path: str) -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            Path(path).write_text("cancelled", encoding="utf-8")
+            Path(path).write_text("cancelled", encoding="utf-8")  # noqa: ASYNC240 - the end of a test
 
     KEPT.append(asyncio.create_task(background()))
     await asyncio.sleep(0)
