@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from pathlib import Path
 from tests.faults.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[2]
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 HURRY_S = 2.0
 """How long a process may take to end after it was told to for the second time."""
 STOP_SLACK_S = 3.0
@@ -70,6 +73,7 @@ class Fleet:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=_die_with_us,  # noqa: PLW1509 - one call of the C library, already loaded
             )
         role.term_sent = role.hurry_sent = None
 
@@ -172,6 +176,11 @@ class Fleet:
         for pid in self._living:
             kill(pid, signal.SIGCONT)
             kill(pid, signal.SIGKILL)
+
+
+def _die_with_us() -> None:
+    """Leave no process behind, not even when this one is killed."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def kill(pid: int, number: signal.Signals) -> bool:

@@ -28,6 +28,9 @@ _STOP_S = 1.5
 _OVERDUE_S = 15.0
 _HUNG_S = 20.0
 _WIRES = frozenset({"hold", "lose", "cut", "stall"})
+_BREAKING = _WIRES | {"outage", "restart", "backend", "term_held"}
+"""Faults by which connections end in the middle of a statement."""
+_ANSWER_S = 2
 _LOST = frozenset({"lease_expired"})
 _CUT_SHORT = frozenset({"stopped", "raised"})
 
@@ -248,10 +251,16 @@ class Judge:
                 continue
             lost_ns = self._ns(each.finished_at_us)
             run = self._case.history.runs.get((job.id, each.token))
-            if run is not None and self._gave_up(run):
+            if self._was_never_heard_of(each) if run is None else self._gave_up(run):
                 continue
             if self._cause(pid_of(each.worker), lost_ns - slack, lost_ns) is None:
                 yield Violation("taken", job.id, f"run {each.number} lost its lease although {each.worker} was alive and well")
+
+    def _was_never_heard_of(self, execution: ExecutionRow) -> bool:
+        """Whether the answer to a claim may have been lost with its connection: its worker lives and does not know of the job."""
+        claimed_ns = self._ns(execution.started_at_us)
+        around = claimed_ns - _ANSWER_S * SECOND_NS, claimed_ns + _ANSWER_S * SECOND_NS
+        return any(fault.kind in _BREAKING and fault.overlaps(*around) for fault in self._case.faults)
 
     def _gave_up(self, run: LedgerRun) -> bool:
         """Whether an exclusive run was stopped because its lease could not be renewed in time, whoever was in the way."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -90,6 +91,9 @@ class FaultRun:
     async def run(self) -> Outcome:
         """Do all of it; whatever happens, no process is left behind."""
         started = time.monotonic()
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         with open_site(self._plan.database) as site:
             try:
                 outcome = await self._attack(site)

@@ -213,6 +213,18 @@ def test_a_lease_is_not_taken_from_the_living(forged: Forged) -> None:
     assert forged.rules() == ["taken"]
 
 
+def test_a_claim_whose_answer_was_lost_is_taken_back(forged: Forged) -> None:
+    forged.execution(1, "failed", "lease_expired", 16)
+    forged.snapshot.executions = [forged.snapshot.executions[0]._replace(started_at_us=12_000_000)]
+    forged.completed(2, 17, 18, pid=RIGHT)
+    assert forged.rules() == ["taken"]
+    forged.fault("cut", 12.5, 12.5, [])
+    assert forged.rules() == []
+    # A handler that was started has been heard of.
+    forged.run(1, 12, 17)
+    assert forged.rules() == ["taken"]
+
+
 @pytest.mark.parametrize("kind", ["hold", "freeze", "kill"])
 def test_a_lease_may_be_taken_from_who_could_not_renew_it(forged: Forged, kind: str) -> None:
     forged.run(1, 10, 19)
