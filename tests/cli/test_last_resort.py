@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -37,7 +39,8 @@ async def main():
 asyncio.run(main())
 """
 
-DEAF = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
+# In one piece, since two of them write; and not for ever, should the test fail.
+DEAF = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.write(1, b'ready\\n'); time.sleep(30)"
 SUPERVISING = f"""
 import sys
 from datetime import timedelta
@@ -49,19 +52,25 @@ sys.exit(Supervisor([sys.executable, "-c", {DEAF!r}], 2, timedelta(seconds=float
 """
 
 
-def started(*arguments: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a script that says when it is ready; it does not outlive the test."""
+    command = [sys.executable, "-c", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("what", ["task", "thread", "loop"])
 def test_hanging_process_ends_a_moment_after_the_grace_and_logs_what_it_waited_for(what: str) -> None:
-    process = started(HANGING, what, "0.2")
-    began = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=20)
+    with started(HANGING, what, "0.2") as process:
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=20)
     assert process.returncode == HUNG
     assert 0.7 <= time.monotonic() - began < 3
     assert "the end took too long" in told
@@ -69,26 +78,26 @@ def test_hanging_process_ends_a_moment_after_the_grace_and_logs_what_it_waited_f
 
 
 def test_second_signal_ends_a_hanging_process_long_before_the_grace_is_over() -> None:
-    process = started(HANGING, "task", "60")
-    for _ in range(2):
-        process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
-    began = time.monotonic()
-    process.communicate(timeout=20)
+    with started(HANGING, "task", "60") as process:
+        for _ in range(2):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+        began = time.monotonic()
+        process.communicate(timeout=20)
     assert process.returncode == HUNG
     assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize(("grace", "signals"), [("0.2", 1), ("60", 2)])
 def test_supervisor_kills_processes_that_hear_no_signal(grace: str, signals: int) -> None:
-    process = started(SUPERVISING, grace)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    for _ in range(signals):
-        process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
-    began = time.monotonic()
-    process.communicate(timeout=20)
+    with started(SUPERVISING, grace) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(signals):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+        began = time.monotonic()
+        process.communicate(timeout=20)
     assert process.returncode == HUNG
     assert time.monotonic() - began < 4
 
