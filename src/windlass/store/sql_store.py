@@ -465,14 +465,17 @@ class SqlStore:
         self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS, now: datetime | None = None
     ) -> list[int]:
         """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
+        moment = await self._db.run(work.contact(now))
+        is_steady = contact is None or contact.touch(moment)
         try:
-            return await self._db.run(work.reclaim(limit, self._rng, self._profiles, contact, now=now))
+            return await self._db.run(work.reclaim(limit, moment, self._judge, is_steady=is_steady, now=now))
         except (StoreRefused, RowsLocked) as error:
             log.error("a lost lease could not be taken back with the others, trying one by one: %s", error)  # noqa: TRY400
-        return [job_id for lease in await self.lapsed(limit, now) for job_id in await self._reclaim_one(lease.job.id, now)]
+        found = await self.lapsed(limit, moment) if is_steady else []
+        return [job_id for lease in found for job_id in await self._reclaim_one(lease.job.id, moment, now)]
 
-    async def _reclaim_one(self, job_id: int, now: datetime | None) -> list[int]:
-        call = work.reclaim(documents.MAX_ROWS, self._rng, self._profiles, only=job_id, now=now)
+    async def _reclaim_one(self, job_id: int, moment: datetime, now: datetime | None) -> list[int]:
+        call = work.reclaim(documents.MAX_ROWS, moment, self._judge, only=job_id, now=now)
         try:
             return await self._db.run(call)
         except (StoreRefused, RowsLocked) as error:

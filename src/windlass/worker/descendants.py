@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-MARK = "WINDLASS_CHILD"
-"""The environment variable that a child and all its descendants carry; its value names the child."""
+MARK = "_WINDLASS_CHILD"
+"""The environment variable that a child and all its descendants carry; its value names the child. Not among the settings."""
 
 _PROC = Path("/proc")
 _PR_SET_CHILD_SUBREAPER = 36

@@ -92,13 +92,12 @@ class Feeder:
 
     async def _fill(self, pools: Sequence[Pool], quarantine: Quarantine) -> bool:
         """Claim for every hungry pool; says whether there is nothing more to get for them now."""
-        hungry = [pool for pool in pools if pool.wants]
-        if not hungry and not quarantine.is_free:
+        if not quarantine.is_free and not any(pool.wants for pool in pools):
             return True
         is_fresh = self._slices is None or self._monotonic() >= self._looked_at + self._poll_s
         slices = await self._look() if self._slices is None or is_fresh else self._slices
         is_short = False
-        for pool in hungry:
+        for pool in pools:
             wanted = pool.wants
             is_short |= wanted > 0 and await self._claim(pool, slices, wanted, quarantine) < wanted
         await self._claim_suspect(slices, quarantine)
@@ -150,7 +149,7 @@ class Feeder:
     async def _claim_suspect(self, slices: Slices, quarantine: Quarantine) -> None:
         """Take one job that may have killed a worker, when there is a safe place for it."""
         mine = quarantine.select(slices, self._tasks)
-        if not mine.suspects:
+        if not mine.claimable_suspects:
             quarantine.let_go()
             return
         if not quarantine.make_room():

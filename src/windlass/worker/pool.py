@@ -169,7 +169,7 @@ class Pool:
 
     def select(self, found: Slices, tasks: frozenset[str]) -> Slices:
         """Keep the slices this pool may claim from."""
-        return Slices(found.version, tuple(part for part in found.open if self.spec.may_take(part, tasks)))
+        return found.select(lambda part: self.spec.may_take(part, tasks))
 
     def put(self, jobs: Sequence[Claimed]) -> None:
         """Take claimed jobs and start those there are slots for."""

@@ -61,8 +61,7 @@ class Quarantine:
 
     def select(self, found: Slices, tasks: frozenset[str]) -> Slices:
         """Keep the suspects that this process serves the lanes of."""
-        mine = tuple(part for part in found.suspects if any(pool.spec.may_take(part, tasks) for pool in self._others))
-        return Slices(found.version, (), mine)
+        return found.select(lambda part: any(pool.spec.may_take(part, tasks) for pool in self._others))
 
     def make_room(self) -> bool:
         """Say whether a suspect may be claimed now; where it must run alone, this may hold up other jobs until it can."""

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range, check_text
-from windlass.core.contact import Contact
 from windlass.core.first_row import first_row
 from windlass.core.job import (
     MAX_NAME,
@@ -344,29 +343,32 @@ def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
     return single("lapsed", {"limit": limit, "only_gone": False, "now": now}, rows.lapsed, is_read=True, is_engine=True)
 
 
+def contact(now: datetime | None = None) -> Call[datetime]:
+    """Write to the database; returns its time after that. Alone in its transaction: whoever held the row would hold up all."""
+    return single("contact", {"now": now}, lambda found: found[0][0], is_engine=True)
+
+
 def reclaim(
     limit: int,
-    rng: Random,
-    profiles: Mapping[str, Profile],
-    contact: Contact | None = None,
+    moment: datetime,
+    judge: Judge,
     *,
+    is_steady: bool = True,
     only: int | None = None,
     now: datetime | None = None,
 ) -> Call[list[int]]:
-    """Take back what nobody renewed, if contact is steady, and at once what a worker held that is gone.
+    """Take back what had ended when contact was made, at `moment`, and at once what a worker held that is gone.
 
-    Contact is noted inside the transaction, and only leases that had ended by then are written: however long this process is
-    held up in between, it cannot take a job whose worker renewed meanwhile, or could not.
+    Only leases that had ended by then are written: however long this process is held up in between, it cannot take a job whose
+    worker renewed meanwhile, or could not.
     """
     check_range("limit", limit, 1, documents.MAX_ROWS)
 
     def steps() -> Steps[list[int]]:
-        [[moment]] = yield Step("contact", {"now": now})
-        is_steady = contact is None or contact.touch(moment)
         found = rows.lapsed((yield Step("lapsed", {"limit": limit, "only_gone": not is_steady, "now": moment})))
         ended = [lease for lease in found if only in {None, lease.job.id}]
         expired_before = moment if is_steady else EPOCH
-        return sorted((yield from end_leases(ended, Judge(rng, profiles), moment, expired_before=expired_before, now=now)))
+        return sorted((yield from end_leases(ended, judge, moment, expired_before=expired_before, now=now)))
 
     return Call(steps, is_engine=True, wakes=wakes.by_reclaim)
 

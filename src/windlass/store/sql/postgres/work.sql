@@ -3,9 +3,13 @@ select {now}
 
 -- name: contact
 -- Contact is being able to write jobs, not only to read: while nobody can renew, leases end that are alive. The empty update
--- waits for whatever keeps writers out, and the clock is read after it.
-with touched as (update windlass_jobs j set updated_at = j.updated_at where false returning j.id)
-select coalesce(:now::timestamptz, clock_timestamp())
+-- waits for whatever keeps writers out, the other one fails where the disk is full, and the clock is read after both.
+with touched as (
+    update windlass_jobs j set updated_at = j.updated_at where false returning j.id
+), written as (
+    update windlass_contact set touched_at = {now} returning id
+)
+select coalesce(:now::timestamptz, clock_timestamp()) from written
 
 -- name: insert_jobs
 -- A batch is groups of jobs that share their options and differ in their payload. Ids are drawn before the insert, so that

@@ -2,8 +2,8 @@
 select {now}
 
 -- name: contact
--- Run by the writer: contact is being able to write jobs, not only to read.
-select {now}
+-- Contact is being able to write: while the disk is full, nobody can renew and leases end that are alive.
+update windlass_contact set touched_at = {now} returning touched_at
 
 -- name: insert_jobs
 -- A batch is groups of jobs that share their options and differ in their payload: taking one value out of JSON costs as much
