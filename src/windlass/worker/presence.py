@@ -22,6 +22,7 @@ from windlass.worker.options import WorkerOptions
 log = logging.getLogger("windlass.worker")
 
 _BEAT = timedelta(seconds=10)
+_GOODBYE_S = 0.5
 
 
 class Presence:
@@ -58,11 +59,12 @@ class Presence:
         await self._store.workers.register(self._entry)
 
     async def leave(self) -> None:
-        """Say that the worker has ended in order."""
+        """Say that the worker has ended in order; a database that does not answer is not waited for."""
         try:
-            await self._store.workers.stopped(self._name)
-        except StoreError as error:
-            log.warning("worker %s could not say goodbye: %s", self._name, error)
+            async with asyncio.timeout(_GOODBYE_S):
+                await self._store.workers.stopped(self._name)
+        except (StoreError, TimeoutError) as error:
+            log.warning("worker %s could not say goodbye: %s", self._name, error or "the database does not answer")
 
 
 def _declared(spec: TaskSpec) -> DeclaredTask:
