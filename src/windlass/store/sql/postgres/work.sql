@@ -7,7 +7,8 @@ select {now}
 with touched as (
     update windlass_jobs j set updated_at = j.updated_at where false returning j.id
 ), written as (
-    update windlass_contact set touched_at = {now} returning id
+    insert into windlass_contact (id, touched_at) values (1, {now})
+    on conflict (id) do update set touched_at = excluded.touched_at returning id
 )
 select coalesce(:now::timestamptz, clock_timestamp()) from written
 

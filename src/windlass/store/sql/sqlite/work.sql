@@ -3,7 +3,8 @@ select {now}
 
 -- name: contact
 -- Contact is being able to write: while the disk is full, nobody can renew and leases end that are alive.
-update windlass_contact set touched_at = {now} returning touched_at
+insert into windlass_contact (id, touched_at) values (1, {now})
+on conflict (id) do update set touched_at = excluded.touched_at returning touched_at
 
 -- name: insert_jobs
 -- A batch is groups of jobs that share their options and differ in their payload: taking one value out of JSON costs as much

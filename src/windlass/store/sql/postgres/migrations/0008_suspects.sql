@@ -24,4 +24,3 @@ create index windlass_vouchers_until on windlass_vouchers (until);
 
 -- One row that every process writes now and then, to know that it can.
 create table windlass_contact (id integer primary key check (id = 1), touched_at timestamptz);
-insert into windlass_contact (id) values (1);

@@ -13,4 +13,3 @@ create index windlass_workers_places on windlass_workers (place) where place is 
 
 -- One row that every process writes now and then, to know that it can.
 create table windlass_contact (id integer primary key check (id = 1), touched_at integer);
-insert into windlass_contact (id) values (1);
