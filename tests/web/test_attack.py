@@ -115,10 +115,12 @@ def test_six_hundred_unfinished_requests_lock_nobody_out(server: ServerProcess, 
         answers = []
         for _ in range(15):
             answers.append(ask(server.port))
+            # A client that was let in before keeps its connection.
+            kept.request("GET", "/api/v1/lanes", headers={"authorization": f"Bearer {TOKEN}"})
+            answer = kept.getresponse()
+            answer.read()
+            assert answer.status == 200
             time.sleep(0.1)
-        # A client that was let in before keeps its connection.
-        kept.request("GET", "/api/v1/lanes", headers={"authorization": f"Bearer {TOKEN}"})
-        assert kept.getresponse().status == 200
     kept.close()
     assert [status for status, _ in answers] == [200] * len(answers)
     assert max(seconds for _, seconds in answers) < 1.0
@@ -180,8 +182,11 @@ def test_without_files_the_server_says_so_once_and_recovers(tmp_path: Path) -> N
 
         assert is_answered()
         opened = []
-        give_up = time.monotonic() + 6
-        while time.monotonic() < give_up:
+        # Six seconds without files; a busy machine takes a while to get there.
+        began, until = time.monotonic(), None
+        while time.monotonic() < (until or began + 60):
+            if until is None and "ulimit -n" in server.log.read_text(encoding="utf-8"):
+                until = time.monotonic() + 6
             with suppress(OSError):
                 opened.append(socket.create_connection(("127.0.0.1", server.port), timeout=1))
             opened, old = opened[-300:], opened[:-300]
