@@ -37,7 +37,9 @@ from windlass.store.postgres import Postgres
 
 # What outlives a transaction, and so would be met by another client of the pooler, or missed by ours.
 SESSION_STATE = re.compile(
-    r"^set (?!local\b)|set_config|^listen\b|^prepare\b|^load\b|\bpg_(try_)?advisory_(?!xact)|\btemp(orary)? table\b|\bwith hold\b"
+    # A setting that is gone with its transaction is none of the session's.
+    r"^set (?!local\b)|set_config\((?!'\w+', '\w+', true\))|^listen\b|^prepare\b|^load\b|\bpg_(try_)?advisory_(?!xact)"
+    r"|\btemp(orary)? table\b|\bwith hold\b"
 )
 SENT = re.compile(r"LOG:  (?:execute (?P<name>\S+)|statement): (?P<text>.*(?:\n\t.*)*)")
 JOBS = 500
