@@ -23,9 +23,9 @@ async def test_a_killer_among_started_and_prefetched_jobs_is_the_only_dead_lette
     [killer] = await enqueue(store, poison, lane="slow")
     # Supervised: a process that dies is replaced.
     site.start("--pools", f"slow={STARTED + 1},*=2")
-    await until(lambda: len(site.lines("start")) == STARTED + 1, "the killer and its neighbours to run")
+    await until(lambda: site.count("start") == STARTED + 1, "the killer and its neighbours to run")
     ahead = await enqueue(store, work, AHEAD)
-    await until(lambda: len(site.lines("end")) > AHEAD // 10, "short jobs to be held ready")
+    await until(lambda: site.count("end") > AHEAD // 10, "short jobs to be held ready")
     site.mark("kill")
     await until(lambda: len({pid for _, pid in site.lines("start")}) > 1, "another process to take over")
     site.mark("release")

@@ -65,6 +65,11 @@ class Site:
         parts = (line.split() for line in text[: text.rfind("\n") + 1].splitlines())
         return [(int(job), int(pid)) for said, job, pid in parts if said == word]
 
+    def count(self, word: str) -> int:
+        """Count the lines with this word."""
+        text = self.ledger.read_text() if self.ledger.exists() else ""
+        return text.count(f"\n{word} ") + text.startswith(f"{word} ")
+
     def mark(self, word: str) -> None:
         """Tell the handlers something."""
         self.ledger.with_name(f"{self.ledger.name}.{word}").touch()
