@@ -64,7 +64,7 @@ class Presence:
             async with asyncio.timeout(_GOODBYE_S):
                 await self._store.workers.stopped(self._name)
         except (StoreError, TimeoutError) as error:
-            log.warning("worker %s could not say goodbye: %s", self._name, error or "the database does not answer")
+            log.warning("worker %s could not say goodbye: %s", self._name, str(error) or "the database does not answer")
 
 
 def _declared(spec: TaskSpec) -> DeclaredTask:
