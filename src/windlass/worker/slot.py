@@ -269,6 +269,7 @@ class Slot:
     def _raised(self, flight: Flight, error: BaseException) -> Outcome | None:
         if flight.why is not None:
             return flight.cut_short()
+        flight.error = error
         if isinstance(error, asyncio.CancelledError):
             return Raised(Failure("the handler was cancelled from within", "CancelledError"))
         return self._judged(flight, self._judge(flight).of_error(error))
