@@ -52,6 +52,8 @@ WindlassError
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -162,7 +164,36 @@ class JobNotCompleted(WindlassError):
 
 
 class JobFailed(JobNotCompleted):
-    """The job failed for good; `reason` is its last error."""
+    """The job failed for good; `reason` is its last error, with its type.
+
+    `traceback` is the stack trace of the last run as text, where it left one. `__cause__` is the error itself where it can be
+    made again from its words: one of Python's own.
+    """
+
+    def __init__(self, job_id: int, state: str, reason: str | None, traceback: str | None = None) -> None:
+        super().__init__(job_id, state, reason)
+        self.traceback = traceback
+        self.__cause__ = _rebuilt(reason)
+
+
+def _rebuilt(reason: str | None) -> Exception | None:
+    """Make one of Python's own errors again from its type and message."""
+    name, colon, message = (reason or "").partition(": ")
+    kind = getattr(builtins, name, None) if colon else None
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return None
+    # The text of a KeyError is the repr of its key.
+    argument: object = message
+    if issubclass(kind, KeyError):
+        import ast  # noqa: PLC0415 - rarely needed, and every program imports this module
+
+        with contextlib.suppress(ValueError, SyntaxError):
+            argument = ast.literal_eval(message)
+    try:
+        return kind(argument)
+    except TypeError:
+        # It takes more than a message.
+        return None
 
 
 class JobCancelled(JobNotCompleted):

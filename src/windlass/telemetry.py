@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -11,17 +12,17 @@ from typing import Any, TextIO
 from windlass.core.current import current_job, current_request
 from windlass.errors import ConfigError
 
-_OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+STACK_TRACE = "stack_trace"
+"""The field of a record that holds a stack trace which was written elsewhere, or earlier."""
+LOGS = "_WINDLASS_LOGS"
+"""The environment variable that tells child processes how their worker logs. Not among the settings."""
+_OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", STACK_TRACE}
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """Gather what a line says beside its message: the running job or request, and what the caller gave as `extra`."""
-    fields: dict[str, Any] = {}
     job = current_job.get()
-    if job is not None:
-        fields = {"job_id": job.id, "task": job.task, "attempt": job.attempt}
-        if job.correlation_id is not None:
-            fields["correlation_id"] = job.correlation_id
+    fields: dict[str, Any] = {} if job is None else job.log_fields
     request_id = current_request.get()
     if request_id is not None:
         fields["request_id"] = request_id
@@ -30,18 +31,37 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people: time, level, message, then name=value."""
+    """One line for people: time, level, message, then name=value; a stack trace follows, each line behind a bar."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name logging calls
-        """Write the line without its exception, which logging adds."""
+    def format(self, record: logging.LogRecord) -> str:
+        """Write the record; whatever text it carries, nothing but a stack trace begins a new line."""
         at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         told = "".join(f" {name}={_shown(value)}" for name, value in fields_of(record).items())
-        return f"{at} {record.levelname:<7} {record.message}{told}"
+        line = f"{at} {record.levelname:<7} {one_line(record.getMessage())}{told}"
+        trace = _trace_of(self, record)
+        return line if trace is None else "\n".join([line, *(f"  | {one_line(part)}" for part in trace.splitlines())])
+
+
+def _trace_of(formatter: logging.Formatter, record: logging.LogRecord) -> str | None:
+    given = vars(record).get(STACK_TRACE)
+    if given is not None:
+        return str(given)
+    return formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] is not None else None
+
+
+def one_line(text: str) -> str:
+    """Escape what would break a line, move a cursor or turn the direction of a text: it could pass for another line."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return json.dumps(char)[1:-1]
 
 
 def _shown(value: object) -> str:
     text = str(value)
-    return text if text and text.isprintable() and " " not in text and '"' not in text else json.dumps(text, ensure_ascii=False)
+    is_plain = text and text.isprintable() and " " not in text and '"' not in text
+    return text if is_plain else one_line(json.dumps(text, ensure_ascii=False))
 
 
 class JsonFormatter(logging.Formatter):
@@ -56,8 +76,9 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             **fields_of(record),
         }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+        trace = _trace_of(self, record)
+        if trace is not None:
+            line["exception"] = trace
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -75,3 +96,13 @@ def configure_logging(level: str = "info", *, as_json: bool = False, stream: Tex
     # The engine's own words about every job are for the terminal alone: made only where they are shown.
     logging.getLogger("windlass.worker").setLevel(number)
     root.addHandler(handler)
+    os.environ[LOGS] = f"{level} {'json' if as_json else 'text'}"
+
+
+def configure_like_parent() -> bool:
+    """Log as the worker does that started this process; False when it has not said how."""
+    level, _, form = os.environ.get(LOGS, "").partition(" ")
+    if not form:
+        return False
+    configure_logging(level, as_json=form == "json")
+    return True

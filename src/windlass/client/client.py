@@ -226,11 +226,11 @@ class Client:
 
 
 async def _result(store: Store, job: Job) -> Any:
-    if job.state is JobState.FAILED:
-        raise JobFailed(job.id, "failed", job.last_error)
     if job.state is JobState.CANCELLED:
         raise JobCancelled(job.id, "was cancelled", job.done_reason)
     runs = await store.list_executions(job.id, limit=1)
+    if job.state is JobState.FAILED:
+        raise JobFailed(job.id, "failed", job.last_error, runs[0].stack_trace if runs else None)
     return None if not runs or runs[0].result is None else decode(runs[0].result, field="result")
 
 

@@ -25,7 +25,6 @@ from windlass.client.scheduler import scheduled
 from windlass.client.unique import key_rule
 from windlass.core.blocking import run
 from windlass.core.current import current_job
-from windlass.core.ids import job_uuid
 from windlass.core.job import Enqueued, NewJob
 from windlass.core.payload import JsonText, encode_object
 from windlass.core.task import TaskSpec
@@ -151,7 +150,7 @@ def descended(fields: dict[str, Any]) -> dict[str, Any]:
     parent = current_job.get()
     if parent is not None:
         fields.setdefault("parent_id", parent.id)
-        fields.setdefault("correlation_id", parent.correlation_id or str(job_uuid(parent.id)))
+        fields.setdefault("correlation_id", parent.correlation_id)
     return fields
 
 

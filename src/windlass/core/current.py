@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from windlass.core.ids import job_uuid
+
+if TYPE_CHECKING:
+    from windlass.core.job import Claimed
 
 
 class CurrentJob(NamedTuple):
@@ -14,9 +19,24 @@ class CurrentJob(NamedTuple):
     id: int
     task: str
     attempt: int
-    correlation_id: str | None
+    given_correlation_id: str | None
     token: int
     """The lease its run holds: the right to speak for the job."""
+
+    @classmethod
+    def of(cls, job: Claimed) -> CurrentJob:
+        """Take what is needed from a claimed job."""
+        return cls(job.id, job.task, job.attempt, job.correlation_id, job.token)
+
+    @property
+    def correlation_id(self) -> str:
+        """What ties the job to others: what it was given, else its own UUID."""
+        return self.given_correlation_id or str(job_uuid(self.id))
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What every log line about the job carries."""
+        return {"job_id": self.id, "task": self.task, "attempt": self.attempt, "correlation_id": self.correlation_id}
 
 
 current_job: ContextVar[CurrentJob | None] = ContextVar("windlass_current_job", default=None)

@@ -58,6 +58,9 @@ class EndEvent(NamedTuple):
     """Where the job was left: a failed run that is tried again leaves it scheduled."""
     error: str | None
     duration: timedelta
+    traceback: str | None = None
+    exception: BaseException | None = None
+    """What the handler raised, where it ran in this process."""
 
 
 class Hooks:

@@ -24,6 +24,7 @@ from windlass.core.outcome import TRACE_LIMIT
 from windlass.core.payload import sanitise_text
 from windlass.core.task import Registry, TaskSpec
 from windlass.errors import ConfigError, InvalidPayload
+from windlass.telemetry import configure_like_parent
 from windlass.worker.context import JobContext
 from windlass.worker.descendants import adopt_orphans, kill_own_descendants
 from windlass.worker.frames import CHUNK, Channel, Frames, encode_frame
@@ -205,7 +206,7 @@ class _Unreadable(Exception):
 
 
 def _bind(spec: TaskSpec, job: Claimed, context: JobContext) -> Callable[[], Any]:
-    current_job.set(CurrentJob(job.id, job.task, job.attempt, job.correlation_id, job.token))
+    current_job.set(CurrentJob.of(job))
     try:
         arguments = spec.arguments(job.payload)
     except InvalidPayload as error:
@@ -227,7 +228,7 @@ def _is_coroutine_function(function: Callable[..., Any]) -> bool:
 def _prepare_logs(capture: LogCapture) -> None:
     """Capture what handlers log; an application that has not set logging up has it go to the worker's stderr."""
     root = logging.getLogger()
-    if not root.handlers:
+    if not root.handlers and not configure_like_parent():
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     root.addHandler(capture)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, Protocol
 
 from windlass.core.checks import check_instant, check_range
 from windlass.core.durations import parse_duration
+from windlass.core.ids import job_uuid
 from windlass.core.item import Added
 from windlass.core.job import Claimed, Enqueued
 from windlass.errors import InvalidInput
@@ -118,9 +119,9 @@ class JobContext:
         return self._job.execution
 
     @property
-    def correlation_id(self) -> str | None:
-        """What ties this job to others."""
-        return self._job.correlation_id
+    def correlation_id(self) -> str:
+        """What ties this job to others: what it was given, else its own UUID."""
+        return self._job.correlation_id or str(job_uuid(self._job.id))
 
     @property
     def parent_id(self) -> int | None:

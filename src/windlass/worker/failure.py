@@ -8,15 +8,19 @@ from types import TracebackType
 
 from windlass.core.outcome import ERROR_LIMIT, TRACE_LIMIT, Failure
 from windlass.core.payload import sanitise_text
+from windlass.core.signals import Signal
 
 _MOST_FRAMES = 50
 _OUR_FOLDER = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - compared with the names that frames have
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Describe an exception; one without a message is known by its kind."""
+    """Describe an exception as Python does, by its type and message; what a handler raises on purpose by its reason alone."""
     kind = sanitise_text(type(error).__name__, ERROR_LIMIT)
-    return Failure(sanitise_text(error, ERROR_LIMIT) or kind, kind, trace_of(error))
+    text = sanitise_text(error, ERROR_LIMIT)
+    if text and not isinstance(error, Signal):
+        text = sanitise_text(f"{kind}: {text}", ERROR_LIMIT)
+    return Failure(text or kind, kind, trace_of(error))
 
 
 def trace_of(error: BaseException) -> str:

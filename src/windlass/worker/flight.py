@@ -36,6 +36,7 @@ class Flight:
         "cpu_time_ms",
         "deadline",
         "end",
+        "error",
         "excerpt",
         "finished_at",
         "is_failure",
@@ -73,6 +74,8 @@ class Flight:
         self.excerpt = LogExcerpt()
         self.cpu_time_ms: int | None = None
         self.end: ChildEnd | None = None
+        self.error: BaseException | None = None
+        """What the handler raised, for hooks."""
 
     def tell(self, why: Why, now: float) -> None:
         """Note why the run is to end; the handler sees `ctx.cancelled`."""

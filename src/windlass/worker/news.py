@@ -8,6 +8,7 @@ import logging
 import threading
 from typing import Any
 
+from windlass.core.current import CurrentJob
 from windlass.core.hooks import EndEvent, Happening, Hooks, StartEvent
 from windlass.core.job import JobState, RunStatus
 from windlass.core.outcome import Finish
@@ -34,7 +35,8 @@ class News:
             self._flights[flight.job.id, flight.job.token] = flight
         if self._hooks.of(Happening.START):
             job = flight.job
-            event = StartEvent(job.id, job.task, job.lane, job.attempt, job.correlation_id, job.worker)
+            correlation_id = CurrentJob.of(job).correlation_id
+            event = StartEvent(job.id, job.task, job.lane, job.attempt, correlation_id, job.worker)
             if threading.get_ident() == self._thread:
                 self._call(Happening.START, event)
             else:
@@ -52,8 +54,20 @@ class News:
             return
         job, run = flight.job, ending.run
         spent = (run.finished_at or flight.started_at) - flight.started_at
-        error = None if ending.failure is None else ending.failure.message
-        event = EndEvent(job.id, job.task, job.lane, job.attempt, job.correlation_id, job.worker, state, error, spent)
+        failure = ending.failure
+        event = EndEvent(
+            job_id=job.id,
+            task=job.task,
+            lane=job.lane,
+            attempt=job.attempt,
+            correlation_id=CurrentJob.of(job).correlation_id,
+            worker=job.worker,
+            state=state,
+            error=failure and failure.message,
+            duration=spent,
+            traceback=failure and failure.trace,
+            exception=flight.error,
+        )
         self._call(Happening.FINISH if ending.status is RunStatus.COMPLETED else Happening.FAIL, event)
 
     def _call(self, happening: Happening, event: Any) -> None:

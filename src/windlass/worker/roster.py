@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from random import Random
 
+from windlass.core.current import CurrentJob
 from windlass.core.job import Claimed, Held, JobState
 from windlass.core.outcome import NO_RUN, Decide, Finish, Outcome, Released, Run, Stopped
 from windlass.ports import Clock, Work
+from windlass.telemetry import STACK_TRACE
 from windlass.worker.acker import Acker
 from windlass.worker.flight import Flight, Why
 from windlass.worker.heart import Beat, Hold
@@ -24,6 +26,8 @@ from windlass.worker.slot import Slot
 log = logging.getLogger("windlass.worker")
 
 _STRANDED_S = 1.0
+_ON_PURPOSE = frozenset({"Retry", "Discard"})
+"""What a handler raises to say what should become of its job: where it did so is no news."""
 
 
 class Roster:
@@ -100,6 +104,8 @@ class Roster:
             self._news.forget(flight)
             if flight.why is Why.CANCELLED:
                 self.acker.add_stop((job.id, job.token, run))
+            level = logging.INFO if flight.why is Why.CANCELLED else logging.WARNING
+            log.log(level, "job run stopped", extra={"reason": "unknown" if flight.why is None else flight.why.value})
             return
         ending = self._decide(job, outcome, run, now=now, rng=self._rng, profiles=self._profiles)
         if self.sentry.must_tell(flight):
@@ -153,7 +159,9 @@ class Roster:
             if self._news.hears_ends:
                 self._news.ended(ending, state)
             if state is None:
-                log.warning("the end of a run came too late: its lease had gone", extra={"job_id": ending.id})
+                job = kept.job if isinstance(kept, Flight) else kept
+                fields = {"job_id": ending.id} if job is None else CurrentJob.of(job).log_fields
+                log.warning("the end of a run came too late: its lease had gone", extra=fields)
 
     def heard(self, beat: Beat) -> None:
         """Act on what the heart learned."""
@@ -236,11 +244,16 @@ def _why(hold: Hold, lease: Held | None) -> Why | None:
 
 
 def _tell(ending: Finish) -> None:
-    """Write what became of a run into the log, with the seeds' words."""
-    if ending.failure is None:
+    """Log how a run ended."""
+    failure = ending.failure
+    if failure is None:
         if log.isEnabledFor(logging.INFO):
             crawled = {} if ending.run.items_crawled is None else {"items_crawled": ending.run.items_crawled}
             log.info("job completed" if ending.state is JobState.COMPLETED else "job run ended", extra=crawled)
         return
     retry_in = None if ending.delay is None else f"{ending.delay.total_seconds():.3g}s"
-    log.warning("job failed", extra={"error": ending.failure.message, "state": ending.state.value, "retry_in": retry_in})
+    fields = {"error": failure.message, "state": ending.state.value, "retry_in": retry_in}
+    if failure.kind in _ON_PURPOSE:
+        log.warning("job failed", extra=fields)
+    else:
+        log.error("job failed", extra=fields | {STACK_TRACE: failure.trace})

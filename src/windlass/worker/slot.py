@@ -183,7 +183,7 @@ class Slot:
 
     def _enter(self, flight: Flight) -> None:
         """Begin a run in its own context."""
-        current_job.set(_current(flight.job))
+        current_job.set(CurrentJob.of(flight.job))
         current_excerpt.set(flight.excerpt)
         run_tasks.set(flight.tasks)
         self._kit.started(flight)
@@ -216,7 +216,7 @@ class Slot:
 
     def _settle(self, flight: Flight, judged: Callable[[], Outcome | None]) -> None:
         """Report the end of a run, whatever judging it runs into: a job that nobody ends would be held for ever."""
-        current_job.set(_current(flight.job))
+        current_job.set(CurrentJob.of(flight.job))
         if flight.tasks:
             end_tasks(flight.tasks)
         if flight.is_reported:
@@ -269,6 +269,7 @@ class Slot:
     def _raised(self, flight: Flight, error: BaseException) -> Outcome | None:
         if flight.why is not None:
             return flight.cut_short()
+        flight.error = error
         if isinstance(error, asyncio.CancelledError):
             return Raised(Failure("the handler was cancelled from within", "CancelledError"))
         return self._judged(flight, self._judge(flight).of_error(error))
@@ -311,10 +312,6 @@ class Slot:
             self._thread.close()
         if self._child is not None:
             await self._child.close()
-
-
-def _current(job: Claimed) -> CurrentJob:
-    return CurrentJob(job.id, job.task, job.attempt, job.correlation_id, job.token)
 
 
 def _run_alone(call: Callable[[], Any]) -> Any:
