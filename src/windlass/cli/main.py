@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Turn cron expressions that are plain intervals into intervals, and back.",
     ),
     "dead": ("windlass.cli.dead:dead", "List, read, acknowledge and requeue dead letters."),
+    "drain": ("windlass.cli.gates:drain", "Pause every lane and wait until nothing runs."),
     "enqueue": ("windlass.cli.enqueue:enqueue", "Enqueue a job of a task."),
     "feeds": ("windlass.cli.feeds:feeds", "List and read feeds, subscribe to them and unsubscribe."),
     "import": ("windlass.cli.imports:import_", "Make schedules from a crontab."),
