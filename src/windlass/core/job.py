@@ -452,6 +452,13 @@ class Job:
         return self.state is not JobState.PAUSED and not self.held
 
     @property
+    def cancel_reason(self) -> str | None:
+        """Why the job was cancelled, in the words of who did it, or how; an error of a run before is none."""
+        if self.state is not JobState.CANCELLED:
+            return None
+        return self.last_error if self.last_error is not None and self.last_error_at == self.closed_at else self.done_reason
+
+    @property
     def recurrence(self) -> Recurrence | None:
         """The rule that brings this job back."""
         return None if self.cadence is None else Recurrence.decode(self.cadence)
