@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -75,10 +76,12 @@ async def test_the_questions_of_seed_003(store: SqlStore, database: BlockingData
     again = await running(store, clock, a_job("retried", priority=98, max_attempts=3))
     await end(store, clock, again, failure("no luck"), run=None)
     dead = await fail_for_good(store, clock, a_job("webhook", max_attempts=1, priority=97))
+    await enqueue_one(store, clock, a_job("later", delay=timedelta(hours=1)))
 
     assert ask(database, "SELECT * FROM job_queue_health ORDER BY type, status") == [
         ("analysis", "pending", 1),
         ("email", "pending", 1),
+        ("later", "scheduled", 1),
         ("retried", "failed", 1),
         ("stuck", "processing", 1),
         ("webhook", "dead", 1),

@@ -189,15 +189,19 @@ async def test_executions_of_nothing(web: Served) -> None:
 
 async def test_the_queue_in_a_glance(web: Served) -> None:
     empty = (await web.ask("GET", "/api/v1/queue/stats", Role.VIEWER)).json()
-    assert empty == {"pending": 0, "processing": 0, "failed": 0, "oldest_pending_minutes": 0}
+    assert empty == {"pending": 0, "processing": 0, "failed": 0, "scheduled": 0, "oldest_pending_minutes": 0}
     path = await make(web)
     await claimed(web)
     await post(web, f"{path}/fail")
     await make(web)
     await claimed(web)
     await make(web, run_at="2020-01-01T00:00:00Z")
+    await make(web, delay="1h")
+    await make(web, name="nightly", every="1d")
     found = (await web.ask("GET", "/api/v1/queue/stats")).json()
-    assert (found["pending"], found["processing"], found["failed"]) == (1, 1, 1)
+    assert (found["pending"], found["processing"], found["failed"], found["scheduled"]) == (1, 1, 1, 2)
+    metrics = (await web.ask("GET", "/api/v1/scheduler/metrics")).json()
+    assert metrics["jobs"]["pending"] == found["pending"]
     assert found["oldest_pending_minutes"] > 60 * 24 * 365
 
 
