@@ -13,6 +13,7 @@ WindlassError
 ├── WaitTimeout               the job somebody waited for is not done yet (a TimeoutError)
 ├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
+├── GateNotFound              a lane or task that no process declared and that has no jobs; names the nearest
 ├── SourceNotFound
 ├── ReminderNotFound
 ├── PageNotFound
@@ -216,6 +217,20 @@ class ExecutionNotFound(WindlassError):
         super().__init__(f"job {job_id} has no execution {number}")
         self.job_id = job_id
         self.number = number
+
+
+class GateNotFound(WindlassError):
+    """No process declared the lane or task, and it has no jobs; `nearest` are known names that are spelled alike."""
+
+    def __init__(self, kind: str, name: str, nearest: Collection[str] = ()) -> None:
+        hint = f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else "no known name is spelled like it."
+        super().__init__(
+            f"{kind} {shown(name)} not found: nothing has declared it and it has no jobs; {hint} "
+            "With force (--force, ?force=true) it is done all the same"
+        )
+        self.kind = kind
+        self.name = name
+        self.nearest = tuple(nearest)
 
 
 class InvalidTransition(WindlassError):

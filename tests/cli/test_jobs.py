@@ -124,5 +124,18 @@ def test_what_is_not_there_is_named(windlass: Command) -> None:
 
 
 def test_text_of_others_cannot_move_the_cursor(windlass: Command) -> None:
-    enqueue(windlass, "--subject", "a\x1b[31mb\nc")
-    assert "a\N{REPLACEMENT CHARACTER}[31mb\N{REPLACEMENT CHARACTER}c" in windlass("jobs").stdout
+    enqueue(windlass, "--subject", "a\x1b[31mb\nc\u2028d\u202ee\u2066f")
+    assert r"a\x1b[31mb\nc\u2028d" in windlass("jobs").stdout
+    assert r"a\x1b[31mb\nc\u2028d\u202ee\u2066f" in windlass("job", "1").stdout
+
+
+@pytest.mark.parametrize("text", ["x" * 200, "錨" * 100, "two words " * 20])
+def test_a_table_is_no_wider_than_a_hundred_columns(windlass: Command, app: Windlass, text: str) -> None:
+    enqueue(windlass, "--subject", text, "--correlation-id", text, "--priority", "7")
+    app.bury_sync(1, text)
+    for arguments in (["jobs"], ["dead"], ["lanes"], ["tasks"]):
+        for line in windlass(*arguments).stdout.splitlines():
+            assert sum(2 if one == "錨" else 1 for one in line) <= 100
+    [row] = [line for line in windlass("jobs").stdout.splitlines() if "mail" in line]
+    assert "…" in row
+    assert "failed" in row

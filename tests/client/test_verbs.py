@@ -139,3 +139,10 @@ async def test_nobody_waits_for_a_job_that_comes_back(app: Windlass) -> None:
         await app.stop(job)
     with pytest.raises(InvalidTransition):
         app.stop_sync(job)
+
+
+async def test_jobs_are_listed_by_the_name_of_a_state(app: Windlass, note: Any) -> None:
+    done, _ = [await note.enqueue(number) for number in range(2)]
+    await run_next(app, Returned())
+    page = await app.list(JobQuery(filter=JobFilter(states=("completed",))))
+    assert [job.id for job in page.jobs] == [done.id]

@@ -36,6 +36,7 @@ async def test_options(app: Windlass) -> None:
         "analysis-12345",
         "pending",
     )
+    assert (shown.scheduled_at, shown.error_message, shown.max_attempts) == (shown.run_at, None, 3)
     assert (abs(shown.run_at - at) < timedelta(milliseconds=1), (await app.get(number)).lane) == (True, "slow")
     assert await aio.enqueue_job(app, "analysis", {"lipas-id": 12345}, opts) == number
 

@@ -22,3 +22,11 @@ def test_a_state_for_some_reasons_stays_a_filter() -> None:
 def test_what_no_job_could_have_is_refused_by_name(field: str, value: Any) -> None:
     with pytest.raises(InvalidInput, match=field):
         JobFilter(**{field: value})
+
+
+def test_a_state_may_be_named_alone() -> None:
+    wanted = (StateFilter(JobState.COMPLETED), StateFilter(JobState.RUNNING))
+    assert JobFilter(states=("completed", JobState.RUNNING)).states == wanted
+    assert JobFilter(states="completed").states == wanted[:1]
+    with pytest.raises(InvalidInput, match=r"states: must be of scheduled, pending.*'done'"):
+        JobFilter(states=("done",))

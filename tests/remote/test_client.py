@@ -103,7 +103,9 @@ def test_breakers_are_forced_and_reset(client: Client) -> None:
 
 async def test_lanes_tasks_and_workers(client: Client, store: SqlStore) -> None:
     name = "lane/with a slash?"
-    paused = client.lanes.pause(name)
+    with pytest.raises(NotFound, match="did you mean"):
+        client.lanes.pause("defaul")
+    paused = client.lanes.pause(name, force=True)
     assert (paused.name, paused.is_paused, paused.is_changed) == (name, True, True)
     assert [one.is_paused for one in client.lanes.list() if one.name == name] == [True]
     assert client.lanes.drain(name).is_done

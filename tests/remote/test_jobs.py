@@ -121,8 +121,8 @@ async def test_a_finished_job_has_its_result_runs_and_stats(client: Client, data
     assert client.wait(good) == 3
     with pytest.raises(JobFailed, match="negative"):
         client.wait(bad)
-    client.cancel(gone)
-    with pytest.raises(JobCancelled):
+    client.cancel(gone, "changed mind")
+    with pytest.raises(JobCancelled, match="changed mind"):
         client.wait(gone)
     [run] = client.executions(good)
     assert (run.execution_number, run.status, run.result) == (1, "completed", 3)

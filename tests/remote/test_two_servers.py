@@ -62,7 +62,7 @@ def test_what_one_server_is_told_the_other_knows_and_the_death_of_one_loses_noth
         first, second = address_of(doomed), address_of(survivor)
         left, right = (stack.enter_context(Client(address, TOKEN)) for address in (first, second))
         left.breakers.force_open("email-service")
-        left.lanes.pause("slow")
+        left.lanes.pause("slow", force=True)
         assert right.breakers.get("email-service") == left.breakers.get("email-service")
         assert right.lanes.list() == left.lanes.list()
         made = left.enqueue("one", {"n": 1}, unique_key="first")

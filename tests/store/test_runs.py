@@ -236,7 +236,7 @@ async def test_queue_stats_as_seed_003_shows_them(store: SqlStore, clock: FakeCl
     await enqueue_one(store, clock, a_job("new", lane="fast"))
     clock.advance(minutes=2, seconds=30)
     found = await store.runs.queue(clock.now())
-    assert (found.pending, found.processing, found.failed, found.oldest_pending_minutes) == (4, 1, 1, 5)
+    assert (found.pending, found.processing, found.failed, found.scheduled, found.oldest_pending_minutes) == (3, 1, 1, 1, 5)
 
 
 async def test_pending_jobs_by_priority(store: SqlStore, clock: FakeClock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ from tests.store.builders import a_job, end, enqueue_one, fail_for_good, failure
 from tests.support.stores import fresh_url
 from windlass.core.ids import execution_uuid, job_uuid
 from windlass.core.payload import encode_object
+from windlass.core.retry import RetrySpec
 from windlass.errors import SchemaError
 from windlass.store import SqlStore, open_database, open_store, views
 from windlass.store.blocking import BlockingDatabase
@@ -75,10 +77,12 @@ async def test_the_questions_of_seed_003(store: SqlStore, database: BlockingData
     again = await running(store, clock, a_job("retried", priority=98, max_attempts=3))
     await end(store, clock, again, failure("no luck"), run=None)
     dead = await fail_for_good(store, clock, a_job("webhook", max_attempts=1, priority=97))
+    await enqueue_one(store, clock, a_job("later", delay=timedelta(hours=1)))
 
     assert ask(database, "SELECT * FROM job_queue_health ORDER BY type, status") == [
         ("analysis", "pending", 1),
         ("email", "pending", 1),
+        ("later", "scheduled", 1),
         ("retried", "failed", 1),
         ("stuck", "processing", 1),
         ("webhook", "dead", 1),
@@ -118,6 +122,14 @@ async def test_the_questions_of_seed_003(store: SqlStore, database: BlockingData
         "SELECT j1.id as parent_id, j1.type as parent_type, j2.id as child_id, j2.type as child_type FROM jobs j1 "
         "JOIN jobs j2 ON j1.id = j2.parent_job_id WHERE j1.correlation_id = 'user-action-123'",
     ) == [(parent, "email", child, "analysis")]
+    assert ask(database, "SELECT type, priority, max_attempts FROM jobs ORDER BY priority, id") == [
+        ("stuck", 1, 3),
+        ("retried", 2, 3),
+        ("webhook", 3, 1),
+        ("email", 91, 3),
+        ("analysis", 100, 3),
+        ("later", 100, 3),
+    ]
     assert ask(database, f"SELECT correlation_id FROM jobs WHERE id = {dead.id}") == [(str(job_uuid(dead.id)),)]
     metrics = ask(database, "SELECT job_type, status, duration_ms, queue_time_ms FROM job_metrics ORDER BY job_type")
     assert metrics == [("retried", "failed", 0, 0), ("webhook", "failed", 0, 0)]
@@ -136,3 +148,24 @@ async def test_a_correlation_shows_the_same_uuid_as_everywhere_else(
     ask_nothing = [f"update windlass_jobs set id = {number} where id = {job_id}", f"update windlass_bodies set job_id = {number}"]
     database.run_script(lambda connection: [connection.execute(sql) and None for sql in ask_nothing])
     assert ask(database, "select correlation_id from jobs") == [(str(job_uuid(number)),)]
+
+
+@pytest.mark.parametrize(
+    ("retry", "most"),
+    [
+        (RetrySpec(), 3),
+        (RetrySpec(base=timedelta(seconds=9)), 3),
+        (RetrySpec(profile="crawl"), 4),
+        (RetrySpec(profile="interval", base=timedelta(seconds=9)), 4),
+        (RetrySpec(profile="pull"), 5),
+    ],
+)
+async def test_a_job_shows_the_attempts_of_its_profile(
+    store: SqlStore, database: BlockingDatabase, retry: RetrySpec, most: int
+) -> None:
+    views.install(database)
+    await enqueue_one(store, FakeClock(), a_job(retry=retry))
+    assert ask(database, "select max_attempts from jobs") == [(most,)]
+    if retry.profile == "pull":
+        await store.settings.set("MAX_ATTEMPTS_DEFAULT", 9)
+        assert ask(database, "select max_attempts from jobs") == [(9,)]

@@ -163,7 +163,7 @@ async def test_refusals_from_many_addresses_have_one_bound_an_hour(web: Served) 
 
 
 async def test_what_an_operator_does_is_audited_as_theirs(web: Served) -> None:
-    await web.ask("POST", "/api/v1/lanes/slow/pause", Role.OPERATOR, headers={"x-request-id": "r-1"})
+    await web.ask("POST", "/api/v1/lanes/slow/pause?force=true", Role.OPERATOR, headers={"x-request-id": "r-1"})
     [line] = await (await web.app.store()).audit.list(AuditFilter(action="pause lane"))
     assert (line.target, line.request_id, line.principal.endswith(":operator")) == ("lane:slow", "r-1", True)
 

@@ -65,7 +65,7 @@ async def test_bad_tokens_are_refused(web: Served, body: dict[str, Any]) -> None
 
 
 async def test_lanes_are_paused_drained_and_resumed(web: Served) -> None:
-    paused = await web.ask("POST", "/api/v1/lanes/slow/pause", Role.OPERATOR)
+    paused = await web.ask("POST", "/api/v1/lanes/slow/pause?force=true", Role.OPERATOR)
     assert (paused.json()["is_paused"], paused.json()["is_changed"]) == (True, True)
     drained = (await web.ask("POST", "/api/v1/lanes/slow/drain", Role.OPERATOR)).json()
     assert drained == {"name": "slow", "running": 0, "is_settled": True, "is_done": True}
@@ -121,7 +121,7 @@ async def test_sources_are_kept_by_id(web: Served) -> None:
 
 async def test_the_audit_log_is_read_page_by_page(web: Served) -> None:
     for name in ("a", "b", "c"):
-        await web.ask("POST", f"/api/v1/lanes/{name}/pause", Role.OPERATOR)
+        await web.ask("POST", f"/api/v1/lanes/{name}/pause?force=true", Role.OPERATOR)
     first = (await web.ask("GET", "/api/v1/audit?action=pause%20lane&limit=2")).json()
     assert ([one["target"] for one in first["audit"]], first["total"]) == (["lane:c", "lane:b"], 3)
     rest = (await web.ask("GET", f"/api/v1/audit?action=pause%20lane&before={first['next']}")).json()
@@ -138,7 +138,7 @@ async def test_markup_and_sql_come_back_as_data(web: Served, text: str) -> None:
     from urllib.parse import quote  # noqa: PLC0415 - only here
 
     assert (await web.ask("GET", f"/api/v1/sources/{quote(text, safe='')}", Role.VIEWER)).json() == made.json()
-    paused = await web.ask("POST", f"/api/v1/lanes/{quote(text, safe='')}/pause", Role.OPERATOR)
+    paused = await web.ask("POST", f"/api/v1/lanes/{quote(text, safe='')}/pause?force=true", Role.OPERATOR)
     assert paused.json()["name"] == text
     assert text in [one["name"] for one in (await web.ask("GET", "/api/v1/lanes")).json()["lanes"]]
 

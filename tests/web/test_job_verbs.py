@@ -66,6 +66,18 @@ async def test_every_verb_answers_the_row_it_left(web: Served) -> None:
     assert clone["id"] != cancelled["id"]
 
 
+async def test_a_job_that_comes_back_shows_when_its_last_run_ended(web: Served) -> None:
+    path = await make(web, every="1h", run_at="2020-01-01T00:00:00Z")
+    job = await claimed(web)
+    assert (await web.ask("GET", path)).json()["last_run_at"] is None
+    store = await web.app.store()
+    run = Run(started_at=job.claimed_at, finished_at=job.claimed_at + timedelta(seconds=3))
+    await store.finish([decide(job, Returned(), run, now=job.claimed_at, rng=web.app._rng)])
+    shown = (await web.ask("GET", path)).json()
+    assert (shown["status"], shown["last_run_at"]) == ("scheduled", shown["completed_at"])
+    assert shown["last_run_at"] > shown["started_at"]
+
+
 async def test_a_run_is_failed_by_hand(web: Served) -> None:
     path = await make(web, max_retries=1)
     await claimed(web)
@@ -189,15 +201,19 @@ async def test_executions_of_nothing(web: Served) -> None:
 
 async def test_the_queue_in_a_glance(web: Served) -> None:
     empty = (await web.ask("GET", "/api/v1/queue/stats", Role.VIEWER)).json()
-    assert empty == {"pending": 0, "processing": 0, "failed": 0, "oldest_pending_minutes": 0}
+    assert empty == {"pending": 0, "processing": 0, "failed": 0, "scheduled": 0, "oldest_pending_minutes": 0}
     path = await make(web)
     await claimed(web)
     await post(web, f"{path}/fail")
     await make(web)
     await claimed(web)
     await make(web, run_at="2020-01-01T00:00:00Z")
+    await make(web, delay="1h")
+    await make(web, name="nightly", every="1d")
     found = (await web.ask("GET", "/api/v1/queue/stats")).json()
-    assert (found["pending"], found["processing"], found["failed"]) == (1, 1, 1)
+    assert (found["pending"], found["processing"], found["failed"], found["scheduled"]) == (1, 1, 1, 2)
+    metrics = (await web.ask("GET", "/api/v1/scheduler/metrics")).json()
+    assert metrics["jobs"]["pending"] == found["pending"]
     assert found["oldest_pending_minutes"] > 60 * 24 * 365
 
 

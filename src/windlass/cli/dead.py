@@ -8,8 +8,9 @@ import click
 
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
+from windlass.cli.job_view import show_letter
 from windlass.cli.noun import Noun
-from windlass.cli.output import plain, say, say_fields, say_json, say_table
+from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.core.bulk import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
@@ -60,13 +61,13 @@ def _totals(page: Any) -> dict[str, Any]:
 @options.as_json
 @options.database
 def show(letter_id: int, *, as_json: bool, database: str | None) -> None:
-    """Show a dead letter with the job as it was."""
+    """Show a dead letter: the error with its traceback, the job as it was, and what to do next."""
     with operating(database) as operator:
-        letter = plain(operator.letters.get_sync(letter_id))
+        letter = operator.letters.get_sync(letter_id)
     if as_json:
-        say_json(letter)
+        say_json(plain(letter))
     else:
-        say_fields(letter)
+        show_letter(letter)
 
 
 _meant = (

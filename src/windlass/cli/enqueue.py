@@ -49,7 +49,7 @@ def enqueue(
     **given: Any,
 ) -> None:
     """Enqueue a job of TASK and print its number."""
-    document = {**_read_payload(payload), **dict(_read_argument(one) for one in arguments)}
+    document = {**({} if payload is None else read_object(payload, "payload")), **dict(_read_argument(one) for one in arguments)}
     chosen = {name: value for name, value in given.items() if value is not None}
     if run_at is not None:
         chosen["run_at"] = options.read_time("run_at", run_at)
@@ -64,13 +64,12 @@ def enqueue(
         say(f"job {enqueued.id} has this key already" if enqueued.is_duplicate else f"job {enqueued.id} is enqueued")
 
 
-def _read_payload(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
+def read_object(text: str, field: str) -> dict[str, Any]:
+    """Read a JSON object from an argument, or from the standard input where that is `-`."""
     raw = sys.stdin.buffer.read() if text == "-" else text.encode(errors="surrogateescape")
-    found = decode_request(raw, field="payload")
+    found = decode_request(raw, field=field)
     if not isinstance(found, dict):
-        raise InvalidPayload("payload", found, "must be a JSON object")
+        raise InvalidPayload(field, found, "must be a JSON object")
     return found
 
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import click
 
+from windlass.app import Windlass
 from windlass.cli import options
-from windlass.cli.output import job_fields, plain, say, say_fields, say_json, say_table
+from windlass.cli.job_view import show_job
+from windlass.cli.output import job_fields, plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.filter import JobFilter
 from windlass.core.page import JobQuery, Sort
 
 COLUMNS = ("id", "task", "lane", "state", "wait_reason", "priority", "attempt", "run_at", "subject", "last_error")
-_RUN_COLUMNS = ("number", "attempt", "status", "reason", "started_at", "duration_ms", "worker", "error")
 
 
 @click.command()
@@ -52,15 +53,13 @@ def jobs(wanted: JobFilter, *, sort: str, oldest_first: bool, as_json: bool, dat
 @options.as_json
 @options.database
 def job(job_id: str, *, runs: int, as_json: bool, database: str | None) -> None:
-    """Show a job, by its number or UUID, with its newest runs."""
+    """Show a job, by its number or UUID, with its newest runs, result, error and log, and what to do next."""
     with operating(database) as operator:
         found = operator.get_sync(job_id)
         executions = operator.executions_sync(found, limit=runs) if runs else []
+        letters = operator.dead_letters_of_sync(found)
     if as_json:
         shown = [plain(run) | {"duration_ms": run.duration_ms} for run in executions]
         say_json({**job_fields(found), "runs": shown})
-        return
-    say_fields(job_fields(found))
-    if executions:
-        click.echo()
-        say_table(({column: getattr(run, column) for column in _RUN_COLUMNS} for run in executions), _RUN_COLUMNS)
+    else:
+        show_job(found, executions, letters, Windlass(database).settings.profiles)

@@ -14,15 +14,21 @@ from windlass.errors import ConfigError, InvalidInput, SchemaError, StoreUnavail
 
 # Where each command is and what it does: a command is loaded when it is called, and help loads none.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "boost": ("windlass.cli.job_verbs:boost", "Raise the priority of jobs."),
     "breakers": ("windlass.cli.breakers:breakers", "List, reset and open the circuit breakers."),
+    "bury": ("windlass.cli.job_verbs:bury", "Fail waiting jobs for good."),
     "cancel": ("windlass.cli.moves:cancel", "Cancel jobs at once."),
     "chores": ("windlass.cli.upkeep:chores", "List, pause and resume the chores of the upkeep."),
+    "clone": ("windlass.cli.job_verbs:clone", "Make new jobs from finished ones."),
     "convert-cron": (
         "windlass.cli.convert_cron:convert_cron",
         "Turn cron expressions that are plain intervals into intervals, and back.",
     ),
     "dead": ("windlass.cli.dead:dead", "List, read, acknowledge and requeue dead letters."),
+    "drain": ("windlass.cli.gates:drain", "Pause every lane and wait until nothing runs."),
+    "edit": ("windlass.cli.job_verbs:edit", "Change a job that is not over."),
     "enqueue": ("windlass.cli.enqueue:enqueue", "Enqueue a job of a task."),
+    "fail": ("windlass.cli.job_verbs:fail", "End runs as failed, by their retry policy or for good."),
     "feeds": ("windlass.cli.feeds:feeds", "List and read feeds, subscribe to them and unsubscribe."),
     "import": ("windlass.cli.imports:import_", "Make schedules from a crontab."),
     "items": ("windlass.cli.items:items", "List and export what workers have found."),
@@ -40,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("windlass.cli.serve:serve", "Serve the HTTP API until stopped."),
     "settings": ("windlass.cli.settings:settings", "List, read, set and unset what may change while everything runs."),
     "sources": ("windlass.cli.sources:sources", "List, keep and delete what `crawl` crawls."),
+    "take-lease": ("windlass.cli.job_verbs:take_lease", "End leases as if they had not been renewed."),
     "tasks": ("windlass.cli.tasks:tasks", "List, pause, resume and drain the tasks of the fleet."),
     "token": ("windlass.cli.token:token", "Make, list and revoke the tokens of programs."),
     "up": ("windlass.cli.up:up", "Run everything in one process: server, worker, upkeep and built-in tasks."),

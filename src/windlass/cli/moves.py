@@ -37,19 +37,24 @@ def _command(name: str, verb: str, done: str, summary: str) -> Callable[..., Any
             raise click.UsageError("--dry-run goes with filters.")
         with operating(database) as operator:
             if ids:
-                _move_each(operator, verb, ids, as_json=as_json)
+                move_each(getattr(operator, f"{verb}_sync"), ids, as_json=as_json)
             else:
                 _move_matching(operator, verb, wanted, done, dry_run=dry_run, as_json=as_json)
 
     return command
 
 
-def _move_each(operator: Operator, verb: str, ids: tuple[str, ...], *, as_json: bool) -> None:
+def _told(job: Job) -> str:
+    return f"job {job.id} is {job.state}"
+
+
+def move_each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool, told: Callable[[Job], str] = _told) -> None:
+    """Move jobs one by one, print each as it is then, and end with an exit code of its own when some were refused."""
     moved: list[Job] = []
     refused: list[str] = []
     for job_id in ids:
         try:
-            moved.append(getattr(operator, f"{verb}_sync")(job_id))
+            moved.append(move(job_id))
         except WindlassError as error:
             refused.append(str(error))
             click.echo(f"windlass: {error}", err=True)
@@ -57,7 +62,7 @@ def _move_each(operator: Operator, verb: str, ids: tuple[str, ...], *, as_json: 
         say_json({"jobs": [job_fields(one) for one in moved], "errors": refused})
     else:
         for one in moved:
-            say(f"job {one.id} is {one.state}")
+            say(told(one))
     if refused:
         raise click.exceptions.Exit(REFUSED)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import shutil
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -15,8 +18,13 @@ from windlass.core.durations import format_duration
 from windlass.core.job import Job
 
 _WIDEST = 60
+_NARROWEST = 4
+_USUAL_COLUMNS = 100
+_GAP = 2
 _NOTHING = "-"
-_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
+# What ends a line, moves the cursor or turns the order of what is read: C0 and C1, U+2028 and U+2029, and the bidi controls.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Columns that hold JSON text.
 _DOCUMENTS = frozenset({"payload", "metadata", "item_key", "cadence", "original_job", "details", "options", "pools", "result"})
 # A token would let its reader act as the worker that holds the job.
@@ -25,7 +33,7 @@ _SECRETS = frozenset({"token", "unique_slot"})
 
 def say(text: str) -> None:
     """Print a line for people."""
-    click.echo(f"windlass: {text}")
+    click.echo(f"windlass: {one_line(text)}")
 
 
 def say_json(document: Any) -> None:
@@ -34,11 +42,72 @@ def say_json(document: Any) -> None:
 
 
 def say_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, widest: int | None = _WIDEST) -> None:
-    """Print rows under their headings; numbers to the right."""
-    texts = [[cell(row.get(column), widest) for column in columns] for row in rows]
-    widths = [max(len(line[place]) for line in [list(columns), *texts]) for place in range(len(columns))]
-    for line in [[column.replace("_", " ") for column in columns], *texts]:
-        click.echo("  ".join(_padded(text, width) for text, width in zip(line, widths, strict=True)).rstrip())
+    """Print rows under their headings, numbers to the right, in lines that fit the terminal (100 columns where there is none).
+
+    Where that is too narrow, columns that are empty are left out first, then the widest texts are cut.
+    """
+    shown = list(rows)
+    texts = [
+        [column.replace("_", " ") for column in columns],
+        *([cell(row.get(one), widest) for one in columns] for row in shown),
+    ]
+    room = shutil.get_terminal_size((_USUAL_COLUMNS, 24)).columns
+    if shown and _taken(_widths(texts)) > room:
+        filled = [place for place in range(len(columns)) if any(line[place] != _NOTHING for line in texts[1:])]
+        texts = [[line[place] for place in filled] for line in texts]
+    widths = _fitted(_widths(texts), [_is_text(line[place] for line in texts[1:]) for place in range(len(texts[0]))], room)
+    for line in texts:
+        click.echo((" " * _GAP).join(_padded(_cut(text, most), most) for text, most in zip(line, widths, strict=True)).rstrip())
+
+
+def _widths(texts: list[list[str]]) -> list[int]:
+    return [max(_width(line[place]) for line in texts) for place in range(len(texts[0]))]
+
+
+def _taken(widths: list[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _is_text(cells: Iterable[str]) -> bool:
+    """Whether a column may be cut: a number or an instant without its end would be another one."""
+    return any(not (text == _NOTHING or text.isdigit() or _INSTANT.fullmatch(text)) for text in cells)
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+
+
+def _fitted(widths: list[int], is_text: list[bool], room: int) -> list[int]:
+    fitted = list(widths)
+    while _taken(fitted) > room:
+        most, place = max((width if may else 0, place) for place, (width, may) in enumerate(zip(fitted, is_text, strict=True)))
+        if most <= _NARROWEST:
+            break
+        fitted[place] -= 1
+    return fitted
+
+
+def _width(text: str) -> int:
+    """Count the columns a terminal gives a text: two for a wide character, none for one that joins the one before."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def _cut(text: str, most: int) -> str:
+    if _width(text) <= most:
+        return text
+    while _width(text) > most - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def one_line(text: str) -> str:
+    """Write somebody else's text on one line: what ends lines, moves the cursor or turns the order of reading is escaped."""
+    return _UNSAFE.sub(lambda found: _SHORT_ESCAPES.get(found[0]) or _escaped(ord(found[0])), text)
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - what two digits hold
 
 
 def say_fields(record: Mapping[str, Any]) -> None:
@@ -46,8 +115,13 @@ def say_fields(record: Mapping[str, Any]) -> None:
     shown = {name: value for name, value in record.items() if value not in (None, (), [], {})}
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
-        text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else cell(value, widest=None)
+        text = one_line(document_text(value)) if isinstance(value, dict | list) else cell(value, widest=None)
         click.echo(f"{name.replace('_', ' '):<{width}}  {text}")
+
+
+def document_text(value: Any) -> str:
+    """Write a document on one line."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def cell(value: Any, widest: int | None = _WIDEST) -> str:
@@ -61,13 +135,13 @@ def cell(value: Any, widest: int | None = _WIDEST) -> str:
             return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         case timedelta():
             return format_duration(value)
-    # Somebody else's text must not move the cursor of who looks at it.
-    text = str(value).translate(_CONTROL)
-    return text if widest is None or len(text) <= widest else f"{text[: widest - 1]}…"
+    text = one_line(str(value))
+    return text if widest is None else _cut(text, widest)
 
 
 def _padded(text: str, width: int) -> str:
-    return text.rjust(width) if text.isdigit() else text.ljust(width)
+    space = " " * (width - _width(text))
+    return space + text if text.isdigit() else text + space
 
 
 def plain(value: Any) -> Any:

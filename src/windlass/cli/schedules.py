@@ -103,7 +103,7 @@ def _row(job: Job) -> dict[str, Any]:
         "enabled": job.is_enabled,
         "when": _when(job),
         "next_run_at": job.run_at,
-        "last_run_at": job.started_at,
+        "last_run_at": job.last_run_at,
         "declared_by": job.declared_by,
     }
 

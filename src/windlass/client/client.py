@@ -153,7 +153,7 @@ class Client:
     stats_sync = twin_of(stats)
 
     async def cancel(self, job: JobRef, reason: str | None = None) -> Job:
-        """Cancel a job at once; a late success of a running one is refused."""
+        """Cancel a job at once; a late success of a running one is refused. JobCancelled and `last_error` carry the reason."""
         return (await (await self.store()).cancel([number_of(job)], reason)).one()
 
     cancel_sync = twin_of(cancel)
@@ -227,7 +227,7 @@ class Client:
 
 async def _result(store: Store, job: Job) -> Any:
     if job.state is JobState.CANCELLED:
-        raise JobCancelled(job.id, "was cancelled", job.done_reason)
+        raise JobCancelled(job.id, "was cancelled", job.cancel_reason)
     runs = await store.list_executions(job.id, limit=1)
     if job.state is JobState.FAILED:
         raise JobFailed(job.id, "failed", job.last_error, runs[0].stack_trace if runs else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
@@ -11,6 +12,8 @@ from windlass.client.blocking import twin_of
 from windlass.client.options import Duration
 from windlass.core.breaker import Breaker
 from windlass.core.durations import parse_duration
+from windlass.core.gate import ALL_LANES, BUILT_IN_LANES, GateKind
+from windlass.errors import GateNotFound
 
 if TYPE_CHECKING:
     from windlass.core.feed import Feed
@@ -104,21 +107,46 @@ class Breakers(Facet):
     force_open_sync = twin_of(force_open)
 
 
-class Lanes(Facet):
-    """Lanes that were paused, declared or have jobs."""
+class Gates(Facet):
+    """What lanes and tasks have in common; they may be paused before anything has declared them."""
+
+    kind: ClassVar[GateKind]
+
+    async def names(self) -> set[str]:
+        """List the names that were declared, paused or have jobs."""
+        raise NotImplementedError
+
+    async def ensure_known(self, name: str) -> None:
+        """Refuse a name that was never declared or paused and has no jobs; raises GateNotFound with the nearest names."""
+        self.kind.check(name)
+        known = await self.names()
+        if name not in known:
+            raise GateNotFound(self.kind.value, name, get_close_matches(name, sorted(known)))
+
+    ensure_known_sync = twin_of(ensure_known)
+
+
+class Lanes(Gates):
+    """Lanes that were paused, declared or have jobs; the name `*` pauses and resumes every lane."""
 
     noun = "lanes"
+    kind = GateKind.LANE
     list, list_sync = verbs(ports.Lanes.list)
     pause, pause_sync = verbs(ports.Lanes.pause)
     resume, resume_sync = verbs(ports.Lanes.resume)
     drain, drain_sync = verbs(ports.Lanes.drain)
     running_in, running_in_sync = verbs(ports.Lanes.running_in)
 
+    async def names(self) -> set[str]:
+        """List the lanes that were declared, paused or have jobs, those every fleet has, and `*`."""
+        return {lane.name for lane in await (await self.port()).list()} | BUILT_IN_LANES | {ALL_LANES}
 
-class KnownTasks(Facet):
+
+class KnownTasks(Gates):
     """Tasks that processes declared; the entries outlive them."""
 
     noun = "tasks"
+    kind = GateKind.TASK
     list, list_sync = verbs(ports.Tasks.list)
     get, get_sync = verbs(ports.Tasks.get)
     knows, knows_sync = verbs(ports.Tasks.knows)
@@ -126,6 +154,16 @@ class KnownTasks(Facet):
     resume, resume_sync = verbs(ports.Tasks.resume)
     drain, drain_sync = verbs(ports.Tasks.drain)
     running_in, running_in_sync = verbs(ports.Tasks.running_in)
+
+    async def names(self) -> set[str]:
+        """List the tasks that were declared, paused or have jobs."""
+        store = await self._client.store()
+        found = {count.task for count in await store.count_jobs() if count.jobs}
+        after = ""
+        while page := await store.tasks.list(after=after):
+            found.update(task.name for task in page)
+            after = page[-1].name
+        return found
 
 
 class Schedules(Facet):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Job, JobState, WaitReason
 from windlass.core.payload import decode
+from windlass.core.retry import most_attempts
 
 DEFAULT_PRIORITY = 100
 _AGAIN = frozenset({WaitReason.RETRY, WaitReason.LOST})
@@ -23,10 +24,13 @@ class LegacyJob(NamedTuple):
     status: str
     priority: int
     attempts: int
-    max_attempts: int | None
+    max_attempts: int
+    scheduled_at: datetime
+    """The planned time, which retries leave."""
     run_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
+    error_message: str | None
     last_error: str | None
     last_error_at: datetime | None
     correlation_id: str
@@ -66,10 +70,12 @@ def job_row(job: Job) -> LegacyJob:
         status=status_of(job),
         priority=DEFAULT_PRIORITY - job.priority,
         attempts=job.attempt,
-        max_attempts=job.max_attempts,
+        max_attempts=most_attempts(job.max_attempts, job.retry),
+        scheduled_at=job.slot_at or job.run_at,
         run_at=job.run_at,
         started_at=job.started_at,
         completed_at=job.closed_at,
+        error_message=job.last_error,
         last_error=job.last_error,
         last_error_at=job.last_error_at,
         correlation_id=job.correlation_id or str(job_uuid(job.id)),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from windlass.core.checks import check_instant, check_range, check_text
 from windlass.core.ids import MAX_JOB, parse_job_id
 from windlass.core.job import MAX_KEY, MAX_NAME, JobState, WaitReason
+from windlass.errors import InvalidInput
 
 MAX_SEARCH = 200
 
@@ -20,6 +22,20 @@ class StateFilter(NamedTuple):
     reasons: frozenset[WaitReason] | None = None
 
 
+def _listed(states: Iterable[StateFilter | str]) -> Iterable[StateFilter | str]:
+    # A string is a sequence too, and one name is often meant.
+    return (states,) if isinstance(states, str) else states
+
+
+def _state_filter(given: StateFilter | str) -> StateFilter:
+    if isinstance(given, StateFilter):
+        return given
+    try:
+        return StateFilter(JobState(given))
+    except ValueError:
+        raise InvalidInput("states", given, f"must be of {', '.join(JobState)}") from None
+
+
 def own_job(correlation_id: str) -> int | None:
     """Read a correlation id as a job's own UUID; a plain number may be somebody's correlation id."""
     return None if correlation_id.isdecimal() else parse_job_id(correlation_id)
@@ -29,7 +45,8 @@ def own_job(correlation_id: str) -> int | None:
 class JobFilter:
     """A set of jobs; an empty field asks for nothing."""
 
-    states: tuple[StateFilter, ...] = ()
+    states: Sequence[StateFilter | str] = ()
+    """Also by their names alone, as in `("failed", "running")`: in those states for any reason."""
     tasks: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     subject: str | None = None
@@ -45,7 +62,8 @@ class JobFilter:
 
     def __post_init__(self) -> None:
         """Refuse what no job could have; every state is as good as none named, and cheaper to look for."""
-        if {one.state for one in self.states if one.reasons is None} == set(JobState):
+        object.__setattr__(self, "states", tuple(_state_filter(one) for one in _listed(self.states)))
+        if {one.state for one in self.state_filters if one.reasons is None} == set(JobState):
             object.__setattr__(self, "states", ())
         for name in (*self.tasks, *self.lanes):
             check_text("task" if name in self.tasks else "lane", name, MAX_NAME)
@@ -57,6 +75,11 @@ class JobFilter:
             check_range("parent_id", self.parent_id, 1, MAX_JOB)
         if self.since is not None:
             check_instant("since", self.since)
+
+    @property
+    def state_filters(self) -> tuple[StateFilter, ...]:
+        """The states as they were read."""
+        return cast("tuple[StateFilter, ...]", self.states)
 
     @property
     def own_job(self) -> int | None:

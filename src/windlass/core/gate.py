@@ -8,6 +8,10 @@ from typing import NamedTuple
 from windlass.core.checks import check_text
 from windlass.core.job import MAX_NAME
 
+ALL_LANES = "*"
+"""The name that pauses and resumes every lane, also those that come later; a lane's own pause stays beside it."""
+BUILT_IN_LANES = frozenset({"default", "fast", "pull"})
+
 
 class GateKind(StrEnum):
     """What is paused: every job of a lane, or every job of a task."""

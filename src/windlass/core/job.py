@@ -452,6 +452,18 @@ class Job:
         return self.state is not JobState.PAUSED and not self.held
 
     @property
+    def last_run_at(self) -> datetime | None:
+        """When its last run ended; a template, which never runs, has when it last enqueued a job."""
+        return self.started_at if self.spawn else self.finished_at
+
+    @property
+    def cancel_reason(self) -> str | None:
+        """Why the job was cancelled, in the words of who did it, or how; an error of a run before is none."""
+        if self.state is not JobState.CANCELLED:
+            return None
+        return self.last_error if self.last_error is not None and self.last_error_at == self.closed_at else self.done_reason
+
+    @property
     def recurrence(self) -> Recurrence | None:
         """The rule that brings this job back."""
         return None if self.cadence is None else Recurrence.decode(self.cadence)

@@ -100,7 +100,7 @@ class JobQuery:
 
 
 def _described(jobs: JobFilter) -> tuple[object, ...]:
-    states = sorted((one.state, sorted(one.reasons) if one.reasons is not None else None) for one in jobs.states)
+    states = sorted((one.state, sorted(one.reasons) if one.reasons is not None else None) for one in jobs.state_filters)
     rest = (jobs.subject, jobs.correlation_id, jobs.parent_id, jobs.search, jobs.is_template, jobs.is_recurring)
     since = jobs.since.timestamp() if isinstance(jobs.since, datetime) else None
     return (states, sorted(jobs.tasks), sorted(jobs.lanes), since, *rest)

@@ -157,6 +157,11 @@ class RetrySpec:
         )
 
 
+def most_attempts(given: int | None, retry: str, profiles: Mapping[str, Profile] = PROFILES) -> int:
+    """Count the runs a job may have: what its enqueuer gave, else what its profile has now."""
+    return profiles[RetrySpec.decode(retry).profile].max_attempts if given is None else given
+
+
 def _read(text: str) -> RetrySpec:
     try:
         stored = json.loads(text)

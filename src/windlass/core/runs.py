@@ -125,8 +125,11 @@ class QueueStats:
     """The queue at a glance, in the words of an asynchronous job system: `failed` will be tried again."""
 
     pending: int
+    """Due, waiting for a slot."""
     processing: int
     failed: int
+    scheduled: int
+    """Waiting for their time: delayed, snoozed or recurring."""
     oldest_pending_at: datetime | None
     now: datetime
 
@@ -143,9 +146,10 @@ def queue_stats(counts: Sequence[Count], oldest_pending_at: datetime | None, now
     retried = {WaitReason.RETRY, WaitReason.LOST}
     scheduled = [one for one in counts if one.state is JobState.SCHEDULED]
     failed = sum(one.jobs for one in scheduled if one.wait_reason in retried)
-    waiting = sum(one.jobs for one in counts if one.state in {JobState.PENDING, JobState.SCHEDULED})
+    pending = sum(one.jobs for one in counts if one.state is JobState.PENDING)
     running = sum(one.jobs for one in counts if one.state is JobState.RUNNING)
-    return QueueStats(waiting - failed, running, failed, oldest_pending_at, now)
+    waiting = sum(one.jobs for one in scheduled) - failed
+    return QueueStats(pending, running, failed, waiting, oldest_pending_at, now)
 
 
 class Priorities(NamedTuple):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from windlass.core.letter_page import LetterStatus
 from windlass.remote import records
 from windlass.remote.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
 
+T = TypeVar("T")
 _LETTERS = f"{API}/dead-letters"
 _BREAKERS = f"{API}/breakers"
 
@@ -114,19 +115,25 @@ def get_lane(name: str) -> Ask[records.Lane]:
     return get(f"{API}/lanes/{word(name)}", as_one(records.Lane))
 
 
-def pause_lane(name: str) -> Ask[records.Gate]:
+def pause_lane(name: str, *, force: bool = False) -> Ask[records.Gate]:
     """Let no job of a lane be claimed from now on; what runs goes on."""
-    return post(f"{API}/lanes/{word(name)}/pause", as_one(records.Gate), is_repeatable=True)
+    return _gate(f"lanes/{word(name)}/pause", as_one(records.Gate), force=force)
 
 
-def resume_lane(name: str) -> Ask[records.Gate]:
+def resume_lane(name: str, *, force: bool = False) -> Ask[records.Gate]:
     """Let the jobs of a lane be claimed again."""
-    return post(f"{API}/lanes/{word(name)}/resume", as_one(records.Gate), is_repeatable=True)
+    return _gate(f"lanes/{word(name)}/resume", as_one(records.Gate), force=force)
 
 
-def drain_lane(name: str) -> Ask[records.Drain]:
+def drain_lane(name: str, *, force: bool = False) -> Ask[records.Drain]:
     """Pause a lane and say what still runs in it; ask again until it is done."""
-    return post(f"{API}/lanes/{word(name)}/drain", as_one(records.Drain), is_repeatable=True)
+    return _gate(f"lanes/{word(name)}/drain", as_one(records.Drain), force=force)
+
+
+def _gate(path: str, read: Callable[[Any], T], *, force: bool) -> Ask[T]:
+    # A name that nothing has declared is refused with NotFound unless it is meant.
+    query = {"force": "true"} if force else {}
+    return Ask(method="POST", path=f"{API}/{path}", read=read, query=query, is_repeatable=True)
 
 
 def task_page(*, after: str = "", limit: int = 100) -> Ask[records.TaskPage]:
@@ -139,19 +146,19 @@ def get_task(name: str) -> Ask[records.Task]:
     return get(f"{API}/tasks/{word(name)}", as_one(records.Task))
 
 
-def pause_task(name: str) -> Ask[records.Gate]:
+def pause_task(name: str, *, force: bool = False) -> Ask[records.Gate]:
     """Let no job of a task be claimed from now on; what runs goes on."""
-    return post(f"{API}/tasks/{word(name)}/pause", as_one(records.Gate), is_repeatable=True)
+    return _gate(f"tasks/{word(name)}/pause", as_one(records.Gate), force=force)
 
 
-def resume_task(name: str) -> Ask[records.Gate]:
+def resume_task(name: str, *, force: bool = False) -> Ask[records.Gate]:
     """Let the jobs of a task be claimed again."""
-    return post(f"{API}/tasks/{word(name)}/resume", as_one(records.Gate), is_repeatable=True)
+    return _gate(f"tasks/{word(name)}/resume", as_one(records.Gate), force=force)
 
 
-def drain_task(name: str) -> Ask[records.Drain]:
+def drain_task(name: str, *, force: bool = False) -> Ask[records.Drain]:
     """Pause a task and say what still runs of it; ask again until it is done."""
-    return post(f"{API}/tasks/{word(name)}/drain", as_one(records.Drain), is_repeatable=True)
+    return _gate(f"tasks/{word(name)}/drain", as_one(records.Drain), force=force)
 
 
 def list_workers(*, limit: int = 500) -> Ask[list[records.Worker]]:

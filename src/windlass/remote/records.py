@@ -159,6 +159,8 @@ class QueueStats:
     pending: int
     processing: int
     failed: int
+    scheduled: int
+    """Waiting for their time; not among `pending`."""
     oldest_pending_minutes: int
 
 

@@ -45,5 +45,10 @@ class Waiting:
         if job.state is JobState.FAILED:
             raise JobFailed(job.number, "failed", job.last_error)
         if job.state is JobState.CANCELLED:
-            raise JobCancelled(job.number, "was cancelled", job.done_reason)
+            raise JobCancelled(job.number, "was cancelled", _cancel_reason(job))
         return job.result
+
+
+def _cancel_reason(job: Job) -> str | None:
+    """Find what was said when the job was cancelled; an error of a run before is not it."""
+    return job.last_error if job.last_error is not None and job.last_error_at == job.cancelled_at else job.done_reason

@@ -107,7 +107,7 @@ def scheduled_job(job: Job) -> ScheduledJob:
         subreddit_id=words.subject_shown(job.subject),
         cron_expression=_expression(job),
         enabled=words.goes_on(job),
-        last_run_at=job.started_at,
+        last_run_at=job.last_run_at,
         next_run_at=job.run_at,
         priority=job.base_priority,
         created_at=job.created_at,

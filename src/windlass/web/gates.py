@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from fastapi import Query
 from pydantic import BaseModel
 
+from windlass.client.facets import Gates
 from windlass.core.gate import Drain, Gate
+
+Force = Annotated[bool, Query(description="Also for a name that nothing has declared and that has no jobs.")]
 
 
 class GateOut(BaseModel):
@@ -25,6 +31,12 @@ class DrainOut(BaseModel):
     is_settled: bool
     """Otherwise a claim may still be under way."""
     is_done: bool
+
+
+async def chosen(gates: Gates, name: str, *, force: bool) -> None:
+    """Refuse a name that nothing has declared, unless it is meant."""
+    if not force:
+        await gates.ensure_known(name)
 
 
 def gate_out(gate: Gate) -> GateOut:

@@ -176,7 +176,7 @@ def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
         "timeout_ms": None if job.timeout_us is None else job.timeout_us // 1000,
         "enabled": job.is_enabled,
         "running_since": (job.started_at or job.claimed_at) if state is JobState.RUNNING else None,
-        "last_run_at": job.started_at,
+        "last_run_at": job.last_run_at,
         "last_error": job.last_error,
         "last_error_at": job.last_error_at,
         "next_retry_at": job.run_at if is_queued and job.wait_reason in _RETRIED else None,

@@ -11,7 +11,7 @@ from windlass.core.access import Role
 from windlass.core.lane import Lane
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed, PathName
-from windlass.web.gates import DrainOut, GateOut, drain_out, gate_out
+from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
@@ -56,19 +56,25 @@ async def get_lane(request: Request, name: PathName) -> LaneOut:
     raise Refusal(404, f"lane {name!r} not found: no job, task or operator has named it")
 
 
-async def pause_lane(request: Request, name: PathName) -> GateOut:
-    """Let no job of a lane be claimed from now on; what runs goes on."""
-    return gate_out(await operator_of(request).lanes.pause(name))
+async def pause_lane(request: Request, name: PathName, *, force: Force = False) -> GateOut:
+    """Let no job of a lane be claimed from now on, or with `*` of any lane; what runs goes on."""
+    lanes = operator_of(request).lanes
+    await chosen(lanes, name, force=force)
+    return gate_out(await lanes.pause(name))
 
 
-async def resume_lane(request: Request, name: PathName) -> GateOut:
-    """Let the jobs of a lane be claimed again."""
-    return gate_out(await operator_of(request).lanes.resume(name))
+async def resume_lane(request: Request, name: PathName, *, force: Force = False) -> GateOut:
+    """Let the jobs of a lane be claimed again; `*` ends the pause of all, and lanes paused on their own stay so."""
+    lanes = operator_of(request).lanes
+    await chosen(lanes, name, force=force)
+    return gate_out(await lanes.resume(name))
 
 
-async def drain_lane(request: Request, name: PathName) -> DrainOut:
-    """Pause a lane and say what still runs in it."""
-    return drain_out(await operator_of(request).lanes.drain(name))
+async def drain_lane(request: Request, name: PathName, *, force: Force = False) -> DrainOut:
+    """Pause a lane, or with `*` every lane, and count what still runs."""
+    lanes = operator_of(request).lanes
+    await chosen(lanes, name, force=force)
+    return drain_out(await lanes.drain(name))
 
 
 ROUTES = (

@@ -73,8 +73,11 @@ class QueueStatsOut(BaseModel):
     """The queue in seed 003's words: `failed` will be tried again."""
 
     pending: int
+    """Due, waiting for a slot."""
     processing: int
     failed: int
+    scheduled: int
+    """Waiting for their time: delayed, snoozed or recurring; not among `pending`."""
     oldest_pending_minutes: int
 
 
@@ -128,6 +131,7 @@ async def get_queue_stats(request: Request) -> QueueStatsOut:
         pending=stats.pending,
         processing=stats.processing,
         failed=stats.failed,
+        scheduled=stats.scheduled,
         oldest_pending_minutes=stats.oldest_pending_minutes,
     )
 

@@ -15,7 +15,7 @@ from windlass.core.job import MAX_NAME, JobState
 from windlass.core.known_task import KnownTask
 from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, PathName, capped
-from windlass.web.gates import DrainOut, GateOut, drain_out, gate_out
+from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
@@ -87,19 +87,25 @@ async def get_task(request: Request, name: PathName) -> TaskDetailOut:
     return TaskDetailOut(**_out(found).model_dump(), counts=counts)
 
 
-async def pause_task(request: Request, name: PathName) -> GateOut:
+async def pause_task(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let no job of a task be claimed from now on; what runs goes on."""
-    return gate_out(await operator_of(request).known_tasks.pause(name))
+    tasks = operator_of(request).known_tasks
+    await chosen(tasks, name, force=force)
+    return gate_out(await tasks.pause(name))
 
 
-async def resume_task(request: Request, name: PathName) -> GateOut:
+async def resume_task(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let the jobs of a task be claimed again."""
-    return gate_out(await operator_of(request).known_tasks.resume(name))
+    tasks = operator_of(request).known_tasks
+    await chosen(tasks, name, force=force)
+    return gate_out(await tasks.resume(name))
 
 
-async def drain_task(request: Request, name: PathName) -> DrainOut:
+async def drain_task(request: Request, name: PathName, *, force: Force = False) -> DrainOut:
     """Pause a task and say what still runs of it."""
-    return drain_out(await operator_of(request).known_tasks.drain(name))
+    tasks = operator_of(request).known_tasks
+    await chosen(tasks, name, force=force)
+    return drain_out(await tasks.drain(name))
 
 
 ROUTES = (

@@ -15,7 +15,7 @@ def conditions(jobs: JobFilter) -> dict[str, Any]:
     """Write a filter's fields; one that asks for nothing is null."""
     own = jobs.own_job
     return {
-        "states": _state_words(jobs.states),
+        "states": _state_words(jobs.state_filters),
         "tasks": _array(jobs.tasks),
         "lanes": _array(jobs.lanes),
         "subject": jobs.subject,

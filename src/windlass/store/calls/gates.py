@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from windlass.core.audit import Deed
-from windlass.core.gate import Gate, GateKind
+from windlass.core.gate import ALL_LANES, Gate, GateKind
 from windlass.core.job import JobState
 from windlass.core.lane import Lane
 from windlass.store import documents
@@ -62,7 +62,8 @@ def tell(kind: GateKind, name: str, action: str) -> Deed:
 def count_leased(kind: GateKind, name: str) -> Call[int]:
     """Count runs, and cancelled ones that have not stopped."""
     kind.check(name)
-    params = {"lane": None, "task": None} | {kind.value: name}
+    is_every = kind is GateKind.LANE and name == ALL_LANES
+    params = {"lane": None, "task": None} | ({} if is_every else {kind.value: name})
     return single("count_leased", params, lambda found: found[0][0], is_read=True)
 
 

@@ -94,7 +94,7 @@ def _plan(query: JobQuery, counts: Sequence[Count]) -> _Plan:
     if (ordered := _ordered_plan(query, counts)) is not None:
         return ordered
     is_lazy = jobs.is_counted and query.sort is Sort.CREATED_AT
-    if not (jobs.states or jobs.tasks or jobs.lanes):
+    if not (jobs.state_filters or jobs.tasks or jobs.lanes):
         return _Plan("all", is_lazy=is_lazy)
     return _sliced_plan(query, counts, is_lazy=is_lazy and _all_match(jobs, counts))
 
@@ -116,8 +116,8 @@ def _sliced_plan(query: JobQuery, counts: Sequence[Count], *, is_lazy: bool) -> 
 def _ordered_plan(query: JobQuery, counts: Sequence[Count]) -> _Plan | None:
     """Find an index that already has the order asked for."""
     jobs = query.filter
-    states = {one.state for one in jobs.states}
-    if not states or not jobs.is_counted or any(one.reasons is not None for one in jobs.states):
+    states = {one.state for one in jobs.state_filters}
+    if not states or not jobs.is_counted or any(one.reasons is not None for one in jobs.state_filters):
         return None
     is_sliced = bool(jobs.tasks or jobs.lanes)
     if query.sort is Sort.COMPLETED_AT and states <= CLOSED and not is_sliced:
@@ -148,7 +148,7 @@ def _is_meant(jobs: JobFilter, count: Count) -> bool:
     return (
         (not jobs.tasks or count.task in jobs.tasks)
         and (not jobs.lanes or count.lane in jobs.lanes)
-        and (not jobs.states or any(_has_state(one, count) for one in jobs.states))
+        and (not jobs.state_filters or any(_has_state(one, count) for one in jobs.state_filters))
     )
 
 

@@ -22,7 +22,8 @@ with c as materialized (
 ), changed as (
     update windlass_jobs j set
         state = 'cancelled', wait_reason = null, closed_at = {now}, paused_at = null, held = false, stop_requested = false,
-        rerun_at = null, rerun_slot_at = null, done_reason = 'cancelled',
+        rerun_at = null, rerun_slot_at = null, done_reason = 'cancelled', last_error = coalesce(:reason::text, j.last_error),
+        last_error_at = case when :reason::text is null then j.last_error_at else {now} end,
         finished_at = case when c.state = 'running' and c.started_at is not null then greatest({now}, c.started_at)
             else j.finished_at end,
         executions = case when c.state = 'running' and c.started_at is null then c.executions - 1 else c.executions end,

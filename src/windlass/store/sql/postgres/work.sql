@@ -107,7 +107,7 @@ from windlass_gates gates left join (
     ) as h
     left join windlass_tasks t on t.name = h.task
     left join windlass_breakers b on b.name = t.breaker and b.state <> 'closed'
-    where not exists (select 1 from windlass_lanes l where l.name = h.lane and l.paused_at is not null)
+    where not exists (select 1 from windlass_lanes l where l.name in (h.lane, '*') and l.paused_at is not null)
       and t.paused_at is null and (b.name is null or {breaker_due})
 ) open on true
 order by open.priority desc, open.run_at

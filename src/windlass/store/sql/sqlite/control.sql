@@ -14,6 +14,7 @@ where id in (select value from json_each(:ids)) and state = 'running' and starte
 update windlass_jobs as j set
     state = 'cancelled', wait_reason = null, closed_at = {now}, paused_at = null, held = 0, stop_requested = 0,
     rerun_at = null, rerun_slot_at = null, done_reason = 'cancelled',
+    last_error = coalesce(:reason, j.last_error), last_error_at = case when :reason is null then j.last_error_at else {now} end,
     finished_at = case when j.state = 'running' and j.started_at is not null then max({now}, j.started_at)
         else j.finished_at end,
     executions = j.executions - (j.state = 'running' and j.started_at is null),

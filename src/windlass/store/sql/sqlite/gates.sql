@@ -11,7 +11,9 @@ update windlass_lanes set paused_at = null, paused_by = null, updated_at = {now}
 returning name
 
 -- name: get_lane
-select name, paused_at, paused_by from windlass_lanes where name = :lane
+-- The pause of `*` is every lane's; a lane's own is named first.
+select name, paused_at, paused_by from windlass_lanes
+where name in (:lane, '*') and (name = :lane or paused_at is not null) order by paused_at is null, name = '*' limit 1
 
 -- name: list_lanes
 with counted as (
@@ -19,10 +21,11 @@ with counted as (
         select lane, state, jobs from windlass_counts union all select lane, state, jobs from windlass_count_deltas
     ) as both_halves group by lane, state having sum(jobs) <> 0
 ), named as (
-    select name from windlass_lanes union select lane from counted union select lane from windlass_tasks where is_declared
+    select name from windlass_lanes where name <> '*' or paused_at is not null union select lane from counted union select lane from windlass_tasks where is_declared
 )
-select n.name, l.paused_at, l.paused_by, c.state, c.jobs
-from named n left join windlass_lanes l on l.name = n.name left join counted c on c.lane = n.name
+select n.name, coalesce(l.paused_at, every.paused_at), coalesce(l.paused_by, every.paused_by), c.state, c.jobs
+from named n left join windlass_lanes l on l.name = n.name left join windlass_lanes every on every.name = '*'
+left join counted c on c.lane = n.name
 order by n.name, c.state
 
 -- name: pause_task

@@ -1,7 +1,13 @@
 select j.id, j.task as type, b.payload, case when j.state = 'running' then 'processing' when j.state = 'failed' then 'dead'
         when j.state = 'scheduled' and j.wait_reason in ('retry', 'lost') then 'failed'
         when j.state in ('pending', 'scheduled') then 'pending' else j.state end as status,
-    j.priority, j.attempt as attempts, j.max_attempts, coalesce(j.slot_at, j.run_at) as scheduled_at,
+    100 - j.priority as priority, j.attempt as attempts,
+    coalesce(j.max_attempts, case
+            case when j.retry like '{%' then coalesce(j.retry::json ->> 'profile', 'task') else j.retry end
+        when 'task' then 3 when 'pull' then coalesce(
+            (select s.value::integer from windlass_settings s where s.name = 'MAX_ATTEMPTS_DEFAULT'), 5)
+        else 4 end) as max_attempts,
+    coalesce(j.slot_at, j.run_at) as scheduled_at,
     j.run_at as run_at, j.started_at as started_at,
     case when j.state = 'completed' then j.closed_at end as completed_at, j.last_error as error_message, j.last_error,
     j.last_error_at as last_error_at,

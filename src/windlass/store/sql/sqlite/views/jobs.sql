@@ -1,7 +1,13 @@
 select j.id, j.task as type, b.payload, case when j.state = 'running' then 'processing' when j.state = 'failed' then 'dead'
         when j.state = 'scheduled' and j.wait_reason in ('retry', 'lost') then 'failed'
         when j.state in ('pending', 'scheduled') then 'pending' else j.state end as status,
-    j.priority, j.attempt as attempts, j.max_attempts, strftime('%Y-%m-%d %H:%M:%S', coalesce(j.slot_at,
+    100 - j.priority as priority, j.attempt as attempts,
+    coalesce(j.max_attempts, case
+            case when j.retry like '{%' then coalesce(j.retry ->> 'profile', 'task') else j.retry end
+        when 'task' then 3 when 'pull' then coalesce(
+            (select cast(s.value as integer) from windlass_settings s where s.name = 'MAX_ATTEMPTS_DEFAULT'), 5)
+        else 4 end) as max_attempts,
+    strftime('%Y-%m-%d %H:%M:%S', coalesce(j.slot_at,
         j.run_at) / 1000000, 'unixepoch') || printf('.%06d', coalesce(j.slot_at, j.run_at) % 1000000) as scheduled_at,
     strftime('%Y-%m-%d %H:%M:%S', j.run_at / 1000000, 'unixepoch') || printf('.%06d', j.run_at % 1000000) as run_at,
         strftime('%Y-%m-%d %H:%M:%S', j.started_at / 1000000, 'unixepoch') || printf('.%06d',
