@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from windlass import __version__
+from windlass.client.declared import DeclaredTasks
 from windlass.client.doors import Door, Doors
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
@@ -29,6 +30,7 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import Hook, Hooks
 from windlass.core.job import NewJob
+from windlass.core.known_task import DeclaredOptions
 from windlass.core.payload import encode_object
 from windlass.core.pool import PULL_LANE
 from windlass.core.retry import RetrySpec
@@ -87,6 +89,7 @@ class Windlass(Operator):
         self.registry = Registry()
         self.hooks = Hooks()
         self.tasks: dict[str, Task[..., Any]] = {}
+        self.declared_elsewhere = DeclaredTasks()
         self._failures: Counter[str] = Counter()
         self._lifespan = lifespan
         self._given = {"database_url": database_url, **settings}
@@ -216,7 +219,8 @@ class Windlass(Operator):
         before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
         settings = replace(self.settings, database_url=database_url)
         doors = Doors(around(self._backend(settings)))
-        vars(self).update(settings=settings, _doors=doors, registry=self.registry.copy(), tasks=dict(self.tasks))
+        own = {"registry": self.registry.copy(), "tasks": dict(self.tasks), "declared_elsewhere": DeclaredTasks()}
+        vars(self).update(settings=settings, _doors=doors, **own)
         self._failures.clear()
         try:
             yield self
@@ -262,13 +266,22 @@ class Windlass(Operator):
         """Whether jobs of tasks that nobody has code for may be enqueued."""
         return self.settings.accept_unknown
 
-    def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
-        """Make a job of a task known by name, and say whether this process has its code."""
+    def has_code(self, task: str) -> bool:
+        """Whether this process has a task's code."""
+        return task in self.tasks
+
+    def describe(
+        self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any], declared: DeclaredOptions | None = None
+    ) -> tuple[NewJob, bool]:
+        """Make a job of a task known by name, and say whether this process has its code; else `declared` says what it gets."""
         check_names(options, JOB_OPTIONS)
         known = self.tasks.get(task)
         if known is not None:
             return known.using(**options).job_of_payload(payload), True
-        fields = {"task": task, "payload": encode_object(dict(payload)), **job_fields(options)}
+        if declared is None:
+            fields = {"task": task, "payload": encode_object(dict(payload)), **job_fields(options)}
+        else:
+            fields = {"task": task, **self.declared_elsewhere.fields(task, payload, declared), **job_fields(options)}
         if fields.get("lane") == PULL_LANE:
             fields.setdefault("retry", _PULLED)
         return NewJob(**descended(fields)), False

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from random import Random
 from threading import Event
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.client.test_operations import start_next
-from windlass import BreakerOpen, InvalidInput, Windlass
+from windlass import BreakerOpen, InvalidInput, InvalidPayload, Windlass
 from windlass.compat import aio, jobs, patterns, rows
+from windlass.store.sqlite import driver
 
 
 async def test_a_basic_job(app: Windlass) -> None:
@@ -39,6 +42,46 @@ async def test_options(app: Windlass) -> None:
     assert (shown.scheduled_at, shown.error_message, shown.max_attempts) == (shown.run_at, None, 3)
     assert (abs(shown.run_at - at) < timedelta(milliseconds=1), (await app.get(number)).lane) == (True, "slow")
     assert await aio.enqueue_job(app, "analysis", {"lipas-id": 12345}, opts) == number
+
+
+async def test_a_registered_task_keeps_its_own_lane(app: Windlass, url: str) -> None:
+    other = Windlass(url)
+
+    @other.task(name="email", lane="mails", max_attempts=8, timeout="90s", priority=7)
+    async def send(to: str) -> None: ...
+
+    async with other, other.working():
+        pass
+    here = await other.get(jobs.enqueue_job(other, "email", {"to": "a"}))
+    elsewhere = await app.get(await aio.enqueue_job(app, "email", {"to": "a"}))
+    for job in (here, elsewhere):
+        assert (job.lane, job.max_attempts, job.timeout_us, job.priority) == ("mails", 8, 90_000_000, 7)
+    assert (await app.get(jobs.enqueue_job(app, "webhook", {}))).lane == "fast"
+    with pytest.raises(InvalidPayload, match="to: must be string"):
+        jobs.enqueue_job(app, "email", {"to": 5})
+
+
+async def test_a_job_belongs_to_the_callers_transaction(app: Windlass, url: str) -> None:
+    await app.store()
+    if url.startswith("sqlite"):
+        connection: Any = driver.connect(url.removeprefix("sqlite:///"))
+        begin = "begin immediate"
+    else:
+        connection, begin = psycopg.connect(url), "select 1"
+    with closing(connection):
+        for end in (connection.rollback, connection.commit):
+            connection.execute(begin)
+            number = jobs.enqueue_job(app, "email", {}, {"connection": connection})
+            end()
+    assert [job.id for job in (await app.list()).jobs] == [number]
+
+
+async def test_rerun_runs_a_running_job_once_more(app: Windlass) -> None:
+    opts = {"dedup-key": "one", "rerun": True}
+    number = jobs.enqueue_job(app, "analysis", {}, opts)
+    assert await start_next(app) == number
+    assert jobs.enqueue_job(app, "analysis", {}, opts) == number
+    assert (await app.get(number)).rerun_at is not None
 
 
 async def test_a_lower_number_runs_first(app: Windlass) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
@@ -23,6 +24,10 @@ class Codec(Protocol):
 
     def decode(self, text: str) -> dict[str, Any]:
         """Read arguments and check them; raises InvalidPayload."""
+        ...
+
+    def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Describe the payload as JSON Schema; None for types that have none."""
         ...
 
 
@@ -89,6 +94,14 @@ class Arguments:
         """Give the arguments as JSON values, the defaults among them."""
         return decode(self._codec.encode(self.complete(given)))
 
+    def schema(self) -> dict[str, Any] | None:
+        """Describe the payload as JSON Schema, with defaults; None where the annotations cannot be described."""
+        try:
+            return self._codec.schema(self._defaults)
+        except InvalidInput:
+            # An annotation that cannot be resolved is reported by the first job, which names it.
+            return None
+
     @cached_property
     def _codec(self) -> Codec:
         hints = self._hints()
@@ -147,6 +160,22 @@ def _kinds_of(annotation: Any) -> frozenset[type]:
         raise LookupError(annotation) from None
 
 
+_WORDS: dict[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+    NoneType: "null",
+}
+
+
+def object_schema(properties: dict[str, Any], required: Iterable[str], *, is_open: bool) -> dict[str, Any]:
+    """Write the JSON Schema of arguments that travel by name."""
+    return {"type": "object", "properties": properties, "required": sorted(required), "additionalProperties": is_open}
+
+
 class PlainCodec:
     """Arguments that JSON knows by itself, checked by hand."""
 
@@ -173,6 +202,18 @@ class PlainCodec:
             raise InvalidPayload("payload", text, "must be a JSON object")
         self._check(values)
         return values
+
+    def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Describe the payload; a default that JSON cannot carry is left out."""
+        properties: dict[str, dict[str, Any]] = {}
+        for name, kinds in self._kinds.items():
+            # An int is allowed wherever a float is, which `number` says already.
+            words = sorted({_WORDS[kind] for kind in kinds} - ({"integer"} if float in kinds else set()))
+            properties[name] = {"type": words[0] if len(words) == 1 else words} if words else {}
+            if name in defaults:
+                with suppress(InvalidPayload):
+                    properties[name]["default"] = decode(encode(defaults[name], field=name))
+        return object_schema(properties, self._required, is_open=self._is_open)
 
     def _check(self, given: dict[str, Any]) -> None:
         kinds = self._kinds

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Protocol, Unpack
 
 from windlass.client.blocking import twin_of
+from windlass.client.declared import DeclaredTasks
 from windlass.client.doors import Door
 from windlass.client.options import EditOptions, UsingOptions, edit_of
 from windlass.client.refs import JobRef, number_of
@@ -16,6 +17,7 @@ from windlass.client.transaction import driver_connection
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
 from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob, Stored
+from windlass.core.known_task import DeclaredOptions
 from windlass.core.page import JobQuery, Page
 from windlass.core.payload import decode
 from windlass.core.pool import PULL_LANE
@@ -37,8 +39,19 @@ class Tasks(Protocol):
         """Whether jobs of tasks that nobody has code for may be enqueued."""
         ...
 
-    def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
+    @property
+    def declared_elsewhere(self) -> DeclaredTasks:
+        """What other processes declared."""
+        ...
+
+    def describe(
+        self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any], declared: DeclaredOptions | None = None
+    ) -> tuple[NewJob, bool]:
         """Make a job of a task known by name, and say whether this process has its code."""
+        ...
+
+    def has_code(self, task: str) -> bool:
+        """Whether this process has a task's code."""
         ...
 
 
@@ -63,16 +76,31 @@ class Client:
     async def enqueue(self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[UsingOptions]) -> Enqueued:
         """Enqueue a job of a task by its name; raises UnknownTask where nobody could run it."""
         connection = options.pop("connection", None)
-        return await self.enqueue_job(await self._accepted(task, payload or {}, options), connection)
+        return await self.enqueue_job(await self.described(task, payload or {}, options), connection)
 
     enqueue_sync = twin_of(enqueue)
 
-    async def _accepted(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> NewJob:
-        job, is_known = self._tasks.describe(task, payload, options)
-        is_accepted = is_known or job.lane == PULL_LANE or self._tasks.accepts_unknown
-        if not is_accepted and not await (await self.store()).tasks.knows(task):
+    async def described(
+        self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any], *, accepts_unknown: bool = False
+    ) -> NewJob:
+        """Make a job of a task by its name, with the options that its code declares, here or in another process.
+
+        Raises UnknownTask for a task that no process has declared, unless its lane is `pull` or unknown ones are accepted, and
+        InvalidPayload naming the argument that is wrong.
+        """
+        if self._tasks.has_code(task):
+            return self._tasks.describe(task, payload, options)[0]
+        may_be_absent = accepts_unknown or options.get("lane") == PULL_LANE or self._tasks.accepts_unknown
+        declared = await self._tasks.declared_elsewhere.find(await self.store(), task, may_be_absent=may_be_absent)
+        if declared is None and not may_be_absent:
             raise UnknownTask(task)
-        return job
+        return self._tasks.describe(task, payload, options, declared)[0]
+
+    async def declares(self, task: str) -> bool:
+        """Whether this process has a task's code, or another has declared it lately."""
+        return self._tasks.has_code(task) or (
+            await self._tasks.declared_elsewhere.find(await self.store(), task, may_be_absent=True) is not None
+        )
 
     def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
         """Make a job of a task known by name, and say whether this process has its code."""

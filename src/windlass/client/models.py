@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict
 
-from windlass.core.payload import JsonText, encode_object
+from windlass.core.payload import JsonText, decode, encode, encode_object
 from windlass.errors import InvalidPayload
+
+# What a server keeps for each task it has no code for.
+_LARGEST_SCHEMA = 256 * 1024
 
 
 class TypedCodec:
@@ -40,6 +44,15 @@ class TypedCodec:
         except ValidationError as error:
             raise _refusal(error, text) from error
 
+    def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Describe the payload; a default that JSON cannot carry is left out."""
+        found = _schema(self._adapter)
+        for name, rule in {} if found is None else found.get("properties", {}).items():
+            if name in defaults:
+                with suppress(PydanticSerializationError, InvalidPayload):
+                    rule["default"] = decode(encode(to_jsonable_python(defaults[name]), field=name))
+        return found
+
 
 class ModelCodec:
     """One argument whose fields are the payload."""
@@ -67,6 +80,20 @@ class ModelCodec:
             return {self._name: self._adapter.validate_json(text)}
         except ValidationError as error:
             raise _refusal(error, text) from error
+
+    def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Describe the payload; the model has defaults of its own."""
+        del defaults
+        return _schema(self._adapter)
+
+
+def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:
+    try:
+        found = adapter.json_schema()
+        return found if len(encode(found)) <= _LARGEST_SCHEMA else None
+    except (PydanticUserError, InvalidPayload):
+        # A type of the application that says nothing of its JSON form.
+        return None
 
 
 def _refusal(error: ValidationError, given: object) -> InvalidPayload:

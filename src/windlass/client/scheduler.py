@@ -71,7 +71,7 @@ class Scheduler(Client):
 
     async def _described(self, task: Any, payload: Mapping[str, Any] | None, options: Mapping[str, Any]) -> NewJob:
         own = {key: value for key, value in options.items() if key not in RULE_OPTIONS}
-        return await self._accepted(task if isinstance(task, str) else task.name, payload or {}, own)
+        return await self.described(task if isinstance(task, str) else task.name, payload or {}, own)
 
 
 def _of_rule(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from windlass.client.options import (
 )
 from windlass.client.rules import declared_rule
 from windlass.client.scheduler import scheduled
-from windlass.client.unique import key_rule
+from windlass.client.unique import key_rule, written_rule
 from windlass.core.blocking import run
 from windlass.core.current import current_job
 from windlass.core.job import Enqueued, NewJob
@@ -188,8 +188,15 @@ def _spec(
         breaker=options.get("breaker"),
         is_exclusive=options.get("exclusive", False),
         memory_limit_mb=options.get("memory_limit_mb"),
+        declared=lambda: _declared(options, fields, arguments),
         **{name: fields[name] for name in _IN_SPEC if name in fields},
     )
+
+
+def _declared(options: Mapping[str, Any], fields: Mapping[str, Any], arguments: Arguments) -> dict[str, Any]:
+    stored = {name: fields.get(name) for name in _STORED if name not in _IN_SPEC}
+    # Read when a worker starts: only then are all names in annotations defined.
+    return {**stored, "unique": written_rule(options.get("unique")), "schema": arguments.schema()}
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from windlass.client.arguments import Arguments
+from windlass.core.known_task import UniqueRule
 from windlass.core.payload import encode
 from windlass.errors import InvalidInput
 
@@ -14,6 +15,24 @@ from windlass.errors import InvalidInput
 _LONGEST_SHOWN = 200
 
 KeyRule = Callable[[dict[str, Any]], str | None]
+
+
+def written_rule(unique: Any) -> UniqueRule | None:
+    """Write the `unique` option as processes without the task's code read it."""
+    if unique is None or unique is False:
+        return None
+    if unique is True:
+        return "all"
+    return "code" if callable(unique) else (unique,) if isinstance(unique, str) else tuple(unique)
+
+
+def key_by_rule(rule: UniqueRule | None, values: Mapping[str, Any]) -> str | None:
+    """Compute the key that a task's code would, from JSON values with the defaults among them."""
+    if rule is None or rule == "code":
+        return None
+    if rule == "all":
+        return _shortened(encode(dict(sorted(values.items()))))
+    return _key_of(list(rule), dict(values))
 
 
 def key_rule(unique: Any, arguments: Arguments) -> KeyRule | None:

@@ -25,7 +25,7 @@ _OPTIONS = {
 
 
 def lane_of(job_type: str) -> str:
-    """Tell which lane the seed gives a type."""
+    """Choose the lane of a type that no process has declared."""
     return "fast" if job_type in FAST_TYPES else "slow"
 
 
@@ -35,20 +35,33 @@ async def enqueue_job(
     payload: Mapping[str, Any],
     opts: Mapping[str, Any] | None = None,
 ) -> int:
-    """Enqueue a job of any type; returns its number, or that of the job that holds the dedup key."""
-    options = _options(opts or {})
-    job, _ = db.describe(type, payload, {"lane": lane_of(type), **options})
-    return (await db.enqueue_job(job)).id
+    """Enqueue a job of any type; returns its number, or that of the job that holds the dedup key.
+
+    A declared task has its own lane, attempts and timeout; any other goes to `fast` or `slow` by its type. With
+    `{"connection": …}` the job belongs to the caller's transaction; with `{"rerun": True}` a running job that holds the dedup key
+    runs once more after this run.
+    """
+    given = {name.replace("-", "_").rstrip("?"): value for name, value in (opts or {}).items() if value is not None}
+    connection = given.pop("connection", None)
+    options = _options(given)
+    if not await db.declares(type):
+        options["lane"] = lane_of(type)
+    return (await db.enqueue_job(await db.described(type, payload, options, accepts_unknown=True), connection)).id
 
 
-def _options(opts: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name.replace("-", "_"): value for name, value in opts.items() if value is not None}
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
     for name, value in given.items():
-        if name not in _OPTIONS:
-            raise InvalidInput(name, value, f"is not an option; there are {', '.join(_OPTIONS)}")
-    priority = given.get("priority", DEFAULT_PRIORITY)
-    check_range("priority", priority, 0, 2**31 - 1)
-    return {**{_OPTIONS[name]: value for name, value in given.items()}, "priority": DEFAULT_PRIORITY - priority}
+        if name == "rerun":
+            options |= {"on_conflict": "rerun"} if value else {}
+        elif name in _OPTIONS:
+            options[_OPTIONS[name]] = value
+        else:
+            raise InvalidInput(name, value, f"is not an option; there are {', '.join(_OPTIONS)}, connection, rerun")
+    if "priority" in options:
+        check_range("priority", options["priority"], 0, 2**31 - 1)
+        options["priority"] = DEFAULT_PRIORITY - options["priority"]
+    return options
 
 
 async def get_queue_stats(db: Operator) -> dict[str, int]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal
 
+from windlass.core.breaker import BreakerSpec
 from windlass.core.checks import check_text
-from windlass.core.job import MAX_NAME
-from windlass.core.payload import check_stored
+from windlass.core.job import MAX_NAME, OnConflict, UniqueScope
+from windlass.core.payload import JsonText, check_stored, decode, encode_object
+from windlass.core.retry import RetrySpec
+from windlass.errors import InvalidInput
+
+UniqueRule = tuple[str, ...] | Literal["all", "code"]
+"""The arguments that make two jobs the same: some by name, all of them, or a function that only the task's code has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +50,69 @@ class KnownTask:
     paused_by: str | None
     first_seen_at: datetime
     seen_at: datetime
+
+    def declared(self) -> DeclaredOptions:
+        """Read what its jobs get when their enqueuer does not set it."""
+        return DeclaredOptions.decode(self.lane, self.options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredOptions:
+    """What a process without a task's code needs to enqueue it as its code would."""
+
+    fields: Mapping[str, Any]
+    """Fields of a NewJob."""
+    unique: UniqueRule | None = None
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the payload; None when the code has none to show."""
+
+    @classmethod
+    def decode(cls, lane: str, text: str) -> DeclaredOptions:
+        """Read what `encode_options` wrote, here or in another version: what this version cannot read is left out."""
+        stored = decode(text, field="options")
+        fields: dict[str, Any] = {"lane": lane}
+        for name, read in _READ.items():
+            try:
+                if stored.get(name) is not None:
+                    fields[name] = read(stored[name])
+            except (InvalidInput, TypeError, ValueError, OverflowError):
+                continue
+        unique, schema = stored.get("unique"), stored.get("schema")
+        return cls(
+            fields=fields,
+            unique=tuple(unique) if isinstance(unique, list) else unique if unique in {"all", "code"} else None,
+            schema=schema if isinstance(schema, dict) else None,
+        )
+
+
+_READ: dict[str, Any] = {
+    "priority": int,
+    "max_attempts": int,
+    "timeout": lambda seconds: timedelta(seconds=seconds),
+    "retry": RetrySpec.decode,
+    "unique_scope": UniqueScope,
+    "on_conflict": OnConflict,
+    "metadata": lambda value: encode_object(value, field="metadata"),
+}
+
+
+def encode_options(options: Mapping[str, Any]) -> JsonText:
+    """Write a task's options for the registry; None is left out."""
+    return encode_object({name: _written(value) for name, value in options.items() if value is not None}, field="options")
+
+
+def _written(value: Any) -> Any:
+    for kind, write in _WRITE:
+        if isinstance(value, kind):
+            return write(value)
+    return value
+
+
+_WRITE: tuple[tuple[type, Any], ...] = (
+    (timedelta, timedelta.total_seconds),
+    (RetrySpec, RetrySpec.encode),
+    (BreakerSpec, lambda spec: {"threshold": spec.threshold, "open_for": spec.open_for.total_seconds()}),
+    (JsonText, decode),
+    (StrEnum, str),
+    (tuple, list),
+)

@@ -51,6 +51,8 @@ class TaskSpec:
     """Stopped when its lease cannot be renewed in time, for work that must never run twice at once."""
     memory_limit_mb: int | None = None
     """For process isolation."""
+    declared: Callable[[], Mapping[str, Any]] = dict
+    """Lists what processes without the code must know besides: the unique rule, the payload's schema and the like."""
 
     def __post_init__(self) -> None:
         """Refuse options that could not be kept."""

@@ -14,11 +14,10 @@ from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter
 from windlass.core.ids import job_uuid, parse_job_id
 from windlass.core.interval_status import states_of
-from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
+from windlass.core.job import MAX_NAME, MAX_TEXT, JobState, NewJob
 from windlass.errors import InvalidInput
 from windlass.web.fields import Body, Instant, Name
-from windlass.web.job_forms import Described, JobIn, Key, Priority, native_job
-from windlass.web.jobs import check_task
+from windlass.web.job_forms import JobIn, Key, Priority, native_job
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
@@ -123,14 +122,12 @@ async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
     """Enqueue up to 10,000 jobs in one transaction, all or none."""
     visit = visit_of(request)
     by = visit.principal.name[:MAX_NAME]
-    described: list[Described] = []
+    described: list[NewJob] = []
     for start in range(0, len(body.jobs), _AT_ONCE):
-        described += [native_job(one, visit.app, by) for one in body.jobs[start : start + _AT_ONCE]]
+        described += [await native_job(one, visit.app, by) for one in body.jobs[start : start + _AT_ONCE]]
         # Others are waiting for their answers meanwhile.
         await asyncio.sleep(0)
-    for job in {job.task: job for job, is_known in described if not is_known}.values():
-        await check_task(visit, job)
-    answers = await visit.app.enqueue_jobs(job for job, _ in described)
+    answers = await visit.app.enqueue_jobs(described)
     made = [EnqueuedOut(id=job_uuid(one.id), number=one.id, duplicate=one.is_duplicate) for one in answers]
     duplicates = sum(one.is_duplicate for one in answers)
     return JobsMadeOut(jobs=made, total=len(made), enqueued=len(made) - duplicates, duplicates=duplicates)

@@ -96,10 +96,6 @@ class CrawlIn(Body):
     priority: Priority | None = None
 
 
-Described = tuple[NewJob, bool]
-"""A job and whether somebody is known to have its code."""
-
-
 def read_form(value: Any) -> JobIn | CrawlIn:
     """Read a body, by which form it has; raises what FastAPI raises for one that does not fit."""
     if isinstance(value, dict) and not value.keys() & {"task", "url"}:
@@ -112,16 +108,16 @@ def read_form(value: Any) -> JobIn | CrawlIn:
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in complaints]) from None
 
 
-def native_job(body: JobIn, app: Windlass, by: str) -> Described:
-    """Describe the job that our own form means."""
+async def native_job(body: JobIn, app: Windlass, by: str) -> NewJob:
+    """Describe the job that our own form means; raises UnknownTask where no process has declared its task."""
     options = {name: value for name in _OPTIONS if (value := getattr(body, name)) is not None}
     if body.max_retries is not None:
         if body.max_attempts is not None:
             raise InvalidInput("max_retries", body.max_retries, "give max_attempts or max_retries, not both")
         options["max_attempts"] = body.max_retries + 1
-    job, is_known = app.describe(body.task, body.payload or {}, {**options, "created_by": by})
+    job = await app.described(body.task, body.payload or {}, {**options, "created_by": by})
     rule = _rule(body)
-    return (job if rule is None and body.name is None else _recurring(job, body, rule, options)), is_known
+    return job if rule is None and body.name is None else _recurring(job, body, rule, options)
 
 
 _OPTIONS = (

@@ -12,11 +12,10 @@ from windlass.client.refs import number_of
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
 from windlass.core.interval_status import states_of
-from windlass.core.job import MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
+from windlass.core.job import MAX_KEY, MAX_NAME, JobState, RunStatus, Stored
 from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request
-from windlass.core.pool import PULL_LANE
-from windlass.errors import InvalidInput, UnknownTask
+from windlass.errors import InvalidInput
 from windlass.web.fields import Instant, Limit, Listed, capped
 from windlass.web.gradual import listing
 from windlass.web.job_edits import EditIn, edit_of
@@ -82,20 +81,7 @@ async def enqueue(visit: Visit, body: JobIn | CrawlIn) -> Stored:
         job = crawl_job(body, source, app, by)
         await app.sources.upsert(source)
         return await app.enqueue_and_get(job)
-    job, is_known = native_job(body, app, by)
-    if not is_known:
-        await check_task(visit, job)
-    return await app.enqueue_and_get(job)
-
-
-async def check_task(visit: Visit, job: NewJob) -> None:
-    """Refuse a job that nobody is known to have code for; outside workers of lane `pull` need not say what they have."""
-    known = visit.server.known_tasks
-    if job.lane == PULL_LANE or job.task in known or visit.app.accepts_unknown:
-        return
-    if not await visit.app.known_tasks.knows(job.task):
-        raise UnknownTask(job.task)
-    known.add(job.task)
+    return await app.enqueue_and_get(await native_job(body, app, by))
 
 
 Text = Annotated[str | None, Query(max_length=MAX_KEY)]

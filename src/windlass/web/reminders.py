@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from windlass.core.access import Role
 from windlass.core.ids import MAX_JOB
 from windlass.core.reminder import NewReminder, Reminder
-from windlass.errors import UnknownTask
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.route import Route
@@ -64,9 +63,7 @@ async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
     """Keep a mail until it is due; `produce-reminders` sends it then."""
     app = visit_of(request).app
     # What is wrong with the mail is said now, and not when it is due.
-    job, is_known = app.describe(_TASK, body.mail, {})
-    if not is_known and not app.accepts_unknown and not await app.known_tasks.knows(_TASK):
-        raise UnknownTask(_TASK)
+    job = await app.described(_TASK, body.mail, {})
     kept = await operator_of(request).reminders.add(NewReminder(body.due_at, job.payload))
     return _out(kept, eyes_of(request))
 

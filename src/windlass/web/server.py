@@ -107,8 +107,6 @@ class Server:
         self.readiness = Readiness(app)
         self.profiles = settings.profiles
         """What jobs do when their enqueuer said nothing; worked out once."""
-        self.known_tasks: set[str] = set()
-        """Tasks that the fleet is known to have code for: entries outlive their workers, so this never goes stale."""
         self.logins = Attempts(self.limits.failed_logins)
         """Failures on the login page."""
         self.stopping = asyncio.Event()

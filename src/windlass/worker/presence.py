@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import socket
 from collections.abc import Callable
 from datetime import timedelta
 
-from windlass.core.known_task import DeclaredTask
+from windlass.core.job import DEFAULT_RETRY
+from windlass.core.known_task import DeclaredTask, encode_options
 from windlass.core.payload import encode
 from windlass.core.task import Registry, TaskSpec
 from windlass.core.worker import NewWorker
@@ -70,8 +70,16 @@ class Presence:
 def _declared(spec: TaskSpec) -> DeclaredTask:
     options = {
         "isolation": spec.isolation,
+        "priority": spec.priority or None,
         "max_attempts": spec.max_attempts,
-        "timeout": None if spec.timeout is None else spec.timeout.total_seconds(),
+        "timeout": spec.timeout,
+        "retry": None if spec.retry == DEFAULT_RETRY else spec.retry,
+        "breaker": spec.breaker,
+        **spec.declared(),
     }
-    kept = json.dumps({name: value for name, value in options.items() if value is not None})
-    return DeclaredTask(name=spec.name, lane=spec.lane, options=kept, breaker=None if spec.breaker is None else spec.breaker.name)
+    return DeclaredTask(
+        name=spec.name,
+        lane=spec.lane,
+        options=encode_options(options),
+        breaker=None if spec.breaker is None else spec.breaker.name,
+    )
