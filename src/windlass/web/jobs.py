@@ -80,6 +80,7 @@ async def enqueue(visit: Visit, body: JobIn | CrawlIn) -> Stored:
     if isinstance(body, CrawlIn):
         source = crawl_source(body)
         job = crawl_job(body, source, app, by)
+        await check_crawl(visit, job, "url", body.url)
         await app.sources.upsert(source)
         return await app.enqueue_and_get(job)
     job, is_known = native_job(body, app, by)
@@ -91,11 +92,19 @@ async def enqueue(visit: Visit, body: JobIn | CrawlIn) -> Stored:
 async def check_task(visit: Visit, job: NewJob) -> None:
     """Refuse a job that nobody is known to have code for; outside workers of lane `pull` need not say what they have."""
     known = visit.server.known_tasks
-    if job.lane == PULL_LANE or job.task in known or visit.app.accepts_unknown:
+    if job.lane == PULL_LANE or job.task in known or job.task in visit.app.tasks or visit.app.accepts_unknown:
         return
     if not await visit.app.known_tasks.knows(job.task):
         raise UnknownTask(job.task)
     known.add(job.task)
+
+
+async def check_crawl(visit: Visit, job: NewJob, field: str, value: object) -> None:
+    """Refuse a crawl that nobody is known to have code for, by the name of what was sent."""
+    try:
+        await check_task(visit, job)
+    except UnknownTask as error:
+        raise InvalidInput(field, value, f"is for the task 'crawl', which {error.reason}") from None
 
 
 Text = Annotated[str | None, Query(max_length=MAX_KEY)]
