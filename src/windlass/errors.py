@@ -98,13 +98,26 @@ class InvalidPayload(InvalidInput):
     """A document is not strict JSON, too large or too deep."""
 
 
+_PACK_OF = {
+    "hello": "hello",
+    "crawl": "crawl",
+    "command": "command",
+    "enqueue-stale": "staleness",
+    **dict.fromkeys(("fetch_feed", "renew_websub", "websub_content"), "feeds"),
+    **dict.fromkeys(("email", "webhook", "integration", "produce-reminders", "cleanup-jobs"), "notify"),
+}
+"""Which pack has a task that comes with Windlass."""
+
+
 class UnknownTask(InvalidInput):
-    """Nobody is known to have code for this task."""
+    """Nobody is known to have code for this task; `pack` names the pack that has it, for one that comes with Windlass."""
 
     def __init__(self, task: str) -> None:
-        super().__init__(
-            "task", task, "is not registered; declare it, use lane 'pull' for outside workers, or set WINDLASS_ACCEPT_UNKNOWN"
-        )
+        remedy = "declare it, use lane 'pull' for outside workers, or set WINDLASS_ACCEPT_UNKNOWN"
+        self.pack = _PACK_OF.get(task)
+        if self.pack is not None:
+            remedy = f"start `windlass worker --packs {self.pack}`, which has it, or declare a task of this name"
+        super().__init__("task", task, f"is not registered; {remedy}")
 
 
 class JobNotFound(WindlassError):

@@ -151,7 +151,7 @@ def test_up_serves_works_and_finishes_what_runs_when_it_is_told_to_stop(tmp_path
     (tmp_path / "jobs.py").write_text(JOBS, encoding="utf-8")
     url = f"sqlite:///{tmp_path / 'some.db'}"
     with serving(tmp_path, "jobs:app", "--database", url, command="up") as (process, said):
-        assert {"alone", "hello", "work", "enqueue-stale", "email"} <= set(tasks_of(said))
+        assert tasks_of(said) == ["alone", "work"]
         [address] = re.findall(r"listening on (\S+)", said)
         with Windlass(url) as app:
             quick = app.enqueue_sync("work")

@@ -17,6 +17,7 @@ ANYTHING = "…"
 
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+@pytest.mark.usefixtures("crawled")
 async def test_every_example_is_answered_as_shown(web: Served) -> None:
     assert len(EXAMPLES) == PAGE.count("```http")
     for method, path, body, status, expected in EXAMPLES:

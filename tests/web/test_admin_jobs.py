@@ -41,6 +41,7 @@ PRIORITY_50 = '{\n  "priority": 50\n}'
 BOOST_20 = '{\n  "boost": 20\n}'
 BULK_STATUS = '{\n  "job_ids": [1, 2, 3, 4, 5],\n  "status": "queued"\n}'
 BULK_RETRY = '{\n  "job_ids": [1, 2, 3, 4, 5]\n}'
+pytestmark = pytest.mark.usefixtures("crawled")
 
 
 async def send(web: Served, route: str, text: str, role: Role = Role.ADMIN) -> Any:

@@ -47,6 +47,7 @@ UPDATE = """{
 TOGGLE = """{
   "enabled": false
 }"""
+pytestmark = pytest.mark.usefixtures("crawled")
 
 
 async def send(web: Served, method: str, path: str, text: str) -> Any:

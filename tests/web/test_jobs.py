@@ -311,6 +311,7 @@ async def test_an_edit_changes_what_it_says_and_nothing_else(web: Served) -> Non
     assert await edit() | {"updated_at": 0} == on | {"updated_at": 0}
 
 
+@pytest.mark.usefixtures("crawled")
 async def test_a_crawl_s_url_is_edited_in_its_payload(web: Served) -> None:
     made = (await web.ask("POST", JOBS, json={"url": "https://example.com/a", "source_name": "One"})).json()
     edited = (await web.ask("PUT", f"{JOBS}/{made['id']}", json={"url": "https://example.org/b", "source_name": "Two"})).json()

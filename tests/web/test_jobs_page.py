@@ -31,6 +31,7 @@ def check(shown: Any, expected: Any, line: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+@pytest.mark.usefixtures("crawled")
 async def test_the_page_says_what_happens(web: Served) -> None:
     assert len(exchanges()) > 20
     for request, *rest in exchanges():

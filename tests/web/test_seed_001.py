@@ -15,6 +15,7 @@ from windlass.core.access import Role
 
 JOBS = "/api/v1/jobs"
 JSON = {"content-type": "application/json"}
+pytestmark = pytest.mark.usefixtures("crawled")
 
 
 async def send(web: Served, method: str, path: str, body: str | None = None) -> Any:

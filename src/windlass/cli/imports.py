@@ -39,8 +39,8 @@ def import_() -> None:
 def crontab(file: TextIO, *, is_applied: bool, system: bool, timezone: str, as_json: bool, database: str | None) -> None:
     """Turn the lines of a crontab into recurring jobs of the task `command`.
 
-    Doing it twice changes nothing. Commands run only on workers with the pack `command` (WINDLASS_PACKS=command). Exit code 3:
-    some lines could not be read; they are listed, and nothing is stored for them.
+    Doing it twice changes nothing. Commands run only on workers with the pack `command` (`windlass worker --packs
+    command`). Exit code 3: some lines could not be read; they are listed, and nothing is stored for them.
     """
     found = parse_crontab(file.read(), has_users=system, timezone=timezone)
     with operating(database, makes_file=True) as operator:

@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "take-lease": ("windlass.cli.job_verbs:take_lease", "End leases as if they had not been renewed."),
     "tasks": ("windlass.cli.tasks:tasks", "List, pause, resume and drain the tasks of the fleet."),
     "token": ("windlass.cli.token:token", "Make, list and revoke the tokens of programs."),
-    "up": ("windlass.cli.up:up", "Run everything in one process: server, worker, upkeep and built-in tasks."),
+    "up": ("windlass.cli.up:up", "Run everything in one process: server, worker and upkeep."),
     "upkeep": ("windlass.cli.upkeep:upkeep", "Keep the queue moving without running jobs."),
     "views": ("windlass.cli.views:views", "Make or drop SQL views of jobs, runs, dead letters and breakers."),
     "worker": ("windlass.cli.worker:worker", "Run the jobs of an application until stopped."),

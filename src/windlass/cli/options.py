@@ -26,6 +26,9 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON."
 host = click.option("--host", help="Where to listen; default: WINDLASS_HOST, else 127.0.0.1.")
 port = click.option("--port", type=click.IntRange(0, 65_535), help="Default: WINDLASS_PORT, else 8060; 0 is any free port.")
 pools = click.option("--pools", help="Slots by lane, as in fast=3,*=5; * serves every lane but pull.")
+packs = click.option(
+    "--packs", metavar="NAMES", help="Ready-made tasks to run as well, as in crawl,notify; default: WINDLASS_PACKS, else none."
+)
 json_logs = click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
 migrate = click.option("--migrate", is_flag=True, help="Bring the schema up to date first.")
 limit = click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")

@@ -6,12 +6,12 @@ import asyncio
 
 import click
 
-from windlass import packs
 from windlass.app import Windlass
 from windlass.cli import options
 from windlass.cli.serving import database_line, opened
 from windlass.cli.signals import Signals
 from windlass.cli.target import open_app
+from windlass.packs import install
 from windlass.telemetry import configure_logging
 
 
@@ -20,6 +20,7 @@ from windlass.telemetry import configure_logging
 @options.host
 @options.port
 @options.database
+@options.packs
 @options.log_level("info")
 @options.json_logs
 @options.migrate
@@ -29,6 +30,7 @@ def serve(
     host: str | None,
     port: int | None,
     database: str | None,
+    packs: str | None,
     log_level: str,
     json_logs: bool,
     migrate: bool,
@@ -39,8 +41,8 @@ def serve(
     requests under way within the grace. A second one: at once.
     """
     configure_logging(log_level, as_json=json_logs)
-    app = open_app(target, host=host, port=port, database_url=database)
-    packs.install(app, app.settings.packs or ())
+    app = open_app(target, host=host, port=port, database_url=database, packs=packs)
+    install(app, app.settings.packs or ())
     if migrate:
         app.migrate()
     app.check_schema()

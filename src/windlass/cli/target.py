@@ -10,6 +10,9 @@ from typing import Any
 from windlass.app import Windlass
 from windlass.errors import ConfigError
 
+OWN = "windlass.packs.standard:app"
+"""The application of commands that are given none and run packs only."""
+
 
 def load_app(target: str) -> Windlass:
     """Import `module:attribute`, looking in the current folder first."""

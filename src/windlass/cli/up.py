@@ -7,19 +7,17 @@ import os
 
 import click
 
-from windlass import packs
 from windlass.app import Windlass
 from windlass.cli import options
 from windlass.cli.exit_codes import abandon
 from windlass.cli.serving import database_line, opened
 from windlass.cli.signals import Signals
-from windlass.cli.target import open_app
+from windlass.cli.target import OWN, open_app
 from windlass.config import PREFIX, Settings, load
 from windlass.errors import ConfigError
-from windlass.packs import hello
+from windlass.packs import EXTRA, SAFE, PackUnavailable, hello, install, install_available
 from windlass.telemetry import configure_logging
 
-_OWN = "windlass.packs.standard:app"
 _DEMO = "windlass.packs.demo:app"
 _DEMO_DATABASE = "sqlite:///windlass-demo.db"
 
@@ -31,6 +29,7 @@ _DEMO_DATABASE = "sqlite:///windlass-demo.db"
 @options.port
 @options.database
 @options.pools
+@options.packs
 @options.log_level("warning")
 @options.json_logs
 def up(
@@ -41,13 +40,15 @@ def up(
     port: int | None,
     database: str | None,
     pools: str | None,
+    packs: str | None,
     log_level: str,
     json_logs: bool,
 ) -> None:
-    """Run everything in one process: server, worker, upkeep and the built-in tasks.
+    """Run everything in one process: server, worker and upkeep.
 
-    With MODULE:APP it runs the application's tasks too. Brings the schema up to date first. SIGTERM or Ctrl-C: take no more
-    requests and jobs, finish what runs within the grace, give back the rest. A second one: at once.
+    With MODULE:APP it runs the application's tasks and the packs that are named; without, the ready-made tasks. Brings the
+    schema up to date first. SIGTERM or Ctrl-C: take no more requests and jobs, finish what runs within the grace, give back
+    the rest. A second one: at once.
     """
     configure_logging(log_level, as_json=json_logs)
     if demo and target is not None:
@@ -56,13 +57,33 @@ def up(
     if database is not None:
         # By the environment, so that handlers in child processes find it too.
         os.environ[f"{PREFIX}DATABASE_URL"] = database
-    target = target or (_DEMO if demo else _OWN)
-    app = open_app(target, host=host, port=port, pools=pools, database_url=database)
-    packs.install(app, app.settings.packs or packs.SAFE)
+    is_own = target is None
+    target = target or (_DEMO if demo else OWN)
+    app = open_app(target, host=host, port=port, pools=pools, database_url=database, packs=packs)
+    missing = _install_packs(app, is_own=is_own)
     app.migrate()
     app.check_schema()
-    if asyncio.run(_run(app, target, is_demo=demo)):
+    if asyncio.run(_run(app, target, _missing(missing), is_demo=demo)):
         abandon()
+
+
+def _install_packs(app: Windlass, *, is_own: bool) -> list[PackUnavailable]:
+    """Declare the tasks of the packs that were named; without an application of the user, all that can be had.
+
+    An application gets none by itself: their tasks and schedules would appear in a database of somebody who did not ask.
+    """
+    if app.settings.packs is None and is_own:
+        return install_available(app, SAFE)
+    install(app, app.settings.packs or ())
+    return []
+
+
+def _missing(packs: list[PackUnavailable]) -> list[tuple[str, str]]:
+    """Describe the packs that were left out, and the remedy."""
+    if not packs:
+        return []
+    libraries = ", ".join(sorted({error.library or error.name for error in packs}))
+    return [("left out", f"packs {', '.join(error.name for error in packs)}: {libraries} not installed; install {EXTRA}")]
 
 
 def _demo_database() -> str | None:
@@ -70,7 +91,7 @@ def _demo_database() -> str | None:
     return _DEMO_DATABASE if load().database_url == Settings.database_url else None
 
 
-async def _run(app: Windlass, target: str, *, is_demo: bool) -> bool:
+async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_demo: bool) -> bool:
     """Run until a signal; says whether handlers were left behind."""
     signals = Signals(app.settings.grace)
     task = hello.TASK if hello.TASK in app.tasks else None
@@ -90,7 +111,7 @@ async def _run(app: Windlass, target: str, *, is_demo: bool) -> bool:
         watching = asyncio.create_task(worker.stopped())
         watching.add_done_callback(lambda _: None if listener.should_exit else listener.stop())
         what = "server, worker and upkeep in one process"
-        await desk.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *_story(app))
+        await desk.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *_story(app), *told)
         watching.cancel()
     return worker.has_lost
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from importlib import import_module
+from types import ModuleType
 
 from windlass.app import Windlass
 from windlass.errors import ConfigError
@@ -19,16 +21,46 @@ PACKS = {
 ASKED_FOR = frozenset({"command"})
 """Packs that must be named: whoever may enqueue could run any program with them."""
 SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)
-"""What `windlass up` brings without being asked."""
+"""What `windlass up` brings when it is given no application."""
+EXTRA = "windlass[packs]"
+_NEEDED = {"staleness": "crawl"}
+"""Packs whose tasks enqueue jobs of another pack."""
+
+
+class PackUnavailable(ConfigError):
+    """A library that a pack needs is not installed."""
+
+    def __init__(self, name: str, library: str | None) -> None:
+        super().__init__(f"packs: {name} needs {library}; install {EXTRA}")
+        self.name = name
+        self.library = library
 
 
 def install(app: Windlass, names: Iterable[str]) -> None:
     """Declare the tasks of these packs on an application; raises ConfigError for a name that is none."""
     for name in dict.fromkeys(names):
         if name not in PACKS:
-            raise ConfigError(f"packs: there is no pack {name!r}; there are {', '.join(sorted(PACKS))}")
+            near = get_close_matches(name, PACKS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"packs: there is no pack {name!r}{hint}; there are {', '.join(sorted(PACKS))}")
+        _load(name).install(app)
+
+
+def install_available(app: Windlass, names: Iterable[str]) -> list[PackUnavailable]:
+    """Declare the tasks of those packs whose libraries are installed; returns why the others were left out."""
+    missing = []
+    for name in names:
         try:
-            pack = import_module(PACKS[name])
-        except ModuleNotFoundError as error:
-            raise ConfigError(f"packs: {name} needs {error.name}; install windlass[packs]") from error
-        pack.install(app)
+            _load(_NEEDED.get(name, name))
+        except PackUnavailable as error:
+            missing.append(PackUnavailable(name, error.library))
+        else:
+            install(app, [name])
+    return missing
+
+
+def _load(name: str) -> ModuleType:
+    try:
+        return import_module(PACKS[name])
+    except ModuleNotFoundError as error:
+        raise PackUnavailable(name, error.name) from error

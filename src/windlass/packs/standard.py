@@ -1,4 +1,4 @@
-"""The application that `windlass up` runs when it is given none: only the built-in tasks."""
+"""The application that `windlass up` and `windlass worker` run when they are given none: only the tasks of packs."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from windlass.errors import InvalidTransition, JobNotFound, SlotTaken
 from windlass.web import admin_words as words
 from windlass.web.admin_words import CRAWL, Shown, Status
 from windlass.web.fields import MAX_LIMIT, Body, Limit, capped
+from windlass.web.jobs import check_crawl
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
@@ -202,6 +203,7 @@ async def admin_create_job(request: Request, response: Response, body: NewCrawlJ
             "created_by": "api",
         },
     )
+    await check_crawl(visit_of(request), described, "subreddit_id", body.subreddit_id)
     enqueued = await app.enqueue_job(described)
     if enqueued.is_duplicate:
         response.status_code = 200

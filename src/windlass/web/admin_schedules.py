@@ -22,6 +22,7 @@ from windlass.web import admin_words as words
 from windlass.web.admin_jobs import Done, JobNumber, Offset, Priority, Subreddit
 from windlass.web.admin_words import CRAWL
 from windlass.web.fields import LINE, Body, Limit, capped
+from windlass.web.jobs import check_crawl
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
 
@@ -137,6 +138,7 @@ async def admin_create_schedule(request: Request, body: NewScheduledJob) -> Sche
     subject = str(body.subreddit_id)
     options = {"subject": subject, "priority": body.priority, "retry": {"profile": CRAWL}, "created_by": visit.principal.name}
     described, _ = visit.app.describe(CRAWL, {}, {**options, "description": body.description or None})
+    await check_crawl(visit, described, "subreddit_id", body.subreddit_id)
     template = replace(
         described,
         name=body.name,

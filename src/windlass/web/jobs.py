@@ -79,9 +79,17 @@ async def enqueue(visit: Visit, body: JobIn | CrawlIn) -> Stored:
     if isinstance(body, CrawlIn):
         source = crawl_source(body)
         job = crawl_job(body, source, app, by)
+        await check_crawl(visit, job, "url", body.url)
         await app.sources.upsert(source)
         return await app.enqueue_and_get(job)
     return await app.enqueue_and_get(await native_job(body, app, by))
+
+
+async def check_crawl(visit: Visit, job: NewJob, field: str, value: object) -> None:
+    """Refuse a crawl that nobody is known to have code for, by the name of what was sent."""
+    app = visit.app
+    if not (job.lane == PULL_LANE or app.accepts_unknown or await app.declares(job.task)):
+        raise InvalidInput(field, value, f"is for the task 'crawl', which {UnknownTask(job.task).reason}")
 
 
 Text = Annotated[str | None, Query(max_length=MAX_KEY)]
