@@ -27,7 +27,7 @@ _LONGEST_SCHEDULE = 255
 _MOST_BACKOFF_S = 86_400 * 365
 
 
-Length = Annotated[str, StringConstraints(min_length=1, max_length=100)] | Annotated[int | float, Field(ge=0)]
+Length = Annotated[str, StringConstraints(min_length=1, max_length=100)] | Annotated[float, Field(ge=0)]
 """Seconds, or text such as `30s`, `1.5h`, `1h30m`."""
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
 Priority = Annotated[int, Field(ge=0, le=100)]
