@@ -107,7 +107,7 @@ def parsed(model: type[B], fields: Mapping[str, Any]) -> B:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()], body=fields) from None
 
 
 def json_answer(model: BaseModel, status: int = 200, skip: set[str] | None = None) -> Response:
