@@ -55,22 +55,33 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from datetime import datetime
 
 _SHOWN = 80
 
 
 def shown(value: object) -> str:
-    """Render a value for a message, short enough for one log line."""
+    """Render a value for a message, short enough for one log line; times as people write them."""
     try:
-        text = repr(value)
+        text = _plain(value)
     except Exception:  # noqa: BLE001 - a value whose repr fails must not hide the error it is shown in
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        from windlass.core.durations import format_duration  # noqa: PLC0415 - which imports this module
+
+        return format_duration(value)
+    return repr(value.value if isinstance(value, Enum) else value)
 
 
 class WindlassError(Exception):

@@ -54,6 +54,9 @@ def names(**known: Sequence[str]) -> Callable[[str, int], Awaitable[Sequence[str
 
 
 REFUSED = [
+    "https://a.example/\ud800",
+    "https://a.example/?q=\udfff",
+    "https://\ud800.example/",
     # loopback and what stands for it
     "http://127.0.0.1/",
     "http://127.0.0.1./",

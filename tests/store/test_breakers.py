@@ -535,7 +535,7 @@ async def test_what_operators_do_is_audited(store: SqlStore, clock: FakeClock) -
         ("breaker", lambda breakers: breakers.reset("")),
         ("breaker", lambda breakers: breakers.get("a\0b")),
         ("breaker", lambda breakers: breakers.force_open("x" * 10_000)),
-        ("for_", lambda breakers: breakers.force_open("mail", timedelta())),
+        ("for", lambda breakers: breakers.force_open("mail", timedelta())),
         ("limit", lambda breakers: breakers.history("mail", 0)),
         ("limit", lambda breakers: breakers.list(limit=0)),
         ("after", lambda breakers: breakers.list(after="a\0b")),

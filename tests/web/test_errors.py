@@ -12,6 +12,8 @@ import pytest
 from tests.web.serving import BASE, Served
 from windlass import Windlass
 from windlass.core.access import Role
+from windlass.core.cadence import Cron
+from windlass.core.words import describe
 from windlass.errors import (
     DuplicateJob,
     InvalidInput,
@@ -198,3 +200,73 @@ async def test_a_database_that_does_not_answer_is_503(web: Served, monkeypatch: 
 async def test_a_filter_that_cannot_be_meant_is_refused_and_not_dropped(web: Served, query: str, told: str) -> None:
     answer = await web.ask("GET", f"/api/v1/jobs?{query}")
     assert (answer.status_code, told in answer.json()["error"]) == (400, True), answer.text
+
+
+JOBS, SOURCES = "/api/v1/jobs", "/api/v1/sources"
+LONG_HOST = ".".join(["a" * 60] * 5)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "text"),
+    [
+        ("/api/v1/breakers/mail/force-open", {"for": "0s"}, "for: must be a duration of 1ms to 100 years (got 0s)"),
+        (
+            "/api/v1/breakers/mail/force-open",
+            {"for": []},
+            "for: input should be a valid string or input should be a valid number",
+        ),
+        (JOBS, {"task": "t", "delay": []}, "delay: input should be a valid string or input should be a valid number (got [])"),
+        (JOBS, {"task": "t", "priority": None, "lane": True}, "lane: input should be a valid string (got true)"),
+        (
+            JOBS,
+            {"task": "t", "run_at": "9999-01-01T00:00:00Z"},
+            "run_at: must lie between the years 1970 and 9000 (got 9999-01-01T00:00:00Z)",
+        ),
+        (JOBS, {"task": "t", "run_at": 5}, "run_at: must be a time such as 2025-12-29T10:30:00Z (got 5)"),
+        (JOBS, {"task": "t", "timeout": "0s"}, "timeout: must be a duration of "),
+        (JOBS, {"url": f"https://{LONG_HOST}/"}, "url: must be a text of 1 to 255 characters"),
+        (SOURCES, {"url": f"https://{LONG_HOST}/"}, "url: must be a text of 1 to 255 characters"),
+        (JOBS, {"url": "https://a..b"}, "url: must be an http or https address"),
+        (SOURCES, {"url": "https://a..b/x"}, "url: must be an http or https address"),
+        (SOURCES, {"url": "https://.b/x"}, "url: must be an http or https address"),
+    ],
+)
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_a_complaint_names_the_field_and_the_value_as_they_were_sent(
+    web: Served, path: str, body: dict[str, Any], text: str
+) -> None:
+    answer = await web.ask("POST", path, json=body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"].startswith(text), answer.json()["error"]
+    assert "datetime" not in answer.text
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_half_a_surrogate_pair_in_an_address_is_refused(web: Served) -> None:
+    for path, body in ((JOBS, r'{"url": "https://a.example/\ud800"}'), (SOURCES, r'{"url": "https://a.example/\ud800"}')):
+        answer = await web.ask("POST", path, content=body.encode(), headers={"content-type": "application/json"})
+        assert answer.status_code == 400, answer.text
+
+
+@pytest.mark.parametrize(
+    ("cron", "text"),
+    [
+        ("0 8 * * sat-sun", "on Saturday to Sunday"),
+        ("0 8 * * MON-SUN", "on Monday to Sunday"),
+        ("0 8 * * friday", "on Friday"),
+        ("0 8 * * Wednesday-Sunday", "on Wednesday to Sunday"),
+        ("0 8 1 december *", "December"),
+        ("0 8 * * fri-mon", None),
+        ("0 8 * * freitag", None),
+    ],
+)
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_days_in_cron_are_read_as_people_write_them(web: Served, cron: str, text: str | None) -> None:
+    answer = await web.ask("POST", JOBS, json={"url": "https://a.example/", "schedule_time": cron})
+    if text is None:
+        assert answer.status_code == 400
+        assert "days are sun to sat or 0 to 7, and a range runs forward" in answer.json()["error"]
+        return
+    assert answer.status_code == 201, answer.text
+    assert cron in answer.text
+    assert text in describe(Cron(cron))

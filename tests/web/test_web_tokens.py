@@ -330,3 +330,59 @@ def test_short_secrets_and_small_keys_are_refused(tmp_path: Path) -> None:
         web_tokens(tmp_path, jwt_public_key=str(path))
     with pytest.raises(ConfigError, match="cannot be read"):
         web_tokens(tmp_path, jwt_public_key=str(tmp_path / "absent"))
+
+
+def public_jwk(key: Any, kind: Any, **more: Any) -> dict[str, Any]:
+    return {**kind.to_jwk(key.public_key(), as_dict=True), **more}
+
+
+RSA_JWK = public_jwk(RSA, jwt.algorithms.RSAAlgorithm, alg="RS256", kid="rsa", use="sig")
+EC_JWK = public_jwk(EC, jwt.algorithms.ECAlgorithm, alg="ES256", kid="ec", use="sig")
+
+
+def key_file(tmp_path: Path, *entries: Any) -> str:
+    path = tmp_path / "mixed.json"
+    path.write_text(json.dumps({"keys": entries}))
+    return str(path)
+
+
+async def test_a_server_starts_with_a_mixed_key_set_and_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    unusable = [
+        EC_JWK,
+        {"kty": "oct", "kid": "shared", "k": "c2VjcmV0", "alg": "HS256"},
+        {"kty": "LWE", "kid": "later"},
+        public_jwk(OTHER_RSA, jwt.algorithms.RSAAlgorithm, alg="RSA-OAEP", kid="enc", use="enc"),
+        public_jwk(OTHER_RSA, jwt.algorithms.RSAAlgorithm, alg="RSA-OAEP", kid="oaep"),
+        public_jwk(OTHER_RSA, jwt.algorithms.RSAAlgorithm, alg="PS256", kid="pss"),
+        public_jwk(OTHER_RSA, jwt.algorithms.RSAAlgorithm, alg="RS256", kid="ops", key_ops=["sign"]),
+        {"kty": "RSA", "kid": "short", "n": "AQAB", "e": "AQAB"},
+        {"kid": "untyped"},
+        "text",
+    ]
+    path = key_file(tmp_path, *unusable, RSA_JWK)
+    async with served(Windlass(f"sqlite:///{tmp_path / 'w.db'}", jwt_jwks=path)) as web:
+        good = signed(RSA, "RS256", {"kid": "rsa"}, role="viewer")
+        answer = await web.client.get("/api/v1/lanes", headers={"authorization": f"Bearer {good}"})
+        assert answer.status_code == 200, answer.text
+        for token in (
+            signed(EC, "ES256", {"kid": "ec"}, role="viewer"),
+            signed(OTHER_RSA, "RS256", {"kid": "ops"}, role="viewer"),
+        ):
+            answer = await web.client.get("/api/v1/lanes", headers={"authorization": f"Bearer {token}"})
+            assert answer.status_code == 401
+    [warning] = [record.getMessage() for record in caplog.records if "jwt_jwks" in record.getMessage()]
+    for name in ("'ec'", "'shared'", "'later'", "'enc'", "'oaep'", "'pss'", "'ops'", "'short'", "'untyped'", "key 10"):
+        assert name in warning
+
+
+def test_a_key_whose_operations_have_verify_is_used(tmp_path: Path) -> None:
+    tokens = web_tokens(tmp_path, jwt_jwks=key_file(tmp_path, RSA_JWK | {"key_ops": ["verify"]}))
+    assert tokens.principal_of(signed(RSA, "RS256", {"kid": "rsa"}))[0].name == "jwt:ann"
+
+
+def test_a_repeated_kid_and_a_set_without_a_usable_key_are_errors(tmp_path: Path) -> None:
+    other = public_jwk(OTHER_RSA, jwt.algorithms.RSAAlgorithm, alg="RS256", kid="rsa")
+    with pytest.raises(ConfigError, match="more than one key with kid 'rsa'"):
+        web_tokens(tmp_path, jwt_jwks=key_file(tmp_path, RSA_JWK, other))
+    with pytest.raises(ConfigError, match="no key for signatures: key 'ec' is neither"):
+        web_tokens(tmp_path, jwt_jwks=key_file(tmp_path, EC_JWK))

@@ -100,7 +100,7 @@ class Breakers(Facet):
 
     async def force_open(self, name: str, for_: Duration | None = None) -> Breaker:
         """Open a breaker, whoever is trying it: for a while, or until it is reset."""
-        wait = None if for_ is None else parse_duration(for_, field="for_")
+        wait = None if for_ is None else parse_duration(for_, field="for")
         opened: Breaker = await (await self.port()).force_open(name, wait)
         return opened
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from windlass.core.checks import check_instant, check_range, check_wait
-from windlass.core.cron import check_cron, latest_fires, next_fire
+from windlass.core.cron import check_cron, latest_fires, next_fire, short_names
 from windlass.core.durations import format_duration, parse_duration
 from windlass.errors import InvalidInput
 
@@ -94,8 +94,8 @@ class Cron:
 
     @property
     def fields(self) -> str:
-        """The five fields that a name stands for."""
-        return NAMED.get(self.expression, self.expression)
+        """The five fields that the expression stands for, in short names."""
+        return short_names(NAMED.get(self.expression, self.expression))
 
     def after(self, moment: datetime, zone: ZoneInfo) -> datetime:
         """Find the first fire strictly after `moment`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from windlass.core.durations import MAX
+from windlass.core.durations import MAX, format_duration
 from windlass.errors import InvalidInput
 
 
@@ -45,4 +45,4 @@ def check_instant(field: str, value: object) -> None:
 def check_wait(field: str, value: object, *, least: timedelta) -> None:
     """Refuse what is not a duration between `least` and a hundred years."""
     if not isinstance(value, timedelta) or not least <= value <= MAX:
-        raise InvalidInput(field, value, f"must be a timedelta of {least} to 100 years")
+        raise InvalidInput(field, value, f"must be a duration of {format_duration(least)} to 100 years")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -13,10 +14,32 @@ from windlass.errors import InvalidInput
 
 FIELDS = ("minute", "hour", "day of month", "month", "day of week")
 _LONGEST = 200
+_DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_FULL_NAME = re.compile(rf"\b(?:{'|'.join(_DAYS + _MONTHS)})\b", re.IGNORECASE)
+# Sunday is the first day of the week to cron and the last one to most people.
+_TO_SUNDAY = re.compile(r"\b(mon|tue|wed|thu|fri|sat|[1-6])-sun\b", re.IGNORECASE)
+_HINTS = {
+    "day of week": "; days are sun to sat or 0 to 7, and a range runs forward, as in mon-fri or sat-sun",
+    "month": "; months are jan to dec or 1 to 12, and a range runs forward, as in nov-dec",
+}
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _NEAR = timedelta(days=2)
 _ANY_DAY = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock without a place
+
+
+@lru_cache(maxsize=1024)
+def short_names(fields: str) -> str:
+    """Write full names of days and months as cron knows them, and a range that ends on Sunday with its number."""
+    parts = fields.split()
+    if len(parts) != len(FIELDS):
+        return fields
+    months, days = (_FULL_NAME.sub(lambda found: found[0][:3], part) for part in parts[3:])
+    return " ".join([*parts[:3], months, _TO_SUNDAY.sub(r"\1-7", days)])
 
 
 @lru_cache(maxsize=1024)
@@ -28,7 +51,9 @@ def check_cron(text: str, fields: str) -> None:
     for place, (name, part) in enumerate(zip(FIELDS, parts, strict=True)):
         alone = " ".join(part if each == place else "*" for each in range(len(FIELDS)))
         if not _is_readable(alone):
-            raise InvalidInput("cadence", text, f"is not a cron expression: field {place + 1} ({name}) cannot be {part!r}")
+            hint = _HINTS.get(name, "")
+            reason = f"is not a cron expression: field {place + 1} ({name}) cannot be {part!r}{hint}"
+            raise InvalidInput("cadence", text, reason)
     # Found out now, and not when a run has already ended.
     if not _is_readable(fields) or next(CronSim(fields, _ANY_DAY), None) is None:
         raise InvalidInput("cadence", text, "never fires")

@@ -101,7 +101,7 @@ def reset_breaker(name: str) -> Ask[records.Breaker]:
 
 def force_open_breaker(name: str, for_: Duration | None = None) -> Ask[records.Breaker]:
     """Open a breaker, whoever is trying it: for a while, or until it is reset."""
-    body = {"for": None if for_ is None else seconds(for_, "for_")}
+    body = {"for": None if for_ is None else seconds(for_, "for")}
     return post(f"{_BREAKERS}/{word(name)}/force-open", as_one(records.Breaker), body)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 
@@ -105,9 +106,40 @@ def _status_of(error: BaseException, statuses: Mapping[type[Exception], int]) ->
 
 def _first_complaint(error: RequestValidationError) -> str:
     """Name the field and the value, as our own checks do."""
-    first = error.errors()[0]
-    place, *path = first["loc"]
-    field = ".".join(map(str, path)) or str(place)
+    first, *rest = error.errors()
+    field = _field_of(first, error.body)
     if first["type"] == "missing":
         return f"{field}: is required"
-    return f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]} (got {shown(first.get('input'))})"
+    # Each kind of value that a field takes complains by itself.
+    texts = dict.fromkeys(_text_of(one) for one in (first, *rest) if _field_of(one, error.body) == field)
+    return f"{field}: {' or '.join(texts)} (got {_shown_as_sent(first.get('input'))})"
+
+
+def _text_of(complaint: Mapping[str, Any]) -> str:
+    text = str(complaint["msg"]).removeprefix("Value error, ")
+    return text[:1].lower() + text[1:]
+
+
+def _field_of(complaint: Mapping[str, Any], body: Any) -> str:
+    """Name the field as it was sent: the path also holds the names of the kinds that were tried."""
+    place, *path = complaint["loc"]
+    if place != "body" or not isinstance(body, dict | list):
+        return ".".join(map(str, path)) or str(place)
+    names: list[str] = []
+    within: Any = body
+    for part in path:
+        if isinstance(within, dict) and (part in within or complaint["type"] == "missing"):
+            within = within.get(part)
+        elif isinstance(within, list) and isinstance(part, int) and part < len(within):
+            within = within[part]
+        else:
+            continue
+        names.append(str(part))
+    return ".".join(names) or str(place)
+
+
+_JSON_WORDS: Mapping[Any, str] = MappingProxyType({None: "null", True: "true", False: "false"})
+
+
+def _shown_as_sent(value: Any) -> str:
+    return _JSON_WORDS[value] if value is None or isinstance(value, bool) else shown(value)

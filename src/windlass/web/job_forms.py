@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, StringConstraints, ValidationError
@@ -18,7 +17,7 @@ from windlass.core.interval import IntervalForm
 from windlass.core.item import MAX_FIELDS
 from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, NewJob
 from windlass.core.retry import RetrySpec
-from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, check_url
+from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, check_url, new_source
 from windlass.errors import InvalidInput
 from windlass.web.fields import LINE, Body, Instant, Name
 from windlass.web.job_shape import CRAWL
@@ -27,7 +26,7 @@ _LONGEST_SCHEDULE = 255
 _MOST_BACKOFF_S = 86_400 * 365
 
 
-Length = Annotated[str, StringConstraints(min_length=1, max_length=100)] | Annotated[int | float, Field(ge=0)]
+Length = Annotated[str, StringConstraints(min_length=1, max_length=100)] | Annotated[float, Field(ge=0)]
 """Seconds, or text such as `30s`, `1.5h`, `1h30m`."""
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
 Priority = Annotated[int, Field(ge=0, le=100)]
@@ -105,7 +104,7 @@ def read_form(value: Any) -> JobIn | CrawlIn:
         return kind.model_validate(value)
     except ValidationError as error:
         complaints = error.errors(include_url=False)
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in complaints]) from None
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in complaints], body=value) from None
 
 
 async def native_job(body: JobIn, app: Windlass, by: str) -> NewJob:
@@ -164,8 +163,7 @@ def read_cadence(every: str | float | None, cron: str | None) -> Cadence | None:
 def crawl_source(body: CrawlIn) -> NewSource:
     """Describe the source of seed 001's form."""
     check_url("url", body.url)
-    known_as = body.source_id or body.source_name or urlsplit(body.url).hostname or ""
-    return NewSource(known_as, body.source_name or known_as, body.url)
+    return new_source(body.url, ("source_id", body.source_id), ("source_name", body.source_name))
 
 
 def crawl_job(body: CrawlIn, source: NewSource, app: Windlass, by: str) -> NewJob:

@@ -12,10 +12,11 @@ from windlass.client.refs import number_of
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
 from windlass.core.interval_status import states_of
-from windlass.core.job import MAX_KEY, MAX_NAME, JobState, RunStatus, Stored
+from windlass.core.job import MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
 from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request
-from windlass.errors import InvalidInput
+from windlass.core.pool import PULL_LANE
+from windlass.errors import InvalidInput, UnknownTask
 from windlass.web.fields import Instant, Limit, Listed, capped
 from windlass.web.gradual import listing
 from windlass.web.job_edits import EditIn, edit_of

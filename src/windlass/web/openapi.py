@@ -120,8 +120,43 @@ def _document(made_of: Sequence[APIRoute]) -> dict[str, Any]:
         for described in methods.values():
             # FastAPI documents its own kind of refusal; ours are 400.
             described["responses"].pop("422", None)
+            _plain_body(described)
     for unused in ("HTTPValidationError", "ValidationError"):
         made.get("components", {}).get("schemas", {}).pop(unused, None)
     made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
     made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-    return made
+    whole: dict[str, Any] = _with_whole_bounds(made)
+    return whole
+
+
+def _plain_body(described: dict[str, Any]) -> None:
+    """Describe a body that may be left out by its model alone: generators of clients know no body that may be null."""
+    body = described.get("requestBody")
+    if body is None:
+        return
+    body.setdefault("required", False)
+    for content in body["content"].values():
+        choices = content["schema"].get("anyOf", [])
+        rest = [choice for choice in choices if choice != {"type": "null"}]
+        if len(rest) == 1 and len(choices) > 1:
+            content["schema"] = rest[0]
+
+
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_LARGEST = 2**63 - 1
+
+
+def _with_whole_bounds(made: Any) -> Any:
+    """Write bounds as integers, as the models have them: FastAPI turns each into a float."""
+    if isinstance(made, list):
+        return [_with_whole_bounds(each) for each in made]
+    if not isinstance(made, dict):
+        return made
+    return {key: _bound(key, value) if key in _BOUNDS else _with_whole_bounds(value) for key, value in made.items()}
+
+
+def _bound(key: str, value: Any) -> Any:
+    if not isinstance(value, float) or not value.is_integer():
+        return _with_whole_bounds(value)
+    # The databases' largest integer is no float; the nearest one is one too large.
+    return min(int(value), _LARGEST) if key == "maximum" else int(value)

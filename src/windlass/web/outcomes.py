@@ -28,7 +28,7 @@ from windlass.web.fields import Body
 
 _MOST = 2**63 - 1
 Count = Annotated[int, Field(ge=0, le=_MOST)]
-Wait = Annotated[int | float, Field(ge=0, le=MAX.total_seconds())]
+Wait = Annotated[float, Field(ge=0, le=MAX.total_seconds())]
 
 
 class RunningIn(Body):

@@ -83,7 +83,7 @@ class PullIn(Body):
     """How long the job is yours at first, brought within 30 to 600."""
     pull_id: Name | None = None
     """Asking again under the same name gives the same lease again."""
-    wait: Annotated[int | float, Field(ge=0)] = 0
+    wait: Annotated[float, Field(ge=0)] = 0
     """How many seconds to wait for a job; more than 30 is taken as 30."""
 
 

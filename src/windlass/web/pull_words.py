@@ -18,7 +18,7 @@ from windlass.core.payload import decode_request
 from windlass.errors import InvalidInput
 from windlass.ports import Store
 from windlass.web.errors import Refusal
-from windlass.web.fields import Body
+from windlass.web.fields import Body, whole
 from windlass.web.visit import Visit, visit_of
 
 MISSING_JOB_ID = "missing_job_id"
@@ -75,6 +75,7 @@ def job_number(given: object) -> int:
     """Read which job is meant; raises JobNotFound for what no job can be called."""
     if given is None or given == "":
         raise Refusal(400, MISSING_JOB_ID)
+    given = whole(given)
     if isinstance(given, bool) or not isinstance(given, int | str):
         raise InvalidInput("job_id", given, "must be a job's number or UUID")
     return number_of(given)
@@ -84,7 +85,7 @@ def token_of(given: object) -> int | None:
     """Read an `attempt_id`, a number or its text; None when it was left out."""
     if given is None or given == "":
         return None
-    number = int(given) if isinstance(given, str) and _DIGITS.fullmatch(given) else given
+    number = int(given) if isinstance(given, str) and _DIGITS.fullmatch(given) else whole(given)
     if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < _TOKENS:
         raise InvalidInput("attempt_id", given, "must be the attempt_id that the pull gave")
     return number
@@ -106,7 +107,7 @@ def parsed(model: type[B], fields: Mapping[str, Any]) -> B:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()], body=fields) from None
 
 
 def json_answer(model: BaseModel, status: int = 200, skip: set[str] | None = None) -> Response:

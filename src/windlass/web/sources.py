@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, StringConstraints
 
 from windlass.core.access import Role
 from windlass.core.payload import encode_object
-from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source, check_url
+from windlass.core.source import MAX_SOURCE_NAME, Source, check_url, new_source
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, visit_of
@@ -80,9 +79,9 @@ async def list_sources(
 async def create_source(request: Request, response: Response, body: SourceIn) -> SourceOut:
     """Keep a source; 200 when one with this id was changed."""
     check_url("url", body.url)
-    known_as = body.id or body.name or urlsplit(body.url).hostname or ""
     metadata = None if body.metadata is None else encode_object(body.metadata, field="metadata")
-    kept = await operator_of(request).sources.upsert(NewSource(known_as, body.name or known_as, body.url, metadata))
+    source = new_source(body.url, ("id", body.id), ("name", body.name), metadata)
+    kept = await operator_of(request).sources.upsert(source)
     if kept.created_at != kept.updated_at:
         response.status_code = 200
     return source_out(kept)

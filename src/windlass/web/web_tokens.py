@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from windlass.config import Settings
@@ -21,24 +18,16 @@ from windlass.core.job import MAX_NAME
 from windlass.core.payload import decode_request
 from windlass.errors import ConfigError, InvalidInput
 from windlass.web.errors import BadToken
+from windlass.web.key_set import LEAST_RSA_BITS, Key, algorithm_of, read_key_set
 
 MAX_BYTES = 8192
 _LEEWAY_S = 10
 _LEAST_SECRET_BYTES = 32
-_LEAST_RSA_BITS = 2048
 _LATEST = 253_402_300_800  # the year 10000
 _SHAPE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 # Each of these asks the reader to take a key or a rule from the token itself.
 _FORBIDDEN = frozenset({"crit", "b64", "jwk", "jku", "x5u", "x5c", "zip", "enc"})
 _INSTANTS = ("exp", "nbf", "iat")
-
-
-class Key(NamedTuple):
-    """A key with the one algorithm it is for."""
-
-    algorithm: str
-    material: Any
-    kid: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +94,8 @@ def _keys(settings: Settings) -> Iterator[Key]:
     if settings.jwt_public_key is not None:
         yield _pem_key(Path(settings.jwt_public_key))
     if settings.jwt_jwks is not None:
-        yield from _jwks(Path(settings.jwt_jwks))
+        path = Path(settings.jwt_jwks)
+        yield from read_key_set(path, _read(path, "jwt_jwks"))
 
 
 def _read(path: Path, setting: str) -> bytes:
@@ -120,30 +110,10 @@ def _pem_key(path: Path) -> Key:
         material = load_pem_public_key(_read(path, "jwt_public_key"))
     except ValueError as error:
         raise ConfigError(f"jwt_public_key: {path} holds no PEM public key") from error
-    return Key(_algorithm_of(material, "jwt_public_key"), material)
-
-
-def _algorithm_of(material: object, setting: str) -> str:
-    if isinstance(material, Ed25519PublicKey):
-        return "EdDSA"
-    if isinstance(material, RSAPublicKey) and material.key_size >= _LEAST_RSA_BITS:
-        return "RS256"
-    raise ConfigError(f"{setting}: must be an Ed25519 or an RSA public key of at least {_LEAST_RSA_BITS} bits")
-
-
-def _jwks(path: Path) -> Iterator[Key]:
-    try:
-        entries = json.loads(_read(path, "jwt_jwks"))["keys"]
-        keys = [jwt.PyJWK(entry) for entry in entries if entry.get("use", "sig") == "sig"]
-    except (ValueError, TypeError, KeyError, AttributeError, jwt.PyJWTError) as error:
-        raise ConfigError(f"jwt_jwks: {path} holds no key set: {error}") from error
-    for key in keys:
-        algorithm = _algorithm_of(key.key, "jwt_jwks")
-        if key.algorithm_name != algorithm:
-            raise ConfigError(f"jwt_jwks: {path}: key {key.key_id!r} is for {key.algorithm_name}; use RS256 or EdDSA")
-        yield Key(algorithm, key.key, key.key_id)
-    if not keys:
-        raise ConfigError(f"jwt_jwks: {path} holds no key for signatures")
+    algorithm = algorithm_of(material)
+    if algorithm is None:
+        raise ConfigError(f"jwt_public_key: must be an Ed25519 or an RSA public key of at least {LEAST_RSA_BITS} bits")
+    return Key(algorithm, material)
 
 
 def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -61,6 +61,8 @@ def parse_url(text: str) -> WebUrl:
         raise UrlRefused(f"url: must be a text of at most {_MAX_CHARS} characters")
     if "\\" in text or any(character <= " " or character == "\x7f" for character in text):
         raise _refused(text, "has a backslash, a space or a control character in it")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise _refused(text, "has half a surrogate pair in it, which is no character")
     try:
         parts = urlsplit(text)
     except ValueError:

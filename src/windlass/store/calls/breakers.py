@@ -162,7 +162,7 @@ def force_open(name: str, for_: timedelta | None, now: datetime | None = None) -
     """Open a breaker, whoever is trying it; without a duration until it is reset."""
     spec = BreakerSpec(name)
     if for_ is not None:
-        check_wait("for_", for_, least=SHORTEST_OPEN)
+        check_wait("for", for_, least=SHORTEST_OPEN)
 
     def steps() -> Steps[Breaker]:
         yield Step("ensure_breaker", _spec_params(spec, now))
