@@ -10,10 +10,12 @@ from windlass.cli import options
 from windlass.cli.output import job_fields, plain, say, say_fields, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.filter import JobFilter
+from windlass.core.job import Execution
 from windlass.core.page import JobQuery, Sort
 
 COLUMNS = ("id", "task", "lane", "state", "wait_reason", "priority", "attempt", "run_at", "subject", "last_error")
 _RUN_COLUMNS = ("number", "attempt", "status", "reason", "started_at", "duration_ms", "worker", "error")
+_COUNTED = frozenset({"items_crawled", "items_indexed"})
 
 
 @click.command()
@@ -57,10 +59,16 @@ def job(job_id: str, *, runs: int, as_json: bool, database: str | None) -> None:
         found = operator.get_sync(job_id)
         executions = operator.executions_sync(found, limit=runs) if runs else []
     if as_json:
-        shown = [plain(run) | {"duration_ms": run.duration_ms} for run in executions]
+        shown = [_run_fields(run) for run in executions]
         say_json({**job_fields(found), "runs": shown})
         return
     say_fields(job_fields(found))
     if executions:
         click.echo()
         say_table(({column: getattr(run, column) for column in _RUN_COLUMNS} for run in executions), _RUN_COLUMNS)
+
+
+def _run_fields(run: Execution) -> dict[str, Any]:
+    """Give a run's fields for JSON; what only crawls and feeds count is there when it was counted."""
+    fields = plain(run) | {"duration_ms": run.duration_ms}
+    return {name: value for name, value in fields.items() if name not in _COUNTED or value is not None}
