@@ -153,6 +153,16 @@ def test_a_worker_of_packs_needs_no_module(folder: Path, url: str, app: Windlass
         assert "crawl" not in tasks
 
 
+def test_subscribing_to_a_feed_warns_while_no_worker_has_the_pack(
+    folder: Path, url: str, app: Windlass, windlass: Command
+) -> None:
+    typed = ("feeds", "subscribe", "http://127.0.0.1:9/feed.xml", "ann")
+    assert "`windlass worker --packs feeds`" in windlass(*typed).stderr
+    with running(folder, url, "worker", "--packs", "feeds") as process:
+        await_workers(app, process)
+        assert windlass(*typed).stderr == ""
+
+
 def test_a_worker_without_module_and_packs_says_what_to_type(windlass: Command) -> None:
     assert "--packs notify" in windlass("worker", code=2).output
 
