@@ -63,7 +63,7 @@ def published() -> Iterator[str]:
 
 async def read(app: Windlass, base: str) -> None:
     """Subscribe, print what comes, publish something, print that too, and leave."""
-    followed = [await feeds.subscribe(app, "reader", f"{base}/{name}") for name in Publisher.published]
+    followed = [await feeds.subscribe(app, f"{base}/{name}", "reader") for name in Publisher.published]
     seen: set[str] = set()
     await print_new(app, seen, 5)
     Publisher.published["cats"] += 1
@@ -72,7 +72,7 @@ async def read(app: Windlass, base: str) -> None:
         await app.run_now(feed.job_id or 0)
     await print_new(app, seen, 6)
     for feed in followed:
-        left = await feeds.unsubscribe(app, "reader", feed.id)
+        left = await feeds.unsubscribe(app, feed.id, "reader")
         print(f"left {left.title!r}: the next fetch is {left.next_fetch_at}")
 
 

@@ -271,6 +271,8 @@ class Settings:
     """What `webhook` signs its bodies with."""
     crawl_delay: _Duration = timedelta(milliseconds=500)
     """How long a crawl leaves a host alone between two requests, unless its robots.txt asks for more."""
+    max_feed_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 2_000_000
+    """How large a feed's document may be, as it is sent and as it is unpacked."""
     stale_days: Annotated[int, Read(_whole(1, 36_500), variable="STALE_DAYS")] = 30
     reset_crawling_after: Annotated[
         timedelta, Read(_minutes(1, 525_600), "reset_crawling_after_min", "RESET_CRAWLING_AFTER_MIN")

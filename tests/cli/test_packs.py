@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,15 @@ async def work() -> str:
 @app.task(every="1h")
 async def hourly() -> None:
     pass
+"""
+COUNTING = """
+
+from windlass import JobContext
+
+
+@app.task
+async def counting(ctx: JobContext) -> None:
+    ctx.items_crawled = 3
 """
 ABSENT = "raise ModuleNotFoundError(f'No module named {__name__!r}', name=__name__)\n"
 
@@ -104,6 +114,19 @@ def test_an_application_gets_no_task_and_no_schedule_it_did_not_declare(
         assert known(app) == (["hourly", "work"], ["hourly"])
 
 
+def test_a_run_shows_what_crawls_count_only_where_it_was_counted(folder: Path, app: Windlass, ask: Callable[..., Any]) -> None:
+    (folder / "jobs.py").write_text(JOBS + COUNTING, encoding="utf-8")
+    with running(folder, app.settings.database_url, "worker", "jobs:app") as process:
+        await_workers(app, process)
+        plain, counting = app.enqueue_sync("work"), app.enqueue_sync("counting")
+        app.wait_sync(plain, timeout=30)
+        app.wait_sync(counting, timeout=30)
+    [run] = ask("job", str(plain.id))["runs"]
+    assert not {"items_crawled", "items_indexed"} & run.keys()
+    [run] = ask("job", str(counting.id))["runs"]
+    assert (run["items_crawled"], "items_indexed" in run) == (3, False)
+
+
 @pytest.mark.parametrize("way", ["option", "environment", "file"])
 @pytest.mark.parametrize("command", ["up", "worker"])
 def test_an_application_gets_the_packs_that_are_named(folder: Path, app: Windlass, *, command: str, way: str) -> None:
@@ -128,6 +151,16 @@ def test_a_worker_of_packs_needs_no_module(folder: Path, url: str, app: Windlass
         tasks, _ = known(app)
         assert {"email", "webhook"} <= set(tasks)
         assert "crawl" not in tasks
+
+
+def test_subscribing_to_a_feed_warns_while_no_worker_has_the_pack(
+    folder: Path, url: str, app: Windlass, windlass: Command
+) -> None:
+    typed = ("feeds", "subscribe", "http://127.0.0.1:9/feed.xml", "ann")
+    assert "`windlass worker --packs feeds`" in windlass(*typed).stderr
+    with running(folder, url, "worker", "--packs", "feeds") as process:
+        await_workers(app, process)
+        assert windlass(*typed).stderr == ""
 
 
 def test_a_worker_without_module_and_packs_says_what_to_type(windlass: Command) -> None:

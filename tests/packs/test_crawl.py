@@ -171,6 +171,15 @@ async def test_of_a_huge_robots_txt_the_beginning_counts(app: Windlass, site: Te
     assert (run.status, site.pages["/private/x"], site.pages["/p/1"] > 0) == ("completed", 0, True), run.message
 
 
+@pytest.mark.parametrize("charset", ["utf-8-sig", "utf-16"])
+async def test_a_robots_txt_that_begins_with_a_byte_order_mark_is_obeyed(
+    app: Windlass, site: TestSite, served: Site, charset: str
+) -> None:
+    site.robots = reply(200, "User-agent: *\nDisallow: /\n".encode(charset), content_type="text/plain")
+    await crawled(app, served.url("/p/0"), max_pages=5)
+    assert site.pages == {}
+
+
 @pytest.mark.parametrize("target", ["http://169.254.169.254/robots.txt", "ftp://example.org/", "/robots.txt"])
 async def test_a_robots_txt_that_leads_nowhere_is_none(app: Windlass, site: TestSite, served: Site, target: str) -> None:
     site.robots = reply(301, location=target)

@@ -12,6 +12,7 @@ from aiosmtpd.smtp import AuthResult
 from tests.crash.processes import until
 from tests.packs.notify_apps import notifying
 from tests.support.local_mail import mail_server
+from tests.web.serving import served
 from windlass import Windlass
 from windlass.compat import aio as seed
 from windlass.core.breaker import BreakerState
@@ -70,10 +71,14 @@ async def test_a_mail_of_the_seed_is_filled_from_its_template(tmp_path: Path) ->
         ({"to": "ada@example.org", "template": "broken", "data": {}}, "must begin with a line"),
     ],
 )
-async def test_a_template_that_cannot_be_filled_fails_for_good(tmp_path: Path, payload: dict[str, Any], why: str) -> None:
+async def test_a_template_that_a_producer_without_the_pack_could_not_check_fails_for_good(
+    tmp_path: Path, payload: dict[str, Any], why: str
+) -> None:
     (tmp_path / "broken.txt").write_text("Hello\n", encoding="utf-8")
     async with mail_server() as box, notifying(tmp_path, smtp_url=box.url, mail_templates=str(tmp_path)) as app:
-        run = await sent(app, payload)
+        async with Windlass(app.settings.database_url, accept_unknown=True) as producer:
+            await producer.enqueue("email", payload)
+        [run] = await run_all(app)
         assert why in (run.message or "")
         assert (await app.get(run.job_id)).state is JobState.FAILED
         assert box.mails == []
@@ -103,6 +108,30 @@ async def test_a_mail_that_cannot_be_sent_is_refused_at_enqueue(tmp_path: Path, 
         with pytest.raises(InvalidPayload):
             await app.enqueue("email", payload)
         assert not (await app.list()).jobs
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        ({"to": "ada@example.org", "template": "welcome"}, "template 'welcome' needs 'name' in data"),
+        ({"to": "ada@example.org", "template": "reminder", "data": {"name": "Ada"}}, "template 'reminder' needs 'what' in data"),
+        ({"to": "ada@example.org", "template": "own", "data": {}}, "template 'own' needs 'sum' in data"),
+    ],
+)
+async def test_a_template_without_its_data_is_refused_at_enqueue(tmp_path: Path, payload: dict[str, Any], why: str) -> None:
+    (tmp_path / "own.txt").write_text("Subject: Bill\n\n$sum\n", encoding="utf-8")
+    app = notifying(tmp_path, mail_templates=str(tmp_path))
+    async with served(app) as web:
+        refused = await web.ask("POST", "/api/v1/jobs", json={"task": "email", "payload": payload})
+        assert (refused.status_code, why in refused.text) == (400, True), refused.text
+        with pytest.raises(InvalidPayload, match=why):
+            await app.enqueue("email", payload)
+        assert not (await app.list()).jobs
+
+
+async def test_a_template_that_only_the_worker_has_is_taken(tmp_path: Path) -> None:
+    async with notifying(tmp_path) as app:
+        await app.enqueue("email", {"to": "ada@example.org", "template": "elsewhere"})
 
 
 async def test_without_a_mail_server_or_sender_the_job_says_what_to_set(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ async def test_a_feed_that_takes_too_long_is_a_failed_fetch(monkeypatch: pytest.
     packs.install(app, ["feeds"])
     async with a_site() as site, app:
         site.pages["/feed"] = lambda _: Reply(200, described(HOSTILE["comments"]))
-        feed = await feeds.subscribe(app, "ann", site.url("/feed"))
+        feed = await feeds.subscribe(app, site.url("/feed"), "ann")
         await run_all(app)
         left = await app.feeds.get(feed.id)
         assert (left.consecutive_failures, left.last_error) == (1, f"{feed.url} takes longer than 0.3 s to read")

@@ -47,7 +47,7 @@ async def web(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[S
 
 
 async def fetched(app: Windlass, site: Site) -> Feed:
-    made = await feeds.subscribe(app, "ann", site.url("/feed"))
+    made = await feeds.subscribe(app, site.url("/feed"), "ann")
     await app.run_now(made.job_id or 0)
     await run_all(app)
     return await app.feeds.get(made.id)

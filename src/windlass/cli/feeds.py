@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from windlass.cli.noun import Noun
 from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.client.operations import Operator
-from windlass.core.feed import Feed
+from windlass.core.feed import FETCH_TASK, Feed
 
 _COLUMNS = ("id", "url", "title", "subscribers", "next_fetch_at", "consecutive_failures", "last_error")
 _ENTRY_COLUMNS = ("id", "published_at", "title", "link")
@@ -48,6 +49,8 @@ def subscribe(url: str, subscriber: str, *, as_json: bool, database: str | None)
     """Subscribe to a feed; a worker with the pack `feeds` fetches it."""
     with operating(database) as operator:
         feed = operator.feeds.subscribe_sync(url, subscriber)
+        if not _is_fetched(operator):
+            click.echo("windlass: no worker has the pack feeds now; start one with `windlass worker --packs feeds`", err=True)
     if as_json:
         say_json(_shown(feed))
     else:
@@ -83,6 +86,11 @@ def entries(feed: str, *, before: int, limit: int, as_json: bool, database: str 
         say_json({"entries": [plain(one) for one in found]})
     else:
         say_table(({column: getattr(one, column) for column in _ENTRY_COLUMNS} for one in found), _ENTRY_COLUMNS)
+
+
+def _is_fetched(operator: Operator) -> bool:
+    """Whether a worker that runs has the task that fetches feeds."""
+    return any(worker.is_online and FETCH_TASK in json.loads(worker.tasks) for worker in operator.workers.list_sync())
 
 
 def _number_of(operator: Operator, feed: str) -> int:

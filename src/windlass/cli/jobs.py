@@ -12,9 +12,11 @@ from windlass.cli.job_view import show_job
 from windlass.cli.output import job_fields, plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.filter import JobFilter
+from windlass.core.job import Execution
 from windlass.core.page import JobQuery, Sort
 
 COLUMNS = ("id", "task", "lane", "state", "wait_reason", "priority", "attempt", "run_at", "subject", "last_error")
+_COUNTED = frozenset({"items_crawled", "items_indexed"})
 
 
 @click.command()
@@ -59,7 +61,13 @@ def job(job_id: str, *, runs: int, as_json: bool, database: str | None) -> None:
         executions = operator.executions_sync(found, limit=runs) if runs else []
         letters = operator.dead_letters_of_sync(found)
     if as_json:
-        shown = [plain(run) | {"duration_ms": run.duration_ms} for run in executions]
+        shown = [_run_fields(run) for run in executions]
         say_json({**job_fields(found), "runs": shown})
     else:
         show_job(found, executions, letters, Windlass(database).settings.profiles)
+
+
+def _run_fields(run: Execution) -> dict[str, Any]:
+    """Give a run's fields for JSON; what only crawls and feeds count is there when it was counted."""
+    fields = plain(run) | {"duration_ms": run.duration_ms}
+    return {name: value for name, value in fields.items() if name not in _COUNTED or value is not None}

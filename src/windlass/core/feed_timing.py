@@ -11,6 +11,8 @@ from windlass.core.feed import BACKOFF, DEFAULT_WAIT, LONGEST_WAIT
 from windlass.core.http_time import read_date, read_number, read_seconds
 
 FLOOR = timedelta(minutes=60)
+SPREAD = 0.1
+"""How much longer than asked for a wait may become, so that feeds subscribed together do not stay together."""
 CACHE_FLOOR = timedelta(minutes=10)
 _DAY = timedelta(days=1)
 _PERIODS = {
@@ -42,6 +44,11 @@ def wait_after_success(hints: Hints) -> timedelta:
     else:
         wait = DEFAULT_WAIT
     return min(max(wait, hints.retry_after or wait), LONGEST_WAIT)
+
+
+def spread(wait: timedelta, rng: Random) -> timedelta:
+    """Lengthen a wait by chance; nobody is asked earlier than they allow."""
+    return min(wait * (1 + rng.uniform(0, SPREAD)), LONGEST_WAIT)
 
 
 def wait_after_failure(failures: int, retry_after: timedelta | None = None) -> timedelta:

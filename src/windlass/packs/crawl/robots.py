@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from protego import Protego
 
+from windlass.packs.crawl.charset import decode_page
 from windlass.packs.crawl.errors import SiteUnavailable
 from windlass.packs.crawl.waiting import asks_to_wait, wait_of
 from windlass.packs.outgoing import FINAL, Answer
@@ -18,6 +19,8 @@ NAME = "windlass"
 """What a robots.txt calls us."""
 LONGEST_PAUSE_S = 30.0
 _OK = 200
+_CHARSET = "charset=utf-8"
+"""What the standard asks for; a byte order mark comes first, and would hide the first line if it stayed."""
 _CLIENT_ERROR = 400
 MAX_BYTES = 512_000
 """The standard asks to read at least 500 kibibytes."""
@@ -67,7 +70,7 @@ class RobotsBook:
             raise SiteUnavailable(f"{address} answers HTTP {answer.status}, so nothing may be crawled now", wait_of(answer))
         if not _OK <= answer.status < _CLIENT_ERROR:
             return Robots()
-        return await asyncio.to_thread(read_rules, answer.body[:MAX_BYTES].decode(errors="replace"))
+        return await asyncio.to_thread(read_rules, decode_page(answer.body[:MAX_BYTES], _CHARSET))
 
 
 def read_rules(text: str) -> Robots:

@@ -20,21 +20,21 @@ def install(app: Windlass) -> None:
     content.declare(app)
 
 
-async def subscribe(app: Windlass, subscriber: str, url: str, connection: Any = None) -> Feed:
+async def subscribe(app: Windlass, url: str, subscriber: str, connection: Any = None) -> Feed:
     """Subscribe to a feed: its one job is made, or goes on at its next time. In the caller's transaction, if one is given."""
     return await app.feeds.subscribe(url, subscriber, connection)
 
 
-def subscribe_sync(app: Windlass, subscriber: str, url: str, connection: Any = None) -> Feed:
+def subscribe_sync(app: Windlass, url: str, subscriber: str, connection: Any = None) -> Feed:
     """Do what `subscribe` does, without an event loop."""
     return app.feeds.subscribe_sync(url, subscriber, connection)
 
 
-async def unsubscribe(app: Windlass, subscriber: str, feed: int, connection: Any = None) -> Feed:
+async def unsubscribe(app: Windlass, feed: int, subscriber: str, connection: Any = None) -> Feed:
     """End a subscription, if there is one; the last to leave disables the job. Raises FeedNotFound."""
     return await app.feeds.unsubscribe(feed, subscriber, connection)
 
 
-def unsubscribe_sync(app: Windlass, subscriber: str, feed: int, connection: Any = None) -> Feed:
+def unsubscribe_sync(app: Windlass, feed: int, subscriber: str, connection: Any = None) -> Feed:
     """Do what `unsubscribe` does, without an event loop."""
     return app.feeds.unsubscribe_sync(feed, subscriber, connection)

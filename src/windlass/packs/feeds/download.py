@@ -23,29 +23,29 @@ class Download(NamedTuple):
     moved_to: str | None
 
 
-async def download(sender: Outgoing, feed: Feed) -> Download:
+async def download(sender: Outgoing, feed: Feed, max_bytes: int) -> Download:
     """Ask for a feed, if it has changed; all moves together have the time of one request. Raises OutgoingError."""
     try:
         async with asyncio.timeout(LIMITS.total_s):
-            return await _follow(sender, feed)
+            return await _follow(sender, feed, LIMITS._replace(max_bytes=max_bytes))
     except TimeoutError:
         raise Unreachable(f"{feed.fetch_url or feed.url}: no whole answer within {LIMITS.total_s:g} s") from None
 
 
-async def _follow(sender: Outgoing, feed: Feed) -> Download:
+async def _follow(sender: Outgoing, feed: Feed, limits: Limits) -> Download:
     url = lasting = feed.fetch_url or feed.url
     is_permanent = True
     headers = _headers(feed)
-    for _ in range(LIMITS.max_redirects + 1):
+    for _ in range(limits.max_redirects + 1):
         # Followed here and not by the guard, which does not tell moves from detours; it looks at each address all the same.
-        answer = await sender.send("GET", url, headers=headers, limits=LIMITS, follow=False)
+        answer = await sender.send("GET", url, headers=headers, limits=limits, follow=False)
         location = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not location:
             return Download(answer, None if lasting == feed.url else lasting)
         is_permanent = is_permanent and answer.status in _PERMANENT
         url = str(join_url(parse_url(url), location))
         lasting = url if is_permanent else lasting
-    raise TooManyRedirects(f"{url}: still redirected after {LIMITS.max_redirects} times")
+    raise TooManyRedirects(f"{url}: still redirected after {limits.max_redirects} times")
 
 
 def _headers(feed: Feed) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from windlass.app import Windlass
 from windlass.core.current import current_job
 from windlass.core.feed import FETCH_TASK, Feed, Fetched
-from windlass.core.feed_timing import Hints, cache_hint, wait_after_failure, wait_after_success
+from windlass.core.feed_timing import Hints, cache_hint, spread, wait_after_failure, wait_after_success
 from windlass.core.http_time import retry_hint
 from windlass.core.signals import Cancel, Discard, Retry
 from windlass.core.source import MAX_URL
@@ -71,7 +71,7 @@ class Fetching:
         recorded = await store.feeds.record_fetch(feed.id, token, found.fetched)
         entries = found.fetched.entries
         ctx.items_crawled, ctx.items_indexed = len(entries or ()), recorded.new
-        ctx.run_again(after=found.wait)
+        ctx.run_again(after=spread(found.wait, self._app.rng))
         await self._hubs.look_at(recorded.feed)
         return {"new": recorded.new, "entries": len(entries or ()), "is_changed": entries is not None}
 
@@ -86,7 +86,7 @@ class Fetching:
 
     async def _fetched(self, feed: Feed, now: datetime) -> Found:
         try:
-            got = await download(outgoing(self._app), feed)
+            got = await download(outgoing(self._app), feed, self._app.settings.max_feed_bytes)
         except (OutgoingError, InvalidInput) as error:
             raise FetchFailed(str(error)) from error
         answer = got.answer

@@ -14,7 +14,7 @@ from windlass.core.signals import Discard
 from windlass.packs.notify import mail_server
 from windlass.packs.notify.delivery import delivery_id
 from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT, Line, MailAddress, Payload
-from windlass.packs.notify.template import Filled, fill
+from windlass.packs.notify.template import Filled, NoTemplate, fill
 from windlass.worker.context import JobContext
 
 TASK = "email"
@@ -48,10 +48,24 @@ class Email(Payload):
 def install(app: Windlass) -> None:
     """Declare the task."""
 
+    class CheckedEmail(Email):
+        """A mail whose template has what it needs."""
+
+        @model_validator(mode="after")
+        def _fills_its_template(self) -> Self:
+            try:
+                _content(self, app.settings.mail_templates)
+            except NoTemplate:
+                # Only the worker needs to have it.
+                return self
+            except Discard as error:
+                raise ValueError(str(error)) from None
+            return self
+
     @app.task(
         name=TASK,
         lane=LANE,
-        payload=Email,
+        payload=CheckedEmail,
         breaker=BREAKER,
         timeout=TIMEOUT,
         retry=RETRY,

@@ -13,6 +13,10 @@ from windlass.core.signals import Discard
 _HEAD = "Subject: "
 
 
+class NoTemplate(Discard):
+    """There is no mail of this name here; another machine may have it."""
+
+
 class Filled(NamedTuple):
     """A template with its values."""
 
@@ -42,4 +46,4 @@ def _read(name: str, folder: str | None) -> str:
             return place.read_text("utf-8")
         except FileNotFoundError:
             continue
-    raise Discard(f"there is no template {name!r}; put {name}.txt into the folder that WINDLASS_MAIL_TEMPLATES names")
+    raise NoTemplate(f"there is no template {name!r}; put {name}.txt into the folder that WINDLASS_MAIL_TEMPLATES names")
