@@ -11,8 +11,10 @@ import pytest
 
 from tests.support.raw import execute
 from tests.web.serving import Served
+from windlass import Windlass
 from windlass.config import load
 from windlass.core.access import NewToken, Role
+from windlass.core.breaker import BreakerSpec
 from windlass.core.job import NewJob
 from windlass.core.retry import RetrySpec
 from windlass.errors import ConfigError
@@ -412,3 +414,24 @@ async def test_the_payload_goes_out_as_it_was_kept(web: Served) -> None:
     await enqueue(web, payload=payload)
     answer = await web.ask("GET", "/api/pull_job", Role.WORKER)
     assert json.loads(answer.text)["job"]["payload"] == payload
+
+
+async def test_failed_reports_count_towards_the_breaker_of_their_task(web: Served, url: str) -> None:
+    app = Windlass(url)
+
+    @app.task(lane="pull", breaker=BreakerSpec("service", threshold=3, open_for=timedelta(hours=1)))
+    async def leads(q: int) -> None: ...
+
+    async with app, app.working():
+        pass
+    for _ in range(7):
+        await enqueue(web)
+
+    async def told(**said: Any) -> str | None:
+        await report(web, (await pull(web))["job"], **said)
+        found = await web.app.breakers.get("service")
+        return None if found is None else found.state.value
+
+    assert [await told(error="down"), await told(error="down"), await told(done=True)] == [None, None, None]
+    assert [await told(error="down"), await told(error="down"), await told(error="down")] == [None, None, "open"]
+    assert await pull(web) == {"job": None}

@@ -85,6 +85,15 @@ class DeclaredOptions:
         )
 
 
+def declared_breaker(name: str, options: str) -> BreakerSpec | None:
+    """Read when a task's breaker opens and for how long; None where the declaring process did not write it."""
+    try:
+        stored = decode(options, field="options")["breaker"]
+        return BreakerSpec(name, stored["threshold"], timedelta(seconds=stored["open_for"]))
+    except (InvalidInput, LookupError, TypeError, OverflowError):
+        return None
+
+
 _READ: dict[str, Any] = {
     "priority": int,
     "max_attempts": int,
