@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -14,6 +16,8 @@ import pytest
 from tests.client.test_operations import start_next
 from windlass import BreakerOpen, InvalidInput, InvalidPayload, Windlass
 from windlass.compat import aio, jobs, patterns, rows
+from windlass.core.ids import job_uuid
+from windlass.core.job import NewJob
 from windlass.store.sqlite import driver
 
 
@@ -69,10 +73,12 @@ async def test_a_job_belongs_to_the_callers_transaction(app: Windlass, url: str)
     else:
         connection, begin = psycopg.connect(url), "select 1"
     with closing(connection):
-        for end in (connection.rollback, connection.commit):
-            connection.execute(begin)
-            number = jobs.enqueue_job(app, "email", {}, {"connection": connection})
-            end()
+        connection.execute(begin)
+        jobs.enqueue_job(app, "email", {}, {"connection": connection})
+        connection.rollback()
+        connection.execute(begin)
+        number = jobs.enqueue_job(app, "email", {}, {"connection": connection})
+        connection.commit()
     assert [job.id for job in (await app.list()).jobs] == [number]
 
 
@@ -133,6 +139,100 @@ async def test_a_dead_job_is_enqueued_again_from_its_letter(app: Windlass) -> No
 async def test_jobs_are_found_by_correlation(app: Windlass) -> None:
     number = jobs.enqueue_job(app, "email", {}, {"correlation_id": "user-action-123"})
     assert [job.id for job in jobs.get_jobs_by_correlation(app, "user-action-123")] == [number]
+
+
+async def test_a_correlation_of_more_jobs_than_a_page_is_read_whole(app: Windlass) -> None:
+    made = await app.enqueue_jobs(NewJob(task="email", correlation_id="user-action-123") for _ in range(1203))
+    found = jobs.get_jobs_by_correlation(app, "user-action-123")
+    assert [job.id for job in found] == [one.id for one in made]
+    [parent] = await app.enqueue_jobs([NewJob(task="email")])
+    children = await app.enqueue_jobs(NewJob(task="email", parent_id=parent.id) for _ in range(700))
+    assert len(await aio.get_jobs_by_correlation(app, str(job_uuid(parent.id)))) == 1 + len(children)
+
+
+async def test_a_dead_letter_of_a_job_without_a_correlation_id_shows_its_own_uuid(app: Windlass) -> None:
+    number = jobs.enqueue_job(app, "email", {})
+    jobs.move_to_dead_letter(app, number, "no")
+    [letter] = jobs.get_dead_letters(app)
+    assert letter.original_job["correlation_id"] == jobs.get_jobs_by_correlation(app, str(job_uuid(number)))[0].correlation_id
+    assert letter.original_job["correlation_id"] == str(job_uuid(number))
+
+
+async def test_a_breaker_counts_how_async_work_ends(app: Windlass) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise OSError("away")
+
+    async def five() -> int:
+        return 5
+
+    opts = {"failure-threshold": 2}
+    assert await patterns.with_circuit_breaker(app, "email-service", opts, five) == 5
+    for work in (fail, lambda: fail()):  # noqa: PLW0108 - a function that returns an awaitable is the point
+        with pytest.raises(OSError, match="away"):
+            await patterns.with_circuit_breaker(app, "email-service", opts, work)
+    with pytest.raises(BreakerOpen):
+        await patterns.with_circuit_breaker(app, "email-service", opts, five)
+
+
+async def test_async_work_is_cancelled_when_its_time_is_over() -> None:
+    cancelled = asyncio.Event()
+
+    async def sleep() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def five() -> int:
+        return 5
+
+    async def raise_timeout() -> None:
+        raise TimeoutError("mine")
+
+    assert await patterns.with_timeout(5000, five) == 5
+    for work in (sleep, lambda: sleep()):  # noqa: PLW0108 - as above
+        cancelled.clear()
+        with pytest.raises(TimeoutError, match="not done after 20 ms"):
+            await patterns.with_timeout(20, work)
+        assert cancelled.is_set()
+    with pytest.raises(TimeoutError, match="mine"):
+        await patterns.with_timeout(5000, raise_timeout)
+
+
+async def test_work_with_a_timeout_belongs_to_its_job(app: Windlass) -> None:
+    @app.task
+    async def child() -> None: ...
+
+    @app.task
+    def in_thread() -> int:
+        return patterns.with_timeout(5000, lambda: child.enqueue_sync().id)
+
+    @app.task
+    async def in_loop() -> int:
+        async def work() -> int:
+            return (await child.enqueue()).id
+
+        return await patterns.with_timeout(5000, work)
+
+    async with app.working():
+        for task in (in_thread, in_loop):
+            parent = await task.enqueue()
+            made = await app.get(await app.wait(parent, timeout=20))
+            assert (made.parent_id, made.correlation_id) == (parent.id, str(job_uuid(parent.id)))
+
+
+async def test_log_lines_of_work_with_a_timeout_are_kept_with_the_run(app: Windlass) -> None:
+    @app.task
+    def talks() -> None:
+        patterns.with_timeout(5000, lambda: logging.getLogger("app").warning("from inside"))
+
+    async with app.working():
+        job = await talks.enqueue()
+        await app.wait(job, timeout=20)
+    [run] = await app.executions(job)
+    assert "from inside" in (run.log_excerpt or "")
 
 
 async def test_circuit_breakers(app: Windlass) -> None:

@@ -6,23 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from windlass.core.breaker import BreakerSpec, FailureCount
+from windlass.core.breaker import BreakerSpec
 from windlass.core.cadence import EPOCH
 from windlass.core.job import Slice, Slices
 from windlass.errors import BreakerOpen, InvalidInput
-
-
-def test_only_failures_in_a_row_reach_the_threshold() -> None:
-    count = FailureCount(BreakerSpec("mail", threshold=3))
-    assert [count.failed(), count.failed()] == [False, False]
-    count.restart()
-    assert [count.failed(), count.failed(), count.failed()] == [False, False, True]
-    assert count.failures == 3
-
-
-def test_a_failure_that_could_not_be_told_is_told_with_the_next() -> None:
-    count = FailureCount(BreakerSpec("mail", threshold=2))
-    assert [count.failed() for _ in range(3)] == [False, True, True]
 
 
 @pytest.mark.parametrize(

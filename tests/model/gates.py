@@ -60,6 +60,8 @@ class Gates:
         self.version = 1
         self.paused: set[tuple[GateKind, str]] = set()
         self.switch: Switch | None = None
+        self.failures = 0
+        """In a row, while it is closed."""
 
     def declare(self) -> None:
         """Put the task behind its breaker."""
@@ -78,6 +80,7 @@ class Gates:
         return Gate(name, is_paused=False, paused_by=None, is_changed=is_changed)
 
     def force_open(self, for_: timedelta | None, now: datetime) -> Switch:
+        self.failures = 0
         self.switch = self.switch or Switch()
         self.switch.open(now, None if for_ is None else now + for_)
         self.switch.is_forced = True
@@ -85,14 +88,17 @@ class Gates:
         return self.switch
 
     def reset(self) -> Switch | None:
+        self.failures = 0
         if self.switch is not None and self.switch.state is not BreakerState.CLOSED:
             self.switch.close()
             self.version += 1
         return self.switch
 
     def record(self, holder: Holder, now: datetime, *, succeeded: bool, failures: int, is_alive: bool) -> BreakerState:
-        """Hear of the probe's result, or of failures that are enough; anything else changes nothing."""
-        if not succeeded and failures >= SPEC.threshold:
+        """Hear of the probe's result, or of a success or failures while it is closed; anything else changes nothing."""
+        is_closed = self.switch is None or self.switch.state is BreakerState.CLOSED
+        self.failures = 0 if succeeded else self.failures + (failures if is_closed else 0)
+        if self.failures >= SPEC.threshold:
             self.switch = self.switch or Switch()
         switch = self.switch
         if switch is None:
@@ -105,8 +111,9 @@ class Gates:
             else:
                 switch.fail(now, switch.failures + 1)
             self.version += 1
-        elif switch.state is BreakerState.CLOSED and not succeeded and failures >= SPEC.threshold:
-            switch.fail(now, failures)
+        elif self.failures >= SPEC.threshold:
+            switch.fail(now, self.failures)
+            self.failures = 0
             self.version += 1
         return switch.state
 

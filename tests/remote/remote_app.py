@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from windlass import Cancel, Discard, JobContext, Retry, Snooze, Windlass
+from windlass.core.breaker import BreakerSpec
 from windlass.core.payload import MAX_DEPTH
 
 app = Windlass(name="remote-app", grace="0.5s", lease_seconds="1s")
@@ -41,6 +42,11 @@ def in_thread(ctx: JobContext, count: int) -> int:
 def alone(ctx: JobContext) -> list[Any]:
     added = ctx.items_sync([{"phone": "1"}, {"phone": "1"}])
     return [os.getpid(), added.added, added.duplicates]
+
+
+@app.task(lane="pull", breaker=BreakerSpec("service", threshold=3))
+async def calls() -> None:
+    raise ConnectionError("down")
 
 
 @app.task(lane="other")

@@ -113,6 +113,21 @@ async def test_runs_end_over_the_wire_as_they_do_in_process(house: House) -> Non
     assert (slept.state, {run.reason for run in await house.runs(slept.id)}) == (JobState.FAILED, {RunReason.TIMED_OUT})
 
 
+async def test_failed_runs_count_towards_the_breaker_of_their_task(house: House, url: str) -> None:
+    # A process on the database says once which breaker the task has; a remote worker has no database to say it to.
+    async with Windlass(url) as near:
+        near.registry.add(code.registry.get("calls") or pytest.fail("no such task"))
+        async with near.working():
+            pass
+        number = await house.enqueue("calls")
+        async with working(code, house.address(), house.token):
+            job = await house.ended(number)
+        assert (job.state, job.attempt) == (JobState.FAILED, 3)
+        found = await near.breakers.get("service")
+    assert found is not None
+    assert (found.state, found.failures) == ("open", 3)
+
+
 @ON_SQLITE
 async def test_a_handler_reports_as_it_does_in_process_also_past_its_target(house: House) -> None:
     job = NewJob(task="in_thread", lane="pull", payload='{"count":5}', target_count=2)

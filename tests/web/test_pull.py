@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from tests.support.raw import execute
-from tests.web.serving import Served
+from tests.web.conftest import SETTINGS
+from tests.web.serving import Served, served
+from windlass import Windlass
 from windlass.config import load
 from windlass.core.access import NewToken, Role
+from windlass.core.breaker import BreakerSpec
 from windlass.core.job import NewJob
 from windlass.core.retry import RetrySpec
 from windlass.errors import ConfigError
@@ -412,3 +415,38 @@ async def test_the_payload_goes_out_as_it_was_kept(web: Served) -> None:
     await enqueue(web, payload=payload)
     answer = await web.ask("GET", "/api/pull_job", Role.WORKER)
     assert json.loads(answer.text)["job"]["payload"] == payload
+
+
+def with_breaker(url: str) -> Windlass:
+    app = Windlass(url, **SETTINGS)
+
+    @app.task(lane="pull", breaker=BreakerSpec("service", threshold=3, open_for=timedelta(hours=1)))
+    async def leads(q: int) -> None: ...
+
+    return app
+
+
+async def test_failed_reports_count_towards_the_breaker_of_a_task_that_the_server_has_code_for(url: str) -> None:
+    async with served(with_breaker(url)) as web:
+        for number in range(4):
+            await enqueue(web)
+            if number < 3:
+                await report(web, (await pull(web))["job"], error="down")
+        assert (await web.app.breakers.get("service")).state == "open"  # type: ignore[union-attr]
+        assert await pull(web) == {"job": None}
+
+
+async def test_failed_reports_count_towards_the_breaker_of_their_task(web: Served, url: str) -> None:
+    async with with_breaker(url) as app, app.working():
+        pass
+    for _ in range(7):
+        await enqueue(web)
+
+    async def told(**said: Any) -> str | None:
+        await report(web, (await pull(web))["job"], **said)
+        found = await web.app.breakers.get("service")
+        return None if found is None else found.state.value
+
+    assert [await told(error="down"), await told(error="down"), await told(done=True)] == [None, None, None]
+    assert [await told(error="down"), await told(error="down"), await told(error="down")] == [None, None, "open"]
+    assert await pull(web) == {"job": None}

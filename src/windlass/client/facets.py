@@ -96,6 +96,7 @@ class Breakers(Facet):
     history, history_sync = verbs(ports.Breakers.history)
     admit, admit_sync = verbs(ports.Breakers.admit)
     record, record_sync = verbs(ports.Breakers.record)
+    count_failures, count_failures_sync = verbs(ports.Breakers.count_failures)
     reset, reset_sync = verbs(ports.Breakers.reset)
 
     async def force_open(self, name: str, for_: Duration | None = None) -> Breaker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from types import TracebackType
 from typing import Any
@@ -11,14 +12,17 @@ from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.current import current_job
 from windlass.core.signals import speaks_against_service
-from windlass.errors import BreakerOpen
+from windlass.errors import BreakerOpen, StoreError
+from windlass.ports import Breakers
+
+log = logging.getLogger("windlass.client")
 
 
 class Guard:
     """Lets a block run unless its breaker is open, and tells the breaker how it went. For one block at a time."""
 
     def __init__(self, spec: BreakerSpec, clients: tuple[Client, Client], failures: Counter[str]) -> None:
-        """Guard with this breaker; `failures` in a row are counted for the whole process."""
+        """Guard with this breaker; `failures` are those of this process that the store has not heard of."""
         self._spec = spec
         self._client, self._twin = clients
         self._failures = failures
@@ -52,11 +56,21 @@ class Guard:
             return
         name = self._spec.name
         self._failures[name] = 0 if error is None else self._failures[name] + 1
-        failures = self._failures[name]
-        if self._admission.is_probe or failures >= self._spec.threshold:
-            # Told once: the same failures must not open it again after its first probe.
-            self._failures[name] = 0
-            breakers = (await client.store()).breakers
-            # Only the probe is known by its job; others just tell how often it failed.
-            job_id, token = (self._job_id, self._admission.token) if self._admission.is_probe else (None, None)
-            await breakers.record(self._spec, succeeded=error is None, failures=failures, job_id=job_id, token=token)
+        try:
+            await self._tell((await client.store()).breakers, succeeded=error is None)
+        except StoreError as trouble:
+            # The block has its own result; a failure that was not told is told with the next.
+            log.warning("breaker %s could not be told: %s", name, trouble)
+
+    async def _tell(self, breakers: Breakers, *, succeeded: bool) -> None:
+        name, is_probe = self._spec.name, self._admission.is_probe
+        if succeeded and not is_probe and not await breakers.count_failures(name):
+            return
+        failures, self._failures[name] = self._failures[name], 0
+        # Only the probe is known by its job; others just tell how often it failed.
+        job_id, token = (self._job_id, self._admission.token) if is_probe else (None, None)
+        try:
+            await breakers.record(self._spec, succeeded=succeeded, failures=failures, job_id=job_id, token=token)
+        except StoreError:
+            self._failures[name] += failures
+            raise

@@ -160,6 +160,12 @@ class Operator(Scheduler):
 
     async def jobs_by_correlation(self, correlation_id: str) -> Sequence[Job]:
         """Read every job with this correlation id, oldest first; a job's own UUID finds it and its children."""
-        return (await (await self.store()).list_by_correlation(correlation_id)).jobs
+        store = await self.store()
+        found = await store.list_by_correlation(correlation_id)
+        jobs = list(found.jobs)
+        while not found.is_complete:
+            found = await store.list_by_correlation(correlation_id, after=jobs[-1].id)
+            jobs += found.jobs
+        return jobs
 
     jobs_by_correlation_sync = twin_of(jobs_by_correlation)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from contextlib import AsyncExitStack, ExitStack
+from contextvars import copy_context
 from datetime import timedelta
 from random import Random, SystemRandom
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from windlass.app import Windlass
+from windlass.client.guard import Guard
 from windlass.core.retry import PROFILES, Jitter, RetryPolicy
 from windlass.errors import InvalidInput
 
@@ -17,19 +22,82 @@ T = TypeVar("T")
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def with_circuit_breaker(db: Windlass, service: str, opts: Mapping[str, Any], work: Callable[[], T]) -> T:
-    """Call `work` unless the service's breaker is open; opts: failure_threshold, open_duration_ms."""
+@overload
+def with_circuit_breaker(
+    db: Windlass, service: str, opts: Mapping[str, Any], work: Callable[[], Awaitable[T]]
+) -> Coroutine[Any, Any, T]: ...
+
+
+@overload
+def with_circuit_breaker(db: Windlass, service: str, opts: Mapping[str, Any], work: Callable[[], T]) -> T: ...
+
+
+def with_circuit_breaker(db: Windlass, service: str, opts: Mapping[str, Any], work: Callable[[], Any]) -> Any:
+    """Call `work` unless the service's breaker is open; opts: failure_threshold, open_duration_ms.
+
+    For a coroutine function, or one that returns an awaitable, the answer is to be awaited, and counts when it is there.
+    """
     given = {name.replace("-", "_"): value for name, value in opts.items()}
     if not given.keys() <= {"failure_threshold", "open_duration_ms"}:
         raise InvalidInput("opts", opts, "has only failure_threshold and open_duration_ms")
     duration = given.get("open_duration_ms")
     open_for = None if duration is None else timedelta(milliseconds=duration)
-    with db.breaker(service, threshold=given.get("failure_threshold"), open_for=open_for):
-        return work()
+    guard = db.breaker(service, threshold=given.get("failure_threshold"), open_for=open_for)
+    if inspect.iscoroutinefunction(work):
+        return _guarded(guard, work)
+    with ExitStack() as stack:
+        stack.enter_context(guard)
+        answer = work()
+        if not inspect.isawaitable(answer):
+            return answer
+        # Only its end says how the service does.
+        stack.pop_all()
+        return _settled(guard, answer)
 
 
-def with_timeout(milliseconds: float, work: Callable[[], T]) -> T:
-    """Call `work` and wait for it so long; raises TimeoutError then, and leaves its thread behind."""
+async def _guarded(guard: Guard, work: Callable[[], Awaitable[T]]) -> T:
+    async with guard:
+        return await work()
+
+
+async def _settled(guard: Guard, answer: Awaitable[T]) -> T:
+    async with AsyncExitStack() as stack:
+        stack.push_async_exit(guard)
+        return await answer
+
+
+@overload
+def with_timeout(milliseconds: float, work: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]: ...
+
+
+@overload
+def with_timeout(milliseconds: float, work: Callable[[], T]) -> T: ...
+
+
+def with_timeout(milliseconds: float, work: Callable[[], Any]) -> Any:
+    """Call `work` and wait for it so long; raises TimeoutError then, and leaves its thread behind.
+
+    A coroutine function, or one that returns an awaitable, is cancelled instead, and the answer is to be awaited. Either way
+    `work` belongs to the job that calls it: its log lines and the jobs it enqueues.
+    """
+    if inspect.iscoroutinefunction(work):
+        return _timed(milliseconds, work())
+    answer = _in_thread(milliseconds, work)
+    return _timed(milliseconds, answer) if inspect.isawaitable(answer) else answer
+
+
+async def _timed(milliseconds: float, answer: Awaitable[T]) -> T:
+    limit = asyncio.timeout(milliseconds / 1000)
+    try:
+        async with limit:
+            return await answer
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise _late(milliseconds) from error
+
+
+def _in_thread(milliseconds: float, work: Callable[[], T]) -> T:
     answer: Future[T] = Future()
 
     def call() -> None:
@@ -39,13 +107,17 @@ def with_timeout(milliseconds: float, work: Callable[[], T]) -> T:
             answer.set_exception(error)
 
     # A daemon: a call that never returns must not keep the process from ending.
-    threading.Thread(target=call, name="windlass-timeout", daemon=True).start()
+    threading.Thread(target=copy_context().run, args=(call,), name="windlass-timeout", daemon=True).start()
     try:
         return answer.result(milliseconds / 1000)
     except TimeoutError as error:
         if answer.done():
             raise
-        raise TimeoutError(f"not done after {milliseconds:g} ms") from error
+        raise _late(milliseconds) from error
+
+
+def _late(milliseconds: float) -> TimeoutError:
+    return TimeoutError(f"not done after {milliseconds:g} ms")
 
 
 def exponential_backoff_ms(base_ms: float, attempt: int, jitter: float = 0.1, *, rng: Random | None = None) -> float:

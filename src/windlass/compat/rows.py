@@ -89,7 +89,7 @@ def job_row(job: Job) -> LegacyJob:
 
 def letter_row(letter: DeadLetter) -> LegacyLetter:
     """Show a dead letter as the seed does; one whose job came back counts as acknowledged."""
-    job = decode(letter.original_job)
+    job = letter.original()
     return LegacyLetter(
         id=letter.id,
         original_job={**job, "priority": DEFAULT_PRIORITY - job["priority"]},

@@ -49,24 +49,6 @@ class BreakerSpec:
         check_wait("open_for", self.open_for, least=SHORTEST_OPEN)
 
 
-class FailureCount:
-    """The failures in a row that one process has seen; the store hears of them only when they are enough to open."""
-
-    def __init__(self, spec: BreakerSpec) -> None:
-        """Start at none."""
-        self.failures = 0
-        self._threshold = spec.threshold
-
-    def failed(self) -> bool:
-        """Note a failure and say whether the store must be told."""
-        self.failures += 1
-        return self.failures >= self._threshold
-
-    def restart(self) -> None:
-        """Begin a new row: after a success, or once the store was told, lest the same failures open it twice."""
-        self.failures = 0
-
-
 class Permit(NamedTuple):
     """Who asks or tells: the lease of a job, or, without a job, the number an admission gave."""
 

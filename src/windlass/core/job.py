@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from windlass.core.cadence import Overlap, Recurrence
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
+from windlass.core.ids import job_uuid
 from windlass.core.item import parse_fields
-from windlass.core.payload import JsonText, check_stored
+from windlass.core.payload import JsonText, check_stored, decode
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput
 
@@ -522,6 +523,11 @@ class DeadLetter:
     note: str | None
     closed_at: datetime | None
     closed_reason: str | None
+
+    def original(self) -> dict[str, Any]:
+        """Read the job as it died; without a correlation id it shows its own UUID, as everywhere."""
+        job: dict[str, Any] = decode(self.original_job)
+        return {**job, "correlation_id": job.get("correlation_id") or str(job_uuid(self.job_id))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

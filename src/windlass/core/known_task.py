@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from windlass.core.breaker import BreakerSpec
 from windlass.core.checks import check_text
-from windlass.core.job import MAX_NAME, OnConflict, UniqueScope
+from windlass.core.job import DEFAULT_RETRY, MAX_NAME, OnConflict, UniqueScope
 from windlass.core.payload import JsonText, check_stored, decode, encode_object
 from windlass.core.retry import RetrySpec
+from windlass.core.task import TaskSpec
 from windlass.errors import InvalidInput
 
 UniqueRule = tuple[str, ...] | Literal["all", "code"]
@@ -85,6 +86,15 @@ class DeclaredOptions:
         )
 
 
+def declared_breaker(name: str, options: str) -> BreakerSpec | None:
+    """Read when a task's breaker opens and for how long; None where the declaring process did not write it."""
+    try:
+        stored = decode(options, field="options")["breaker"]
+        return BreakerSpec(name, stored["threshold"], timedelta(seconds=stored["open_for"]))
+    except (InvalidInput, LookupError, TypeError, OverflowError):
+        return None
+
+
 _READ: dict[str, Any] = {
     "priority": int,
     "max_attempts": int,
@@ -94,6 +104,25 @@ _READ: dict[str, Any] = {
     "on_conflict": OnConflict,
     "metadata": lambda value: encode_object(value, field="metadata"),
 }
+
+
+def declared_task(spec: TaskSpec) -> DeclaredTask:
+    """Write down what a process that has the code says of a task."""
+    options = {
+        "isolation": spec.isolation,
+        "priority": spec.priority or None,
+        "max_attempts": spec.max_attempts,
+        "timeout": spec.timeout,
+        "retry": None if spec.retry == DEFAULT_RETRY else spec.retry,
+        "breaker": spec.breaker,
+        **spec.declared(),
+    }
+    return DeclaredTask(
+        name=spec.name,
+        lane=spec.lane,
+        options=encode_options(options),
+        breaker=None if spec.breaker is None else spec.breaker.name,
+    )
 
 
 def encode_options(options: Mapping[str, Any]) -> JsonText:

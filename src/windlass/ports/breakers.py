@@ -29,7 +29,11 @@ class Breakers(Protocol):
         token: int | None = None,
         now: datetime | None = None,
     ) -> BreakerState:
-        """Tell of a probe's result, before its job is finished, or of `failures` in a row that reach the threshold."""
+        """Record a probe's result, before its job is finished, a success, or `failures` more of a row over all processes."""
+        ...
+
+    async def count_failures(self, name: str) -> int:
+        """Count the failures in a row of a closed breaker, over all processes."""
         ...
 
     async def reset(self, name: str, now: datetime | None = None) -> Breaker | None:

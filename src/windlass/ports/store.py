@@ -412,8 +412,8 @@ class Store(Protocol):
         """Count a job's runs that are kept, with the one that goes on, without reading them."""
         ...
 
-    async def list_by_correlation(self, correlation_id: str) -> Related:
-        """Read the jobs of one correlation, oldest first; a job's own UUID means the job and its children."""
+    async def list_by_correlation(self, correlation_id: str, *, after: int = 0) -> Related:
+        """Read some jobs of one correlation after a number, oldest first; a job's own UUID means the job and its children."""
         ...
 
     async def list_tree(self, job_id: int) -> Tree:

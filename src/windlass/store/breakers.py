@@ -50,12 +50,18 @@ class SqlBreakers:
         token: int | None = None,
         now: datetime | None = None,
     ) -> BreakerState:
-        """Tell of a probe's result, or of `failures` in a row that reach the threshold; returns the state after it.
+        """Record a probe's result, a success, or `failures` more; returns the state after it.
+
+        Failures of all processes are counted together and open the breaker at its threshold; a success begins a new row.
 
         A probe records before its job is finished: the finish gives the permit back.
         """
         caller = Permit(job_id, token)
         return await self._db.run(calls.record(spec, caller, succeeded=succeeded, failures=failures, now=now))
+
+    async def count_failures(self, name: str) -> int:
+        """Count the failures in a row of a closed breaker, over all processes."""
+        return await self._db.run(calls.count_failures(name))
 
     async def reset(self, name: str, now: datetime | None = None) -> Breaker | None:
         """Close a breaker, whoever is trying it; nothing when it has never left closed."""

@@ -661,9 +661,9 @@ class SqlStore:
         """Count a job's runs that are kept, with the one that goes on, without reading them."""
         return await self._db.run(reads.count_executions(job_id))
 
-    async def list_by_correlation(self, correlation_id: str) -> Related:
-        """Read the jobs of one correlation, oldest first; a job's own UUID means the job and its children."""
-        return await self._db.run(related.list_by_correlation(correlation_id))
+    async def list_by_correlation(self, correlation_id: str, *, after: int = 0) -> Related:
+        """Read some jobs of one correlation after a number, oldest first; a job's own UUID means the job and its children."""
+        return await self._db.run(related.list_by_correlation(correlation_id, after=after))
 
     async def list_tree(self, job_id: int) -> Tree:
         """Read a job's first ancestor and what came of it, level by level; nothing when there is no such job."""

@@ -151,7 +151,7 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
         "job_id": letter.job_id,
         "task": letter.task,
         "lane": letter.lane,
-        "correlation_id": json.loads(letter.original_job).get("correlation_id"),
+        "correlation_id": letter.original()["correlation_id"],
         "error_message": letter.error,
         "fingerprint": letter.fingerprint,
         "deaths": letter.deaths,
@@ -168,7 +168,7 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _whole(request: Request, letter: DeadLetter) -> dict[str, Any]:
-    job = json.loads(letter.original_job)
+    job = letter.original()
     details = None if letter.details is None else json.loads(letter.details)
     if not visit_of(request).principal.may(Role.PRODUCER):
         job, details = redact(job), redact(details)

@@ -22,6 +22,7 @@ from windlass.app import Windlass
 from windlass.core.access import Principal
 from windlass.core.current import current_request
 from windlass.core.job import MAX_NAME
+from windlass.core.known_task import declared_task
 from windlass.errors import shown
 from windlass.web import forms
 from windlass.web.attempts import Attempts
@@ -142,7 +143,9 @@ class Server:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
-        await self.app.store()
+        store = await self.app.store()
+        # Pull workers cannot say which breaker a task has, and without one no report counts and no gate closes.
+        await store.tasks.declare([declared_task(spec) for spec in self.app.registry if spec.breaker is not None])
         async with self.notes.writing(), self.changes.watching(), self.attendance.writing(), self.desk.serving():
             yield
 

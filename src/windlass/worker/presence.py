@@ -9,10 +9,9 @@ import socket
 from collections.abc import Callable
 from datetime import timedelta
 
-from windlass.core.job import DEFAULT_RETRY
-from windlass.core.known_task import DeclaredTask, encode_options
+from windlass.core.known_task import declared_task
 from windlass.core.payload import encode
-from windlass.core.task import Registry, TaskSpec
+from windlass.core.task import Registry
 from windlass.core.worker import NewWorker
 from windlass.errors import StoreError
 from windlass.ports import Store
@@ -32,7 +31,7 @@ class Presence:
         """Speak for the worker called `name`."""
         self._store = store
         self._name = name
-        self._tasks = [_declared(spec) for spec in registry]
+        self._tasks = [declared_task(spec) for spec in registry]
         self._entry = NewWorker(
             id=name,
             host=socket.gethostname(),
@@ -65,21 +64,3 @@ class Presence:
                 await self._store.workers.stopped(self._name)
         except (StoreError, TimeoutError) as error:
             log.warning("worker %s could not say goodbye: %s", self._name, str(error) or "the database does not answer")
-
-
-def _declared(spec: TaskSpec) -> DeclaredTask:
-    options = {
-        "isolation": spec.isolation,
-        "priority": spec.priority or None,
-        "max_attempts": spec.max_attempts,
-        "timeout": spec.timeout,
-        "retry": None if spec.retry == DEFAULT_RETRY else spec.retry,
-        "breaker": spec.breaker,
-        **spec.declared(),
-    }
-    return DeclaredTask(
-        name=spec.name,
-        lane=spec.lane,
-        options=encode_options(options),
-        breaker=None if spec.breaker is None else spec.breaker.name,
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import Counter, defaultdict
 
-from windlass.core.breaker import BreakerState, FailureCount
+from windlass.core.breaker import BreakerState
 from windlass.core.job import Claimed
 from windlass.errors import StoreError
 from windlass.ports import Work
@@ -13,13 +15,23 @@ from windlass.worker.flight import Flight
 log = logging.getLogger("windlass.worker")
 
 
+class _Look:
+    """One question at a time whether a breaker has failures; those who come during it share the next."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.begun = 0
+        self.has_failures = False
+
+
 class Sentry:
-    """Counts failures in a row, and tells the store only what may change a breaker."""
+    """Tells the store of each failure, and of a success only where it ends a row of failures or a probe."""
 
     def __init__(self, store: Work) -> None:
         """Tell `store`."""
         self._store = store
-        self._counts: dict[str, FailureCount] = {}
+        self._untold: Counter[str] = Counter()
+        self._looks: defaultdict[str, _Look] = defaultdict(_Look)
         self._probes: set[tuple[int, int]] = set()
 
     def expect(self, probe: Claimed) -> None:
@@ -27,28 +39,40 @@ class Sentry:
         self._probes.add((probe.id, probe.token))
 
     def must_tell(self, flight: Flight) -> bool:
-        """Note how a run went, and say whether the store must hear of it before the run is finished."""
-        spec, is_failure = flight.spec.breaker, flight.is_failure
-        if spec is None or is_failure is None:
-            return False
-        count = self._counts.setdefault(spec.name, FailureCount(spec))
-        if not is_failure:
-            count.restart()
-        is_enough = is_failure and count.failed()
-        return is_enough or (flight.job.id, flight.job.token) in self._probes
+        """Whether the store must hear of a run before the run is finished."""
+        return flight.spec.breaker is not None and flight.is_failure is not None
 
     async def tell(self, flight: Flight) -> bool:
         """Record a run; says whether its breaker is open now. A store that is away hears of the next failure."""
         spec, job = flight.spec.breaker, flight.job
         assert spec is not None  # noqa: S101 - `must_tell` has seen it
-        count = self._counts[spec.name]
-        self._probes.discard((job.id, job.token))
+        permit = (job.id, job.token)
+        is_probe = permit in self._probes
+        self._probes.discard(permit)
+        self._untold[spec.name] = self._untold[spec.name] + 1 if flight.is_failure else 0
         try:
-            state = await self._store.breakers.record(
-                spec, succeeded=not flight.is_failure, failures=count.failures, job_id=job.id, token=job.token
-            )
+            if not flight.is_failure and not is_probe and not await self._has_failures(spec.name):
+                return False
+            failures, self._untold[spec.name] = self._untold[spec.name], 0
+            try:
+                state = await self._store.breakers.record(
+                    spec, succeeded=not flight.is_failure, failures=failures, job_id=job.id, token=job.token
+                )
+            except StoreError:
+                self._untold[spec.name] += failures
+                raise
         except StoreError as error:
             log.warning("breaker %s could not be told of job %d: %s", spec.name, job.id, error)
             return False
-        count.restart()
         return state is not BreakerState.CLOSED
+
+    async def _has_failures(self, name: str) -> bool:
+        """Whether a row of failures was there after this call began; many successes at once cost one read or two."""
+        look = self._looks[name]
+        wanted = look.begun + 1
+        async with look.lock:
+            if look.begun < wanted:
+                look.begun += 1
+                look.has_failures = False
+                look.has_failures = await self._store.breakers.count_failures(name) > 0
+            return look.has_failures

@@ -1,4 +1,8 @@
-"""The verbs of circuit breakers: a row changes only with its state, and every change moves the gates."""
+"""The verbs of circuit breakers: a row changes only with its state, and every change moves the gates.
+
+The failures of a closed one are counted in a row of their own, which is there only while the service fails. It is always
+written before the breaker is locked: the other way round, two calls could wait for each other.
+"""
 
 from __future__ import annotations
 
@@ -126,17 +130,25 @@ def admit(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Cal
 def record(
     spec: BreakerSpec, caller: Permit, *, succeeded: bool, failures: int, now: datetime | None = None
 ) -> Call[BreakerState]:
-    """Note a result that may change the breaker; returns the state it is left in."""
+    """Note a result: a probe's, a success that ends a row of failures, or more failures; returns the state it is left in."""
     _check_caller(caller)
     check_range("failures", failures, 0, _MAX_FAILURES)
 
     def steps() -> Steps[BreakerState]:
-        if not succeeded and failures >= spec.threshold:
+        total = 0
+        if succeeded:
+            yield Step("clear_breaker_failures", {"name": spec.name})
+        else:
+            total = yield from _counted(spec, failures, now)
+            if 0 < total < spec.threshold:
+                return BreakerState.CLOSED
+        if total >= spec.threshold:
+            yield Step("clear_breaker_failures", {"name": spec.name})
             yield Step("ensure_breaker", _spec_params(spec, now))
         found = yield from _locked(spec.name, now)
         if found is None:
             return BreakerState.CLOSED
-        change = rules.record(found, spec, caller, succeeded=succeeded, failures=failures)
+        change = rules.record(found, spec, caller, succeeded=succeeded, failures=total)
         if change is None:
             return found.state
         changed = yield from _changed(*change, caller.job_id, now)
@@ -145,11 +157,28 @@ def record(
     return Call(steps, is_urgent=True, wakes=lambda state: wakes.work(state is BreakerState.CLOSED))
 
 
+def _counted(spec: BreakerSpec, failures: int, now: datetime | None) -> Steps[int]:
+    """Add failures to those of all processes, while the breaker is closed; returns how many there are in a row."""
+    found = _found((yield Step("get_breaker", {"name": spec.name, "now": now})))
+    if not failures or (found is not None and found.state is not BreakerState.CLOSED):
+        # A run that began before it opened says nothing new.
+        return 0
+    [[total]] = yield Step("add_breaker_failures", {"name": spec.name, "failures": failures})
+    return int(total)
+
+
+def count_failures(name: str) -> Call[int]:
+    """Count the failures in a row of a closed breaker, over all processes."""
+    check_text("breaker", name, MAX_NAME)
+    return single("count_breaker_failures", {"name": name}, lambda found: int(found[0][0]), is_read=True)
+
+
 def reset(name: str, now: datetime | None = None) -> Call[Breaker | None]:
     """Close a breaker, whoever is trying it; nothing when it has never left closed."""
     check_text("breaker", name, MAX_NAME)
 
     def steps() -> Steps[Breaker | None]:
+        yield Step("clear_breaker_failures", {"name": name})
         found = yield from _locked(name, now)
         if found is None or found.state is BreakerState.CLOSED:
             return found
@@ -165,6 +194,7 @@ def force_open(name: str, for_: timedelta | None, now: datetime | None = None) -
         check_wait("for", for_, least=SHORTEST_OPEN)
 
     def steps() -> Steps[Breaker]:
+        yield Step("clear_breaker_failures", {"name": name})
         yield Step("ensure_breaker", _spec_params(spec, now))
         found = yield from _locked(name, now)
         assert found is not None  # noqa: S101 - made by the step before, and rows of breakers are never deleted

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from windlass.core.checks import check_text
+from windlass.core.checks import check_range, check_text
 from windlass.core.filter import own_job
-from windlass.core.ids import job_uuid
+from windlass.core.ids import MAX_JOB, job_uuid
 from windlass.core.job import MAX_KEY
 from windlass.core.related import MOST_RELATED, Branch, Related, Tree
 from windlass.store import rows
@@ -18,11 +18,12 @@ SHAPES = {
 }
 
 
-def list_by_correlation(correlation_id: str) -> Call[Related]:
-    """Read the jobs of one correlation; a job's own UUID means the job and its children."""
+def list_by_correlation(correlation_id: str, *, after: int = 0) -> Call[Related]:
+    """Read the jobs of one correlation with a number above `after`; a job's own UUID means the job and its children."""
     check_text("correlation_id", correlation_id, MAX_KEY)
+    check_range("after", after, 0, MAX_JOB)
     own = own_job(correlation_id)
-    params = {"correlation_id": correlation_id if own is None else str(job_uuid(own)), "own": own or 0}
+    params = {"correlation_id": correlation_id if own is None else str(job_uuid(own)), "own": own or 0, "after": after}
 
     def related(found: list[Row]) -> Related:
         return Related(tuple(rows.jobs(found[:MOST_RELATED])), len(found) <= MOST_RELATED)

@@ -13,6 +13,7 @@ from windlass.core.checks import check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.item import NewItem
 from windlass.core.job import CLOSED, MAX_NAME, MAX_TEXT, Claimed, Held, JobState, Lease, Slices, WaitReason
+from windlass.core.known_task import declared_breaker
 from windlass.core.outcome import NO_RUN, Outcome, Raised, Returned, Run, decide
 from windlass.core.payload import sanitise_text
 from windlass.core.report import Answer, Case, JobStatus, Report, Standing, extension, standing
@@ -132,15 +133,24 @@ def _end(case: Case, outcome: Outcome, run: Run, means: _Means) -> Steps[JobStat
 
 
 def _tell_breakers(case: Case, outcome: Outcome, means: _Means) -> Steps[None]:
-    """Tell a breaker how its probe went, before the lease that the permit hangs on is gone."""
+    """Record a run in the breaker it tries, before the lease that the permit hangs on is gone, and in the one of its task."""
     if not isinstance(outcome, Returned | Raised) or (isinstance(outcome, Raised) and outcome.is_final):
         # It says nothing about the service, and the permit goes with the lease.
         return
-    for name, threshold, open_us in (yield Step("probed_breakers", {"job_id": case.job.id, "token": case.job.token})):
-        spec = BreakerSpec(name, threshold, timedelta(microseconds=open_us))
-        permit = Permit(case.job.id, case.job.token)
-        told = breakers.record(spec, permit, succeeded=isinstance(outcome, Returned), failures=0, now=means.now)
-        if (yield from told.steps()) is BreakerState.CLOSED:
+    succeeded, permit = isinstance(outcome, Returned), Permit(case.job.id, case.job.token)
+    found = yield Step("breakers_of_run", {**permit._asdict(), "task": case.job.task})
+    told: set[str] = set()
+    for name, threshold, open_us, options, failures in found:
+        if options is None:
+            spec: BreakerSpec | None = BreakerSpec(name, threshold, timedelta(microseconds=open_us))
+        else:
+            # An older process has not said when it opens, and a success matters only where there were failures.
+            spec = declared_breaker(name, options) if failures or not succeeded else None
+        if spec is None or name in told:
+            continue
+        told.add(name)
+        recorded = breakers.record(spec, permit, succeeded=succeeded, failures=0 if succeeded else 1, now=means.now)
+        if (yield from recorded.steps()) is BreakerState.CLOSED and options is None:
             means.reopened.append(name)
 
 

@@ -73,7 +73,23 @@ where j.ctid = any(array(
 ))
 returning {claimed_columns}
 
--- name: probed_breakers
--- There are few breakers, and at most one is tried with this job.
-select b.name, b.threshold, b.open_us from windlass_breakers b
+-- name: breakers_of_run
+-- At most one breaker is tried with this job; of the one that gates its task, what the declaring code says is needed to count.
+select b.name, b.threshold, b.open_us, null::text as options, 0::bigint as failures from windlass_breakers b
 where b.state = 'half_open' and b.probe_job_id = :job_id and b.probe_token = :token
+union all
+select t.breaker, null, null, t.options::text, coalesce(f.failures, 0) from windlass_tasks t
+left join windlass_breaker_failures f on f.breaker = t.breaker
+where t.name = :task and t.breaker is not null
+
+-- name: add_breaker_failures
+-- Those who fail at the same time wait for each other here, so that exactly one of them sees the threshold reached.
+insert into windlass_breaker_failures (breaker, failures) values (:name, :failures)
+on conflict (breaker) do update set failures = windlass_breaker_failures.failures + excluded.failures
+returning failures
+
+-- name: clear_breaker_failures
+delete from windlass_breaker_failures where breaker = :name returning breaker
+
+-- name: count_breaker_failures
+select coalesce(sum(failures), 0)::bigint from windlass_breaker_failures where breaker = :name

@@ -2,9 +2,13 @@
 -- A job without a correlation id shows its own number as one: then its children are meant too.
 select {job_columns} from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.id in (
-    select id from (select id from windlass_jobs where correlation_id = :correlation_id order by id limit 501) as same
-    union select id from windlass_jobs where id = :own
-    union select id from (select id from windlass_jobs where parent_id = :own order by id limit 501) as children
+    select id from (
+        select id from windlass_jobs where correlation_id = :correlation_id and id > :after order by id limit 501
+    ) as same
+    union select id from windlass_jobs where id = :own and id > :after
+    union select id from (
+        select id from windlass_jobs where parent_id = :own and id > :after order by id limit 501
+    ) as children
 )
 order by j.id limit 501
 
