@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ def test_a_run_is_failed_by_its_policy_or_for_good(windlass: Command, ask: Any, 
     assert (app.get_sync(1).wait_reason, app.get_sync(1).last_error) == ("retry", "stuck")
     [job] = ask("fail", "2", "--for-good")["jobs"]
     assert (job["state"], job["last_error"]) == ("failed", "failed by an operator")
+    app.enqueue_jobs_sync([NewJob(task="mail"), NewJob(task="mail", delay=timedelta(hours=1))])
+    assert windlass("fail", "3").stdout == "windlass: job 3 is scheduled\n"
+    assert "scheduled → scheduled" in windlass("fail", "4", code=1).stderr
     assert "job 9 not found" in windlass("fail", "9", code=1).stderr
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from tests.model.gates import SPEC, Gates, Holder
-from tests.model.verdict import MISSED_AFTER, PastRun, Verdict, caught_up, first_slot, judge, next_slot
+from tests.model.verdict import MISSED_AFTER, PastRun, Verdict, backoff, caught_up, first_slot, judge, next_slot
 from windlass.core.cadence import Misfire, Recurrence
 from windlass.core.job import (
     CLOSED,
@@ -701,13 +701,21 @@ class Model:
         return self._move(ids, rows)
 
     def fail(self, ids: Sequence[int], now: datetime, error: str, *, will_retry: bool) -> Moves:
-        """End runs as failed; bury what waits, if it shall not come back."""
+        """End runs as failed; what waits is buried, or if it is due and shall come back, waits for its retry."""
         rows = self._known(ids, S.RUNNING)
         outcome = Raised(Failure(error), is_final=not will_retry)
         self.finish([Ending(row.claimed(), outcome, row.run_started_at, now) for row in rows], now)
         failed = [row.id for row in rows]
+        waiting = [number for number in ids if number not in failed]
         if not will_retry:
-            failed += self.bury([number for number in ids if number not in failed], now, error).changed
+            failed += self.bury(waiting, now, error).changed
+        else:
+            due = self._known(waiting, S.PENDING)
+            for row in due:
+                row.state, row.wait_reason, row.priority = S.SCHEDULED, WaitReason.RETRY, row.base_priority
+                row.run_at = now + backoff(row.retry, row.attempt)
+                row.last_error, row.last_error_at = error, now
+            failed += [row.id for row in due]
         return self._move(ids, [self.jobs[number] for number in failed])
 
     def take_lease(self, ids: Sequence[int], now: datetime) -> Moves:

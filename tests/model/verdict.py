@@ -146,7 +146,7 @@ def _failed(
         _back_off(job, rule, verdict, decided_at=decided_at, after=after)
     elif has_attempts:
         verdict.state, verdict.wait_reason = JobState.SCHEDULED, WaitReason.RETRY
-        verdict.run_at = now + (_backoff(job.retry, job.attempt) if after is None else after)
+        verdict.run_at = now + (backoff(job.retry, job.attempt) if after is None else after)
     else:
         verdict.is_death = True
         if rule is not None:
@@ -156,7 +156,7 @@ def _failed(
 
 def _back_off(job: Claimed, rule: Recurrence, verdict: Verdict, *, decided_at: datetime, after: timedelta | None) -> None:
     """Wait longer each time: a job whose handler picks the time never dies of failures, only of its end."""
-    next_at = decided_at + (_backoff(job.retry, job.consecutive_failures + 1) if after is None else after)
+    next_at = decided_at + (backoff(job.retry, job.consecutive_failures + 1) if after is None else after)
     if rule.has_ended(next_at, job.completed_runs):
         verdict.is_death = True
         return
@@ -171,14 +171,14 @@ def _survive(job: Claimed, rule: Recurrence, verdict: Verdict, decided_at: datet
         return
     verdict.state, verdict.wait_reason, verdict.is_fresh = JobState.SCHEDULED, WaitReason.RECURRENCE, True
     verdict.slot_at = next_at
-    verdict.run_at = max(next_at, decided_at + _backoff(job.retry, job.consecutive_failures + 1))
+    verdict.run_at = max(next_at, decided_at + backoff(job.retry, job.consecutive_failures + 1))
 
 
 def _most_attempts(job: Claimed) -> int:
     return job.max_attempts or DEFAULT_ATTEMPTS[RetrySpec.decode(job.retry).profile]
 
 
-def _backoff(retry: str, failures: int) -> timedelta:
+def backoff(retry: str, failures: int) -> timedelta:
     """Double the wait with each failure; the jobs of the model test have no jitter."""
     spec = RetrySpec.decode(retry)
     base, cap = DEFAULT_DELAYS[spec.profile]

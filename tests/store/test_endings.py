@@ -139,9 +139,19 @@ async def test_a_schedule_survives_a_run_failed_by_hand(store: SqlStore, clock: 
         assert (await store.fail([held.id], "no", will_retry=False, now=clock.now())).one().state is state
 
 
-async def test_a_waiting_job_cannot_be_failed_and_retried(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock)
-    with pytest.raises(InvalidTransition, match=r"cannot fail job"):
+async def test_a_due_job_that_is_failed_waits_for_its_retry_and_is_charged_nothing(store: SqlStore, clock: FakeClock) -> None:
+    job_id = await enqueue_one(store, clock, a_job(retry=RetrySpec(base=timedelta(seconds=7), jitter=0.0)))
+    job = (await store.fail([job_id], "no", will_retry=True, now=clock.now())).one()
+    assert (job.state, job.wait_reason, job.run_at) == (JobState.SCHEDULED, WaitReason.RETRY, clock.now() + timedelta(seconds=7))
+    assert (job.attempt, job.executions, job.last_error, job.last_error_at) == (0, 0, "no", clock.now())
+    clock.advance(seconds=7)
+    await due(store, clock)
+    assert (await claim_one(store, clock)).attempt == 1
+
+
+async def test_a_job_that_waits_for_its_time_is_only_failed_for_good(store: SqlStore, clock: FakeClock) -> None:
+    job_id = await enqueue_one(store, clock, a_job(delay=timedelta(hours=1)))
+    with pytest.raises(InvalidTransition, match=r"cannot fail job .*scheduled → scheduled"):
         (await store.fail([job_id], "no", will_retry=True, now=clock.now())).one()
     assert (await store.fail([job_id], "no", will_retry=False, now=clock.now())).one().state is JobState.FAILED
 

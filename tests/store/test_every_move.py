@@ -175,8 +175,9 @@ async def test_a_verb_changes_exactly_what_it_may(store: SqlStore, clock: FakeCl
     await _walk(store, clock, move, legal)
 
 
-async def test_fail_by_policy_is_only_for_runs(store: SqlStore, clock: FakeClock) -> None:
-    changed = await _walk(store, clock, lambda job_id: store.fail([job_id], "no", will_retry=True, now=clock.now()), RUNNING)
+async def test_fail_by_policy_is_for_runs_and_what_is_due(store: SqlStore, clock: FakeClock) -> None:
+    legal = RUNNING | {"pending", "due recurring"}
+    changed = await _walk(store, clock, lambda job_id: store.fail([job_id], "no", will_retry=True, now=clock.now()), legal)
     assert {job.state for job in changed.values()} == {JobState.SCHEDULED}
 
 

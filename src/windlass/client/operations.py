@@ -125,7 +125,7 @@ class Operator(Scheduler):
     bury_sync = twin_of(bury)
 
     async def fail(self, job: JobRef, error: str, *, will_retry: bool = True) -> Job:
-        """End a run as failed, by its retry policy or for good; a waiting job only for good."""
+        """End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot."""
         return (await (await self.store()).fail([number_of(job)], error, will_retry=will_retry)).one()
 
     fail_sync = twin_of(fail)

@@ -356,7 +356,7 @@ class Store(Protocol):
         ...
 
     async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool, now: datetime | None = None) -> Moved:
-        """End runs as failed, by policy or for good; waiting jobs only for good."""
+        """End runs as failed, by policy or for good; due jobs wait for their retry, others that wait fail only for good."""
         ...
 
     async def take_lease(self, ids: Sequence[int], now: datetime | None = None) -> Moved:

@@ -574,7 +574,7 @@ class SqlStore:
         return await self._operate(endings.bury(ids, error, now), now)
 
     async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool, now: datetime | None = None) -> Moved:
-        """End runs as failed, by policy or for good; waiting jobs only for good."""
+        """End runs as failed, by policy or for good; due jobs wait for their retry, others that wait fail only for good."""
         return await self._operate(endings.fail(ids, error, will_retry=will_retry, judge=self._judge, now=now), now)
 
     async def take_lease(self, ids: Sequence[int], now: datetime | None = None) -> Moved:

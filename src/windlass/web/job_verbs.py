@@ -96,7 +96,7 @@ async def boost_job(request: Request, id: JobId, body: BoostIn | None = None) ->
 
 
 async def fail_job(request: Request, id: JobId, body: FailIn | None = None) -> JobOut:  # noqa: A002
-    """End a run as failed, by its retry policy or for good; a waiting job only for good."""
+    """End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot."""
     given = body or FailIn()
     failed = await operator_of(request).fail(id, given.error or _BY_HAND, will_retry=given.will_retry)
     return job_out(failed, eyes_of(request))

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from windlass.core.job import JobState, Lapsed
 from windlass.core.outcome import ERROR_LIMIT, Failure, Finish, Raised, Run, decide, fingerprint
 from windlass.core.payload import sanitise_text
-from windlass.store import rows
+from windlass.core.retry import RetrySpec
+from windlass.store import documents, rows
 from windlass.store.calls.call import Step, Steps
 from windlass.store.calls.move import Move, move, numbers
 from windlass.store.calls.settings import current_profiles
 from windlass.store.calls.work import Judge, end_leases, finish_params, parts
 
+_MICROSECOND = timedelta(microseconds=1)
 SHAPES = {"leased": rows.SHAPES["lapsed"]}
+
+
+class _Due(NamedTuple):
+    id: int
+    retry: str
+    attempt: int
 
 
 def bury(ids: Sequence[int], error: str, now: datetime | None = None) -> Move:
@@ -50,9 +59,10 @@ def bury_jobs(jobs: Sequence[tuple[int, str]], error: str, now: datetime | None)
 
 
 def fail(ids: Sequence[int], error: str, *, will_retry: bool, judge: Judge, now: datetime | None = None) -> Move:
-    """End runs as failed, by their policy or for good; a waiting job can only be failed for good.
+    """End runs as failed, by their policy or for good; the worker that holds such a run is refused when it reports.
 
-    The worker that holds such a run is refused when it reports.
+    A due job that has not started waits for its retry then, and is charged no attempt: it has not run. One that waits for its
+    time can only be failed for good.
     """
 
     def changes() -> Steps[set[int]]:
@@ -65,11 +75,26 @@ def fail(ids: Sequence[int], error: str, *, will_retry: bool, judge: Judge, now:
         changed: set[int] = set()
         for part in parts(endings):
             changed |= rows.finished((yield Step("finish", finish_params(part, None, None, now)))).keys()
-        if not will_retry:
-            changed |= yield from _bury([job_id for job_id in ids if job_id not in changed], error, now)
+        waiting = [job_id for job_id in ids if job_id not in changed]
+        changed |= yield from _postpone(waiting, error, judge, now) if will_retry else _bury(waiting, error, now)
         return changed
 
     return move("fail", ids, changes, target=JobState.SCHEDULED if will_retry else JobState.FAILED)
+
+
+def _postpone(ids: Sequence[int], error: str, judge: Judge, now: datetime | None) -> Steps[set[int]]:
+    due = [_Due(*row) for row in (yield Step("postponable", {"ids": numbers(ids)}))]
+    if not due:
+        return set()
+    profiles = yield from current_profiles(due, judge.profiles)
+    batch = documents.array(_later(job, judge._replace(profiles=profiles)) for job in due)
+    text = sanitise_text(error, ERROR_LIMIT) or "failed by hand"
+    return set(rows.ids((yield Step("postpone", {"jobs": batch, "error": text, "now": now}))))
+
+
+def _later(job: _Due, judge: Judge) -> str:
+    delay = RetrySpec.decode(job.retry).resolve(judge.profiles).delay(job.attempt, judge.rng)
+    return f'{{"id":{job.id},"delay_us":{delay // _MICROSECOND}}}'
 
 
 def _failed(lease: Lapsed, outcome: Raised, judge: Judge, now: datetime) -> Finish:

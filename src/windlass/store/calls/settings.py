@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_text
-from windlass.core.job import MAX_NAME, Claimed
+from windlass.core.job import MAX_NAME
 from windlass.core.payload import encode_object
 from windlass.core.retry import Profile
 from windlass.core.settings import StoredSetting, from_table, is_pulled, profiles_with, read_setting
@@ -40,7 +41,16 @@ def _settings(rows: Sequence[Row]) -> list[StoredSetting]:
     return [StoredSetting(*row) for row in rows]
 
 
-def current_profiles(jobs: Iterable[Claimed], profiles: Mapping[str, Profile]) -> Steps[Mapping[str, Profile]]:
+class Retried(Protocol):
+    """What has a retry policy, as a row keeps it."""
+
+    @property
+    def retry(self) -> str:
+        """The profile and what the enqueuer gave."""
+        ...
+
+
+def current_profiles(jobs: Iterable[Retried], profiles: Mapping[str, Profile]) -> Steps[Mapping[str, Profile]]:
     """Give the profiles as they are set now; the table is read only where a pulled job hangs on it."""
     if not any(is_pulled(job.retry) for job in jobs):
         return profiles

@@ -101,6 +101,20 @@ where j.id = any(array(select value::bigint from json_array_elements_text(:ids::
   and j.state in ('pending', 'scheduled')
 order by j.id
 
+-- name: postponable
+select j.id, j.retry, j.attempt from windlass_jobs j
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and j.state = 'pending'
+order by j.id
+
+-- name: postpone
+-- The caller has locked the rows.
+update windlass_jobs j set
+    state = 'scheduled', wait_reason = 'retry', run_at = {now} + s.delay_us * interval '1 microsecond',
+    priority = j.base_priority, last_error = :error::text, last_error_at = {now}, updated_at = {now}
+from json_to_recordset(:jobs::json) as s (id bigint, delay_us bigint)
+where j.id = s.id and j.state = 'pending'
+returning j.id
+
 -- name: bury
 -- The caller has locked the rows.
 with c as materialized (

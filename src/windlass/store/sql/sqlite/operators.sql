@@ -65,6 +65,18 @@ delete from windlass_jobs where id in ({deletable}) returning id
 select id, task from windlass_jobs
 where id in (select value from json_each(:ids)) and state in ('pending', 'scheduled') order by id
 
+-- name: postponable
+select id, retry, attempt from windlass_jobs
+where id in (select value from json_each(:ids)) and state = 'pending' order by id
+
+-- name: postpone
+update windlass_jobs as j set
+    state = 'scheduled', wait_reason = 'retry', run_at = {now} + (s.value ->> 'delay_us'), priority = j.base_priority,
+    last_error = :error, last_error_at = {now}, updated_at = {now}
+from json_each(:jobs) as s
+where j.id = s.value ->> 'id' and j.state = 'pending'
+returning id
+
 -- name: bury
 insert into windlass_dead_letters (job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at)
 select j.id, j.task, j.lane, {original_job}, :error,
