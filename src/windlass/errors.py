@@ -42,6 +42,7 @@ WindlassError
 │   └── ServerUnavailable     no answer, half an answer, or one that says to try again
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
+    │   ├── CannotConnect     no connection could be made: its host, port, database and the cause
     │   ├── StoreBusy         no answer in the time the call may take
     │   └── RowsLocked        another transaction holds rows for too long; says which were left out and what went through
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
@@ -338,6 +339,10 @@ class StoreError(WindlassError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached, is shutting down or stayed locked."""
+
+
+class CannotConnect(StoreUnavailable):
+    """No connection to the database could be made; nothing was asked of it."""
 
 
 class StoreBusy(StoreUnavailable):

@@ -10,7 +10,7 @@ import click
 
 from windlass import __version__
 from windlass.cli.exit_codes import BAD_USAGE, REFUSED
-from windlass.errors import ConfigError, InvalidInput, SchemaError, StoreUnavailable, UnknownTask, WindlassError
+from windlass.errors import CannotConnect, ConfigError, InvalidInput, SchemaError, StoreUnavailable, UnknownTask, WindlassError
 
 # Where each command is and what it does: a command is loaded when it is called, and help loads none.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -78,7 +78,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except WindlassError as error:
-            remedy = "; is the database running, and is its URL right?" if isinstance(error, StoreUnavailable) else ""
+            # Why there was no connection is a better answer than a guess.
+            is_guessed = isinstance(error, StoreUnavailable) and not isinstance(error, CannotConnect)
+            remedy = "; is the database running, and is its URL right?" if is_guessed else ""
             click.echo(f"windlass: {error}{remedy}", err=True)
             sys.exit(_exit_code(error))
 

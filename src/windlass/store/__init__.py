@@ -8,7 +8,7 @@ from random import Random
 from urllib.parse import unquote, urlsplit
 
 from windlass.core.retry import PROFILES, Profile
-from windlass.errors import ConfigError
+from windlass.errors import ConfigError, shown
 from windlass.store.blocking import Blocking, BlockingDatabase
 from windlass.store.calls.call import STATEMENT_TIMEOUT
 from windlass.store.calls.work import MAX_ARMS
@@ -73,7 +73,10 @@ def _most_arms(*, prepare: bool) -> int:
 
 
 def _parsed(url: str) -> tuple[str, str, bool]:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"database URL: cannot be read: {error}") from None
     if parts.scheme == "sqlite":
         return "sqlite", _sqlite_path(url, parts.netloc, parts.path), True
     if parts.scheme in {"postgresql", "postgres"}:
@@ -83,7 +86,8 @@ def _parsed(url: str) -> tuple[str, str, bool]:
             raise ConfigError(f"database URL: prepare must be on or off, not {ours[-1]!r}")
         query = "&".join(option for option in options if not option.startswith("prepare="))
         return "postgresql", f"postgresql://{parts.netloc}{parts.path}{query and '?' + query}", "off" not in ours
-    raise ConfigError(f"database URL {url!r}: it must begin with sqlite:/// or postgresql://")
+    # Never the whole of it: it may hold a password.
+    raise ConfigError(f"database URL: it must begin with sqlite:/// or postgresql:// (got {shown(url.partition('://')[0][:20])})")
 
 
 def _listen_dsn(url: str) -> str:
