@@ -58,7 +58,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 _SHOWN = 80
 
@@ -80,6 +80,14 @@ def _plain(value: object) -> str:
 
         return format_duration(value)
     return repr(value.value if isinstance(value, Enum) else value)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Ask whether the most similar of the known names was meant, as the end of a message; empty where none is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class WindlassError(Exception):
@@ -110,10 +118,10 @@ class InvalidPayload(InvalidInput):
 class UnknownTask(InvalidInput):
     """Nobody is known to have code for this task."""
 
-    def __init__(self, task: str) -> None:
-        super().__init__(
-            "task", task, "is not registered; declare it, use lane 'pull' for outside workers, or set WINDLASS_ACCEPT_UNKNOWN"
-        )
+    def __init__(self, task: str, known: Iterable[str] = ()) -> None:
+        """Suggest the nearest of the known names."""
+        remedy = "declare it, use lane 'pull' for outside workers, or set WINDLASS_ACCEPT_UNKNOWN"
+        super().__init__("task", task, f"is not registered{nearest(task, known)}; {remedy}")
 
 
 class JobNotFound(WindlassError):

@@ -10,7 +10,16 @@ import click
 
 from windlass import __version__
 from windlass.cli.exit_codes import BAD_USAGE, REFUSED
-from windlass.errors import CannotConnect, ConfigError, InvalidInput, SchemaError, StoreUnavailable, UnknownTask, WindlassError
+from windlass.errors import (
+    CannotConnect,
+    ConfigError,
+    InvalidInput,
+    SchemaError,
+    StoreUnavailable,
+    UnknownTask,
+    WindlassError,
+    nearest,
+)
 
 # Where each command is and what it does: a command is loaded when it is called, and help loads none.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -66,6 +75,12 @@ class Commands(click.Group):
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         found: click.Command = getattr(import_module(module), name)
         return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or suggest the nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""

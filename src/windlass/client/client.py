@@ -70,8 +70,10 @@ class Client:
     async def _accepted(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> NewJob:
         job, is_known = self._tasks.describe(task, payload, options)
         is_accepted = is_known or job.lane == PULL_LANE or self._tasks.accepts_unknown
-        if not is_accepted and not await (await self.store()).tasks.knows(task):
-            raise UnknownTask(task)
+        if not is_accepted:
+            tasks = (await self.store()).tasks
+            if not await tasks.knows(task):
+                raise UnknownTask(task, [known.name for known in await tasks.list()])
         return job
 
     def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:

@@ -38,7 +38,7 @@ def open_store(
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
         if listen_url is not None:
-            raise ConfigError(_LISTEN_ELSEWHERE)
+            raise ConfigError(LISTEN_ELSEWHERE)
         return SqlStore(Sqlite(rest, rng), rng=rng, profiles=profiles)
     from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
@@ -93,11 +93,11 @@ def _parsed(url: str) -> tuple[str, str, bool]:
 def _listen_dsn(url: str) -> str:
     scheme, dsn, _ = _parsed(url)
     if scheme != "postgresql":
-        raise ConfigError(_LISTEN_ELSEWHERE)
+        raise ConfigError(LISTEN_ELSEWHERE)
     return dsn
 
 
-_LISTEN_ELSEWHERE = "listen_url: only PostgreSQL has one, and it begins with postgresql://"
+LISTEN_ELSEWHERE = "listen_url: only PostgreSQL has one, and it begins with postgresql://"
 
 
 def _sqlite_path(url: str, host: str, path: str) -> str:

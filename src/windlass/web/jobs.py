@@ -94,7 +94,7 @@ async def check_task(visit: Visit, job: NewJob) -> None:
     if job.lane == PULL_LANE or job.task in known or visit.app.accepts_unknown:
         return
     if not await visit.app.known_tasks.knows(job.task):
-        raise UnknownTask(job.task)
+        raise UnknownTask(job.task, [known.name for known in await visit.app.known_tasks.list()])
     known.add(job.task)
 
 
