@@ -23,7 +23,7 @@ from windlass.client.guard import Guard
 from windlass.client.operations import Operator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
-from windlass.config import Settings, load
+from windlass.config import Settings, check_settings, load
 from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
@@ -84,7 +84,13 @@ class Windlass(Operator):
         rng: Random | None = None,
         **settings: Any,
     ) -> None:
-        """Take the database from the argument, WINDLASS_DATABASE_URL, windlass.toml or the default; so each setting."""
+        """Take the database from the argument, WINDLASS_DATABASE_URL, windlass.toml or the default; so each setting.
+
+        Raises ConfigError for an argument that is no setting.
+        """
+        # Here, where the mistake is; values are read when they are first needed.
+        if settings:
+            check_settings(settings)
         self.name = name
         self.registry = Registry()
         self.hooks = Hooks()
@@ -129,6 +135,7 @@ class Windlass(Operator):
             rng=self._rng,
             profiles=settings.profiles,
             statement_timeout=settings.statement_timeout,
+            listen_url=settings.listen_url,
         )
 
     async def _here(self) -> Any:
@@ -217,7 +224,7 @@ class Windlass(Operator):
         Close the application before the end: what was opened on the other database is not closed by itself.
         """
         before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
-        settings = replace(self.settings, database_url=database_url)
+        settings = replace(self.settings, database_url=database_url, listen_url=None)
         doors = Doors(around(self._backend(settings)))
         own = {"registry": self.registry.copy(), "tasks": dict(self.tasks), "declared_elsewhere": DeclaredTasks()}
         vars(self).update(settings=settings, _doors=doors, **own)

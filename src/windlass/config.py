@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -19,7 +19,7 @@ from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, 
 from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy
 from windlass.core.settings import SETTINGS, read_setting
-from windlass.errors import ConfigError, InvalidInput, shown
+from windlass.errors import ConfigError, InvalidInput, nearest, shown
 
 PREFIX = "WINDLASS_"
 FILE = "windlass.toml"
@@ -214,6 +214,8 @@ class Settings:
     database_url: _Text = "sqlite:///windlass.db"
     statement_timeout: _Interval = timedelta(seconds=10)
     """How long one statement may take on PostgreSQL, and how long a server that does not answer is waited for."""
+    listen_url: Annotated[str | None, Read(_text, is_secret=True)] = field(default=None, repr=False)
+    """Where wake-ups are heard on PostgreSQL: behind a transaction pooler, a URL that leads to the server itself."""
     host: _Text = "127.0.0.1"
     port: Annotated[int, Read(_whole(0, 65_535))] = 8060
     admin_token: _Secret = field(default=None, repr=False)
@@ -257,7 +259,7 @@ class Settings:
     retry_jitter: Annotated[float, Read(_fraction)] = 0.1
     breaker_threshold: Annotated[int, Read(_whole(1, 1_000_000))] = 5
     breaker_open: _Moment = timedelta(seconds=60)
-    grace: _Duration = timedelta(seconds=10)
+    grace: _Duration = timedelta(seconds=30)
     accept_unknown: _Flag = False
     packs: _Names = None
     allow_private_addresses: _Flag = False
@@ -358,11 +360,17 @@ def _from_file(path: Path) -> dict[str, Any]:
     return _by_key(document, f"{path}: ")
 
 
-def _by_key(values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    settings = {setting.key: setting for setting in known()}
-    for name in values:
+def check_settings(names: Iterable[str], source: str = "argument ") -> None:
+    """Raise ConfigError for a name that is no setting's, with the nearest one."""
+    settings = {setting.key for setting in known()}
+    for name in names:
         if name not in settings:
             raise _unknown(f"{source}{name}", name, settings)
+
+
+def _by_key(values: Mapping[str, Any], source: str) -> dict[str, Any]:
+    settings = {setting.key: setting for setting in known()}
+    check_settings(values, source)
     return {settings[name].attribute: _parsed(settings[name], f"{source}{name}", value) for name, value in values.items()}
 
 
@@ -394,8 +402,5 @@ def _parsed(setting: Known, name: str, value: Any) -> Any:
         raise ConfigError(f"{name}: {error}{got}") from None
 
 
-def _unknown(shown_as: str, name: str, known: Mapping[str, Any]) -> ConfigError:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for the error
-
-    near = get_close_matches(name, known, n=1)
-    return ConfigError(f"{shown_as} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+def _unknown(shown_as: str, name: str, known: Iterable[str]) -> ConfigError:
+    return ConfigError(f"{shown_as} is not a setting{nearest(name, known)}")

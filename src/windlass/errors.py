@@ -43,6 +43,7 @@ WindlassError
 │   └── ServerUnavailable     no answer, half an answer, or one that says to try again
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
+    │   ├── CannotConnect     no connection could be made: its host, port, database and the cause
     │   ├── StoreBusy         no answer in the time the call may take
     │   └── RowsLocked        another transaction holds rows for too long; says which were left out and what went through
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
@@ -60,7 +61,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 _SHOWN = 80
 
@@ -82,6 +83,14 @@ def _plain(value: object) -> str:
 
         return format_duration(value)
     return repr(value.value if isinstance(value, Enum) else value)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Ask whether the most similar of the known names was meant, as the end of a message; empty where none is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class WindlassError(Exception):
@@ -123,12 +132,13 @@ _PACK_OF = {
 class UnknownTask(InvalidInput):
     """Nobody is known to have code for this task; `pack` names the pack that has it, for one that comes with Windlass."""
 
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, known: Iterable[str] = ()) -> None:
+        """Suggest the nearest of the known names, or the pack that has the task."""
         remedy = "declare it, use lane 'pull' for outside workers, or set WINDLASS_ACCEPT_UNKNOWN"
         self.pack = _PACK_OF.get(task)
         if self.pack is not None:
             remedy = f"start `windlass worker --packs {self.pack}`, which has it, or declare a task of this name"
-        super().__init__("task", task, f"is not registered; {remedy}")
+        super().__init__("task", task, f"is not registered{nearest(task, known)}; {remedy}")
 
 
 class JobNotFound(WindlassError):
@@ -397,6 +407,10 @@ class StoreError(WindlassError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached, is shutting down or stayed locked."""
+
+
+class CannotConnect(StoreUnavailable):
+    """No connection to the database could be made; nothing was asked of it."""
 
 
 class StoreBusy(StoreUnavailable):

@@ -10,7 +10,16 @@ import click
 
 from windlass import __version__
 from windlass.cli.exit_codes import BAD_USAGE, REFUSED
-from windlass.errors import ConfigError, InvalidInput, SchemaError, StoreUnavailable, UnknownTask, WindlassError
+from windlass.errors import (
+    CannotConnect,
+    ConfigError,
+    InvalidInput,
+    SchemaError,
+    StoreUnavailable,
+    UnknownTask,
+    WindlassError,
+    nearest,
+)
 
 # Where each command is and what it does: a command is loaded when it is called, and help loads none.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -74,6 +83,12 @@ class Commands(click.Group):
         found: click.Command = getattr(import_module(module), name)
         return found
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or suggest the nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
         del ctx
@@ -85,7 +100,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except WindlassError as error:
-            remedy = "; is the database running, and is its URL right?" if isinstance(error, StoreUnavailable) else ""
+            # Why there was no connection is a better answer than a guess.
+            is_guessed = isinstance(error, StoreUnavailable) and not isinstance(error, CannotConnect)
+            remedy = "; is the database running, and is its URL right?" if is_guessed else ""
             click.echo(f"windlass: {error}{remedy}", err=True)
             sys.exit(_exit_code(error))
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
+import click
+
+import windlass
 from windlass.app import Windlass
-from windlass.errors import ConfigError
+from windlass.errors import ConfigError, nearest
+
+_MISSING = object()
+_NOT_THEIRS = tuple(str(Path(str(package.__file__)).parent) for package in (windlass, click, importlib))
 
 OWN = "windlass.packs.standard:app"
 """The application of commands that are given none and run packs only."""
@@ -23,17 +30,35 @@ def load_app(target: str) -> Windlass:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         # A module that the application itself fails to import is its own trouble, and its traceback says where.
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
-            raise
+            raise _broken(target, module, error) from None
         raise ConfigError(f"{target!r}: there is no module {module!r}; is this the right folder?") from None
-    except AttributeError:
-        raise ConfigError(f"{target!r}: module {module!r} has no {attribute!r}") from None
+    except Exception as error:  # noqa: BLE001 - the application's own code may raise anything
+        raise _broken(target, module, error) from None
+    found = getattr(imported, attribute, _MISSING)
+    if found is _MISSING:
+        raise ConfigError(f"{target!r}: module {module!r} has no {attribute!r}{nearest(attribute, vars(imported))}")
     if not isinstance(found, Windlass):
         raise ConfigError(f"{target!r} is a {type(found).__name__}, not a Windlass application")
     return found
+
+
+def _broken(target: str, module: str, error: Exception) -> ConfigError:
+    """Show the traceback of the application's own code; ours and that of the import machinery is no help."""
+    told = traceback.TracebackException.from_exception(error)
+    part: traceback.TracebackException | None = told
+    while part is not None:
+        part.stack = traceback.StackSummary.from_list([frame for frame in part.stack if _is_theirs(frame.filename)])
+        part = part.__cause__ or part.__context__
+    click.echo("".join(told.format()).rstrip(), err=True)
+    return ConfigError(f"{target!r}: importing module {module!r} failed; the traceback is above")
+
+
+def _is_theirs(filename: str) -> bool:
+    return not filename.startswith(("<frozen importlib", *_NOT_THEIRS))
 
 
 def open_app(target: str | None, **settings: Any) -> Windlass:

@@ -93,7 +93,7 @@ class Client:
         may_be_absent = accepts_unknown or options.get("lane") == PULL_LANE or self._tasks.accepts_unknown
         declared = await self._tasks.declared_elsewhere.find(await self.store(), task, may_be_absent=may_be_absent)
         if declared is None and not may_be_absent:
-            raise UnknownTask(task)
+            raise UnknownTask(task, [known.name for known in await (await self.store()).tasks.list()])
         return self._tasks.describe(task, payload, options, declared)[0]
 
     async def declares(self, task: str) -> bool:

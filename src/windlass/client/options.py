@@ -15,7 +15,7 @@ from windlass.core.job import Edit, OnConflict, UniqueScope
 from windlass.core.payload import encode, encode_object
 from windlass.core.retry import PROFILES, RetryPolicy, RetrySpec
 from windlass.core.task import Isolation
-from windlass.errors import InvalidInput
+from windlass.errors import InvalidInput, nearest
 
 Duration = str | float | timedelta
 Cadenced = str | timedelta | Cadence
@@ -137,7 +137,7 @@ def check_names(given: Mapping[str, Any], known: frozenset[str]) -> None:
     """Refuse an option nobody knows: a misspelt one would be left out in silence."""
     for name in given:
         if name not in known:
-            raise InvalidInput(name, given[name], f"is not an option; there are {', '.join(sorted(known))}")
+            raise InvalidInput(name, given[name], f"is not an option{nearest(name, known)}; there are {', '.join(sorted(known))}")
 
 
 def job_fields(options: Mapping[str, Any]) -> dict[str, Any]:

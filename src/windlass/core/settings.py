@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from windlass.core.checks import check_range
 from windlass.core.retry import PROFILES, Profile, RetrySpec
-from windlass.errors import ConfigError, InvalidInput
+from windlass.errors import ConfigError, InvalidInput, nearest
 
 Value = int | str
 PULL = "pull"
@@ -89,7 +89,9 @@ class Effective(NamedTuple):
 def read_setting(name: str, value: object) -> Value:
     """Take a value for a setting, or refuse it, naming both."""
     if name not in SETTINGS:
-        raise InvalidInput(str(name), value, f"is not a setting; use one of {', '.join(SETTINGS)}")
+        raise InvalidInput(
+            str(name), value, f"is not a setting; use one of {', '.join(SETTINGS)}{nearest(str(name).upper(), SETTINGS)}"
+        )
     return SETTINGS[name].read(name, value)
 
 

@@ -8,7 +8,7 @@ from random import Random
 from urllib.parse import unquote, urlsplit
 
 from windlass.core.retry import PROFILES, Profile
-from windlass.errors import ConfigError
+from windlass.errors import ConfigError, shown
 from windlass.store.blocking import Blocking, BlockingDatabase
 from windlass.store.calls.call import STATEMENT_TIMEOUT
 from windlass.store.calls.work import MAX_ARMS
@@ -38,7 +38,7 @@ def open_store(
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
         if listen_url is not None:
-            raise ConfigError(_LISTEN_ELSEWHERE)
+            raise ConfigError(LISTEN_ELSEWHERE)
         return SqlStore(Sqlite(rest, rng), rng=rng, profiles=profiles)
     from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
@@ -73,7 +73,10 @@ def _most_arms(*, prepare: bool) -> int:
 
 
 def _parsed(url: str) -> tuple[str, str, bool]:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"database URL: cannot be read: {error}") from None
     if parts.scheme == "sqlite":
         return "sqlite", _sqlite_path(url, parts.netloc, parts.path), True
     if parts.scheme in {"postgresql", "postgres"}:
@@ -83,17 +86,18 @@ def _parsed(url: str) -> tuple[str, str, bool]:
             raise ConfigError(f"database URL: prepare must be on or off, not {ours[-1]!r}")
         query = "&".join(option for option in options if not option.startswith("prepare="))
         return "postgresql", f"postgresql://{parts.netloc}{parts.path}{query and '?' + query}", "off" not in ours
-    raise ConfigError(f"database URL {url!r}: it must begin with sqlite:/// or postgresql://")
+    # Never the whole of it: it may hold a password.
+    raise ConfigError(f"database URL: it must begin with sqlite:/// or postgresql:// (got {shown(url.partition('://')[0][:20])})")
 
 
 def _listen_dsn(url: str) -> str:
     scheme, dsn, _ = _parsed(url)
     if scheme != "postgresql":
-        raise ConfigError(_LISTEN_ELSEWHERE)
+        raise ConfigError(LISTEN_ELSEWHERE)
     return dsn
 
 
-_LISTEN_ELSEWHERE = "listen_url: only PostgreSQL has one, and it begins with postgresql://"
+LISTEN_ELSEWHERE = "listen_url: only PostgreSQL has one, and it begins with postgresql://"
 
 
 def _sqlite_path(url: str, host: str, path: str) -> str:

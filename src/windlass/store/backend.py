@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from windlass.core.retry import Profile
 from windlass.errors import ConfigError, StoreError
 from windlass.ports import Backend
-from windlass.store import SqlStore, migrate, open_blocking_store, open_database, open_store
+from windlass.store import LISTEN_ELSEWHERE, SqlStore, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
 from windlass.store.calls import schema
 from windlass.store.calls.call import STATEMENT_TIMEOUT
@@ -24,14 +24,21 @@ NO_DATABASE = "none:"
 
 
 def open_backend(
-    url: str, *, rng: Random, profiles: Mapping[str, Profile], statement_timeout: timedelta = STATEMENT_TIMEOUT
+    url: str,
+    *,
+    rng: Random,
+    profiles: Mapping[str, Profile],
+    statement_timeout: timedelta = STATEMENT_TIMEOUT,
+    listen_url: str | None = None,
 ) -> Backend:
     """Choose the backend of a URL; nothing is opened yet."""
     if url == NO_DATABASE:
         raise ConfigError("this process has no database; enqueue and ask over HTTP, with windlass.remote")
     if url.startswith("sqlite:"):
+        if listen_url is not None:
+            raise ConfigError(LISTEN_ELSEWHERE)
         return SqliteBackend(url, rng, profiles)
-    return PostgresBackend(url, rng, profiles, statement_timeout)
+    return PostgresBackend(url, rng, profiles, statement_timeout=statement_timeout, listen_url=listen_url)
 
 
 def _is_current(opened: Any) -> bool:
@@ -105,13 +112,28 @@ class PostgresBackend:
 
     is_shared = False
 
-    def __init__(self, url: str, rng: Random, profiles: Mapping[str, Profile], statement_timeout: timedelta) -> None:
+    def __init__(
+        self,
+        url: str,
+        rng: Random,
+        profiles: Mapping[str, Profile],
+        *,
+        statement_timeout: timedelta,
+        listen_url: str | None = None,
+    ) -> None:
         """Open nothing yet."""
         self._url, self._rng, self._profiles, self._statement_timeout = url, rng, profiles, statement_timeout
+        self._listen_url = listen_url
 
     def open_async(self) -> SqlStore:
         """Describe a pool; it connects at first use."""
-        return open_store(self._url, rng=self._rng, profiles=self._profiles, statement_timeout=self._statement_timeout)
+        return open_store(
+            self._url,
+            rng=self._rng,
+            profiles=self._profiles,
+            statement_timeout=self._statement_timeout,
+            listen_url=self._listen_url,
+        )
 
     def open_blocking(self) -> SqlStore:
         """Describe a blocking pool; it connects at first use."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import time
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from windlass.core.current import detached
+from windlass.errors import shown
 from windlass.store.watchdog import Wait, watchdog
 
 if TYPE_CHECKING:
@@ -74,6 +77,108 @@ def _limited(connection: _Waiting) -> Iterator[None]:
         connection.is_silent = wait.is_cut
 
 
+class ConnectFailed(psycopg.OperationalError):
+    """A pool could not make a connection."""
+
+
+_LOOK_S = 0.05
+# The server is there and will take connections soon.
+_SOON = (
+    "the database system is starting up",
+    "the database system is shutting down",
+    "too many clients",
+    "remaining connection slots",
+)
+
+
+class Attempts:
+    """What became of the attempts to connect, which a pool itself only logs."""
+
+    def __init__(self, dsn: str) -> None:
+        """Start without an attempt."""
+        self._dsn = dsn
+        self.last: psycopg.Error | None = None
+        self.failures = 0
+        self.has_connected = False
+
+    def succeed(self) -> None:
+        """Record a connection."""
+        self.has_connected = True
+        self.last = None
+
+    def fail(self, error: psycopg.Error) -> None:
+        """Record why there is none."""
+        self.last = error
+        self.failures += 1
+
+    def begin_wait(self, wait_s: float) -> ConnectionWait:
+        """Begin to wait for a connection."""
+        return ConnectionWait(self, self.failures, time.monotonic() + wait_s)
+
+    def failed(self) -> ConnectFailed:
+        """Describe the last failure."""
+        cause = "no reason is known" if self.last is None else _cause(self.last)
+        return ConnectFailed(f"cannot connect to PostgreSQL at {_place(self._dsn)}: {cause}")
+
+
+class ConnectionWait:
+    """A call's wait for a connection: patient through an outage, but a database that was never there is reported at once."""
+
+    def __init__(self, attempts: Attempts, failures: int, ends_at: float) -> None:
+        """Remember how many attempts had failed before."""
+        self._attempts = attempts
+        self._failures = failures
+        self._ends_at = ends_at
+
+    @property
+    def next_s(self) -> float:
+        """How long to ask the pool next."""
+        left = max(self._ends_at - time.monotonic(), 0.001)
+        return left if self._attempts.has_connected else min(left, _LOOK_S)
+
+    def check(self) -> None:
+        """Raise ConnectFailed where waiting has come to nothing; called when the pool had no connection."""
+        last = self._attempts.last if self._attempts.failures > self._failures else None
+        is_over = time.monotonic() >= self._ends_at
+        is_hopeless = not self._attempts.has_connected and not any(text in str(last) for text in _SOON)
+        if last is not None and (is_over or is_hopeless):
+            raise self._attempts.failed() from last
+        if is_over:
+            raise PoolTimeout("all connections to the database are in use, or it does not answer")
+
+
+def _place(dsn: str) -> str:
+    """Describe where a connection leads; never with what it needs to get in."""
+    try:
+        found = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        return "an address that cannot be read"
+    host = found.get("host") or found.get("hostaddr") or os.environ.get("PGHOST") or "the local socket"
+    port = found.get("port") or os.environ.get("PGPORT") or "5432"
+    user = found.get("user") or os.environ.get("PGUSER")
+    database = found.get("dbname") or os.environ.get("PGDATABASE") or user
+    return f"{host}, port {port}, database {shown(database)}" + (f" as user {shown(user)}" if user else "")
+
+
+_CAUSES = (
+    ("connection refused", "the connection was refused; is the server running there?"),
+    ("failed to resolve host", "the host is not known"),
+    ("name or service not known", "the host is not known"),
+    ("could not translate host name", "the host is not known"),
+    ("password authentication failed", "the password is wrong, or there is no such user"),
+    ("no password supplied", "the server asks for a password, and the URL has none"),
+)
+
+
+def _cause(error: psycopg.Error) -> str:
+    text = re.sub(r"\s+", " ", str(error)).strip()
+    # Several hosts fail for several causes.
+    if "Multiple connection" in text:
+        return text
+    known = next((cause for mark, cause in _CAUSES if mark in text.lower()), None)
+    return known or text.rpartition("FATAL: ")[2].strip() or type(error).__name__
+
+
 class WatchedConnection(psycopg.Connection[Any]):
     """A connection for blocking code whose every exchange has a limit."""
 
@@ -84,6 +189,21 @@ class WatchedConnection(psycopg.Connection[Any]):
     bound_ms: int | None = None
     """The statement timeout that the server's session has, as far as we set it."""
     wait_now: Wait | None = None
+
+    @classmethod
+    def connect(  # type: ignore[override]  # the rest is handed on
+        cls, conninfo: str = "", *, attempts: Attempts | None = None, **options: Any
+    ) -> Self:
+        """Connect, and record for a pool what became of it."""
+        try:
+            made = super().connect(conninfo, **options)
+        except psycopg.Error as error:
+            if attempts is not None:
+                attempts.fail(error)
+            raise
+        if attempts is not None:
+            attempts.succeed()
+        return made
 
     def wait(self, *args: Any, **options: Any) -> Any:
         """Wait for the server as long as the limit allows."""
@@ -105,6 +225,21 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
     is_silent = False
     bound_ms: int | None = None
     wait_now: Wait | None = None
+
+    @classmethod
+    async def connect(  # type: ignore[override]  # the rest is handed on
+        cls, conninfo: str = "", *, attempts: Attempts | None = None, **options: Any
+    ) -> Self:
+        """Connect, and record for a pool what became of it."""
+        try:
+            made = await super().connect(conninfo, **options)
+        except psycopg.Error as error:
+            if attempts is not None:
+                attempts.fail(error)
+            raise
+        if attempts is not None:
+            attempts.succeed()
+        return made
 
     async def wait(self, *args: Any, **options: Any) -> Any:
         """Wait for the server as long as the limit allows."""
@@ -177,18 +312,19 @@ class Pools:
     def __init__(self, terms: Terms) -> None:
         """Open nothing yet."""
         self._terms = terms
+        self._attempts = Attempts(terms.dsn)
         configure = self._configure if terms.prepare else None
         self._engine: AsyncConnectionPool[WatchedAsyncConnection] = AsyncConnectionPool(
             connection_class=WatchedAsyncConnection,
             configure=configure,
             reconnect_failed=_try_again,
-            **_pool_options(terms, _ENGINE_SIZE, least=1),
+            **_pool_options(terms, self._attempts, _ENGINE_SIZE, least=1),
         )
         self._others: AsyncConnectionPool[WatchedAsyncConnection] = AsyncConnectionPool(
             connection_class=WatchedAsyncConnection,
             configure=configure,
             reconnect_failed=_try_again,
-            **_pool_options(terms, _OTHERS_SIZE, least=0),
+            **_pool_options(terms, self._attempts, _OTHERS_SIZE, least=0),
         )
 
     async def _configure(self, connection: WatchedAsyncConnection) -> None:
@@ -203,7 +339,7 @@ class Pools:
             # Its tasks serve every later call, so they may not end with the run whose handler is the first to need them.
             with detached():
                 await pool.open()
-        async with pool.connection(_pool_wait_s(call)) as connection:
+        async with self._taken(pool, _pool_wait_s(call)) as connection:
             connection.limit_s = _client_limit_s(limit)
             try:
                 async with self._bounded(connection, call, _milliseconds(limit)):
@@ -214,6 +350,26 @@ class Pools:
                     await connection.close()
                     # The others lead the same way, and each would cost its caller the whole limit.
                     await pool.drain()
+
+    @asynccontextmanager
+    async def _taken(
+        self, pool: AsyncConnectionPool[WatchedAsyncConnection], wait_s: float
+    ) -> AsyncIterator[WatchedAsyncConnection]:
+        connection = await self._get(pool, wait_s)
+        try:
+            async with connection:
+                yield connection
+        finally:
+            await pool.putconn(connection)
+
+    async def _get(self, pool: AsyncConnectionPool[WatchedAsyncConnection], wait_s: float) -> WatchedAsyncConnection:
+        """Wait for a connection; raises ConnectFailed with the cause, and at once where there never was one."""
+        wait = self._attempts.begin_wait(wait_s)
+        while True:
+            try:
+                return await pool.getconn(wait.next_s)
+            except PoolTimeout:
+                wait.check()
 
     @asynccontextmanager
     async def _bounded(self, connection: WatchedAsyncConnection, call: Call[Any], bound_ms: int) -> AsyncIterator[None]:
@@ -240,18 +396,19 @@ class SyncPools:
     def __init__(self, terms: Terms) -> None:
         """Open nothing yet."""
         self._terms = terms
+        self._attempts = Attempts(terms.dsn)
         configure = self._configure if terms.prepare else None
         self._engine: ConnectionPool[WatchedConnection] = ConnectionPool(
             connection_class=WatchedConnection,
             configure=configure,
             reconnect_failed=_try_again_sync,
-            **_pool_options(terms, _HEART_SIZE, least=1),
+            **_pool_options(terms, self._attempts, _HEART_SIZE, least=1),
         )
         self._others: ConnectionPool[WatchedConnection] = ConnectionPool(
             connection_class=WatchedConnection,
             configure=configure,
             reconnect_failed=_try_again_sync,
-            **_pool_options(terms, _OTHERS_SIZE, least=0),
+            **_pool_options(terms, self._attempts, _OTHERS_SIZE, least=0),
         )
 
     def _configure(self, connection: WatchedConnection) -> None:
@@ -264,7 +421,7 @@ class SyncPools:
         pool = self._engine if call.is_engine or call.is_urgent else self._others
         if pool.closed:
             pool.open()
-        with pool.connection(_pool_wait_s(call)) as connection:
+        with self._taken(pool, _pool_wait_s(call)) as connection:
             connection.limit_s = _client_limit_s(limit)
             try:
                 with self._bounded(connection, call, _milliseconds(limit)):
@@ -274,6 +431,23 @@ class SyncPools:
                 if connection.is_silent:
                     connection.close()
                     pool.drain()
+
+    @contextmanager
+    def _taken(self, pool: ConnectionPool[WatchedConnection], wait_s: float) -> Iterator[WatchedConnection]:
+        connection = self._get(pool, wait_s)
+        try:
+            with connection:
+                yield connection
+        finally:
+            pool.putconn(connection)
+
+    def _get(self, pool: ConnectionPool[WatchedConnection], wait_s: float) -> WatchedConnection:
+        wait = self._attempts.begin_wait(wait_s)
+        while True:
+            try:
+                return pool.getconn(wait.next_s)
+            except PoolTimeout:
+                wait.check()
 
     @contextmanager
     def _bounded(self, connection: WatchedConnection, call: Call[Any], bound_ms: int) -> Iterator[None]:
@@ -294,7 +468,7 @@ class SyncPools:
         """Take a connection for a transaction that may last."""
         if self._others.closed:
             self._others.open()
-        with self._others.connection() as connection:
+        with self._taken(self._others, _POOL_WAIT_S) as connection:
             connection.limit_s = None
             try:
                 with connection.transaction():
@@ -322,7 +496,7 @@ _IDLE_S = 30.0
 _RECONNECT_S = 0.25
 
 
-def _pool_options(terms: Terms, size: int, *, least: int) -> dict[str, Any]:
+def _pool_options(terms: Terms, attempts: Attempts, size: int, *, least: int) -> dict[str, Any]:
     return {
         "name": _POOL,
         "open": False,
@@ -332,7 +506,7 @@ def _pool_options(terms: Terms, size: int, *, least: int) -> dict[str, Any]:
         "num_workers": 2,
         "timeout": _POOL_WAIT_S,
         "reconnect_timeout": _RECONNECT_S,
-        "kwargs": lasting(terms.dsn) | {"prepare_threshold": 1 if terms.prepare else None},
+        "kwargs": lasting(terms.dsn) | {"prepare_threshold": 1 if terms.prepare else None, "attempts": attempts},
     }
 
 

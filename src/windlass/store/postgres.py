@@ -15,6 +15,7 @@ from psycopg.rows import tuple_row
 from psycopg_pool import PoolTimeout, TooManyRequests
 
 from windlass.errors import (
+    CannotConnect,
     ConfigError,
     RowsLocked,
     SchemaError,
@@ -28,6 +29,7 @@ from windlass.store.announcer import Announcer
 from windlass.store.calls import work
 from windlass.store.calls.call import STATEMENT_TIMEOUT, asked
 from windlass.store.connections import (
+    ConnectFailed,
     NoAnswer,
     Pools,
     SyncPools,
@@ -345,10 +347,16 @@ def translated(error: BaseException) -> StoreError:
     if isinstance(error, pg.LockNotAvailable):
         return RowsLocked(text)
     if isinstance(error, pg.UndefinedTable | pg.UndefinedColumn):
-        return SchemaError(f"{text}; run `windlass migrate`")
+        return SchemaError(f"the database has no tables of Windlass, or older ones; run `windlass migrate` ({text})")
     # Only what is about the values sent is refused: a finish that is refused loses its content.
     if state[:2] in _ABOUT_CONTENT or isinstance(error, UnicodeError) or (not state and isinstance(error, psycopg.DataError)):
         return StoreRefused(text)
+    return _unavailable(error, text)
+
+
+def _unavailable(error: BaseException, text: str) -> StoreUnavailable:
+    if isinstance(error, ConnectFailed):
+        return CannotConnect(text)
     if isinstance(error, NoAnswer | pg.QueryCanceled | PoolTimeout):
         return StoreBusy(text)
     return StoreUnavailable(text)

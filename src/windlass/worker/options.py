@@ -19,7 +19,7 @@ class WorkerOptions:
     """How many jobs of a millisecond a pool holds ready; longer ones fewer, shorter ones more."""
     fast_timeout: timedelta = timedelta(minutes=2)
     timeout: timedelta = timedelta(minutes=20)
-    grace: timedelta = timedelta(seconds=10)
+    grace: timedelta = timedelta(seconds=30)
     """How long running jobs may go on after the worker was told to stop."""
     stop_grace: timedelta = timedelta(seconds=1)
     """How long a handler that was told to stop may clean up before it is abandoned or killed."""

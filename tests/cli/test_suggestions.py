@@ -1,0 +1,69 @@
+"""A name that was mistyped is answered with the nearest one, and a broken module with its own traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from windlass import ConfigError, UnknownTask, Windlass
+from windlass.errors import InvalidInput
+from windlass.testing import run_all_sync
+
+
+def test_a_setting_that_was_mistyped_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ConfigError, match=r"argument lease_secnds is not a setting; did you mean lease_seconds\?"):
+        Windlass(lease_secnds=3)
+
+
+def test_an_option_of_a_task_that_was_mistyped_is_named(app: Windlass) -> None:
+    with pytest.raises(InvalidInput, match=r"did you mean priority\?"):
+        app.enqueue_sync("greet", {}, prority=3)  # type: ignore[call-arg]
+
+
+def test_a_task_that_was_mistyped_is_named(app: Windlass, windlass: Command) -> None:
+    @app.task
+    def send_invoice() -> None: ...
+
+    # A worker writes down what it has code for.
+    run_all_sync(app)
+    del send_invoice
+    with pytest.raises(UnknownTask, match=r"is not registered; did you mean send_invoice\?"):
+        app.enqueue_sync("send_invoce", {})
+    assert "did you mean send_invoice?" in windlass("enqueue", "send_invoce", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["wroker"], "there is no command 'wroker'; did you mean worker?"),
+        (["lanes", "puase", "x"], "Did you mean 'pause'?"),
+        (["jobs", "--stat", "x"], "'--state'"),
+        (["settings", "set", "PICK_ODER", "lifo"], "did you mean PICK_ORDER?"),
+    ],
+)
+def test_a_command_or_option_that_was_mistyped_is_named(windlass: Command, arguments: list[str], text: str) -> None:
+    assert text in windlass(*arguments, code=2).stderr
+
+
+def test_a_broken_module_shows_its_own_traceback_only(windlass: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "broken_parts.py").write_text("def build():\n    return 1 / 0\n")
+    (tmp_path / "broken_shop.py").write_text("import broken_parts\napp = broken_parts.build()\n")
+    error = windlass("worker", "broken_shop:app", code=2).stderr
+    assert "broken_shop.py" in error
+    assert "return 1 / 0" in error
+    assert "ZeroDivisionError" in error
+    for foreign in ("importlib", "click", "windlass/cli"):
+        assert foreign not in error
+    assert error.count("Traceback") == 1
+    [ours] = [line for line in error.splitlines() if line.startswith("windlass: ")]
+    assert ours == "windlass: 'broken_shop:app': importing module 'broken_shop' failed; the traceback is above"
+
+
+def test_an_application_that_was_mistyped_is_named(windlass: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "typed_shop.py").write_text("from windlass import Windlass\nshop = Windlass()\n")
+    assert "has no 'shpo'; did you mean shop?" in windlass("worker", "typed_shop:shpo", code=2).stderr
