@@ -152,7 +152,7 @@ class SuiteResult:
 
 
 def up(args: Sequence[str]) -> NoReturn:
-    """Run Windlass: server, worker, upkeep and ready-made tasks, on SQLite by default; arguments go to `windlass up`."""
+    """Run Windlass: server, worker, upkeep, ready-made tasks; on SQLite unless told otherwise; arguments go to `windlass up`."""
     prepare(has_tools=False)
     os.chdir(ROOT)
     # In our place, so that Ctrl-C and signals reach it and it can finish what runs.

@@ -27,12 +27,13 @@ def test_the_readme_works_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(typed) == len(own) + 4
     # `dev.py up` is `windlass up` in an environment of its own; installing one here would take minutes.
     assert {line.split()[2] for line in own} <= dev.COMMANDS.keys()
-    terminal.type(enqueue)
-    with terminal.up(up), Windlass(f"sqlite:///{tmp_path / 'jobs.db'}") as app:
+    with terminal.up("windlass up"), Windlass(f"sqlite:///{tmp_path / 'windlass.db'}") as app:
         made = json.loads(terminal.type(curl))
         wait_until_over(app, "hello")
-        wait_until_over(app, "welcome")
         [seen] = json.loads(terminal.type(look))["jobs"]
         assert (seen["number"], seen["status"]) == (made["number"], "completed")
         assert [run.status for run in app.executions_sync(made["number"])] == ["completed"]
         assert app.wait_sync(made["number"]) == "Hello, world!"
+    terminal.type(enqueue)
+    with terminal.up(up), Windlass(f"sqlite:///{tmp_path / 'jobs.db'}") as app:
+        wait_until_over(app, "welcome")
