@@ -52,7 +52,7 @@ from windlass.store.sqlite import Sqlite
 T = TypeVar("T")
 History = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 # Those that a migration filled, and the one that nobody may empty; nothing here is audited.
-KEPT = ("windlass_gates", "windlass_schema", "windlass_audit")
+KEPT = ("windlass_gates", "windlass_contact", "windlass_schema", "windlass_audit")
 UNKNOWN = 10**12
 """A number no store gives out."""
 _PERMIT = ("probe", "last_probe")
