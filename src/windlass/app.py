@@ -342,7 +342,7 @@ class Windlass(Operator):
         store = await self.store()
         chosen = options or self.worker_options()
         clock = DatabaseClock(await store.clock())
-        declarations = Declarations(store, self.name, self._schedules())
+        declarations = Declarations(store, self.name, self.declared_schedules())
         await declarations.enter()
         async with self.open_state() as state, store.wakeups as wakeups, asyncio.TaskGroup() as group:
             program = Program(
@@ -373,9 +373,9 @@ class Windlass(Operator):
     @property
     def declared(self) -> tuple[str, ...]:
         """The names of the schedules the code declares: what pruning this application's schedules at once keeps."""
-        return tuple(job.name for job in self._schedules() if job.name is not None)
+        return tuple(job.name for job in self.declared_schedules() if job.name is not None)
 
-    def _schedules(self) -> list[NewJob]:
+    def declared_schedules(self) -> list[NewJob]:
         """Describe every schedule the code declares, also of tasks that this process does not run."""
         described = (task.schedule(self.name) for task in self.tasks.values())
         return [job for job in described if job is not None]

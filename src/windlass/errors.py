@@ -79,9 +79,7 @@ def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, timedelta):
-        from windlass.core.durations import format_duration  # noqa: PLC0415 - which imports this module
-
-        return format_duration(value)
+        return f"{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"
     return repr(value.value if isinstance(value, Enum) else value)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -434,3 +434,24 @@ async def test_an_application_on_real_time_runs_as_well(tmp_path: Any) -> None:
 
         await email.enqueue()
         assert len(await run_all(app)) == 1
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "postgres"])
+async def test_a_declared_schedule_runs_when_the_clock_has_come_to_its_time(url: str, request: pytest.FixtureRequest) -> None:
+    app, clock = Windlass(name="nightly-tests"), FakeClock(datetime(2026, 1, 15, 10, 30, tzinfo=UTC))
+
+    @app.task(cron="0 3 * * *")
+    def nightly() -> None: ...
+
+    async with fresh(app, request.getfixturevalue("postgres_dsn") if url == "postgres" else url, clock=clock):
+        assert await run_all(app) == []
+        clock.move_to(datetime(2026, 1, 16, 2, 59, tzinfo=UTC))
+        assert await run_all(app) == []
+        clock.advance(minutes=1)
+        assert [ran.task for ran in await run_all(app)] == [nightly.name]
+        assert await run_all(app) == []
+    # A test that looks for the first time when the time has come sees it too.
+    clock = FakeClock(datetime(2026, 1, 15, 10, 30, tzinfo=UTC))
+    async with fresh(app, clock=clock):
+        clock.advance(days=1)
+        assert [ran.task for ran in await run_all(app)] == [nightly.name]

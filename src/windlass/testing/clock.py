@@ -15,6 +15,7 @@ class FakeClock:
         """Start at a fixed moment."""
         check_instant("start", start)
         self._now = start
+        self.started_at = start
         # Timeouts count real seconds: a handler that hangs does not move the clock.
         self.monotonic = time.monotonic
 

@@ -22,6 +22,7 @@ from windlass.core.page import MAX_PAGE, JobQuery
 from windlass.core.pool import EVERY_LANE, PoolSpec
 from windlass.errors import JobFailed
 from windlass.ports import Clock, Store
+from windlass.testing.clock import FakeClock
 from windlass.testing.handlers import Errors, watched
 from windlass.testing.ran import Ran
 from windlass.testing.timed import TimedDatabase
@@ -130,9 +131,16 @@ class _Bench:
         )
         # Breakers hold back the tasks that are declared with them.
         await Presence(store, self._app.registry, self._options, name=_NAME, version=__version__).enter()
+        await self._declare_schedules(store)
         await _make_due(store)
         await self._work(worker, watch, partial(_has_more, store, retries=retries))
         return watch
+
+    async def _declare_schedules(self, store: Store) -> None:
+        """Enter what the code declares as of the test's beginning: what has become due since then is run."""
+        clock = await _clock_of(store)
+        began_at = clock.started_at if isinstance(clock, FakeClock) else None
+        await store.schedules.declare(self._app.declared_schedules(), began_at)
 
     async def _work(self, worker: Worker, watch: Watch, has_more: Callable[[], Any]) -> None:
         running = asyncio.create_task(worker.run(), name="windlass-run-all")
