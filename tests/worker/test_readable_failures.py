@@ -163,9 +163,7 @@ def test_a_child_process_logs_as_its_worker_does(tmp_path: Path) -> None:
         "def pay(n: int) -> None:\n"
         "    logging.getLogger('shop').warning('paying %d', n)\n"
     )
-    subprocess.run(
-        [sys.executable, "-c", "from shop import pay; pay.enqueue_sync(n=7)"], cwd=tmp_path, check=True, timeout=30
-    )
+    subprocess.run([sys.executable, "-c", "from shop import pay; pay.enqueue_sync(n=7)"], cwd=tmp_path, check=True, timeout=30)
     worker = subprocess.Popen(
         [sys.executable, "-m", "windlass", "worker", "shop:app", "--alone", "--json-logs"],
         cwd=tmp_path,
