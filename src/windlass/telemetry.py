@@ -79,7 +79,7 @@ class JsonFormatter(logging.Formatter):
         trace = _trace_of(self, record)
         if trace is not None:
             line["exception"] = trace
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return one_line(json.dumps(line, ensure_ascii=False, default=str))
 
 
 def configure_logging(level: str = "info", *, as_json: bool = False, stream: TextIO | None = None) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,10 @@ async def test_every_line_of_a_run_carries_its_own_job_also_after_it_was_given_u
     log = logging.getLogger("shop")
 
     def slow(ctx: JobContext) -> None:
-        release.wait(10)
-        log.warning("late word of %d", ctx.job_id)
+        try:
+            release.wait(10)
+        finally:
+            log.warning("late word of %d", ctx.job_id)
 
     async def quick() -> None: ...
 
@@ -164,19 +167,12 @@ def test_a_child_process_logs_as_its_worker_does(tmp_path: Path) -> None:
         "    logging.getLogger('shop').warning('paying %d', n)\n"
     )
     subprocess.run([sys.executable, "-c", "from shop import pay; pay.enqueue_sync(n=7)"], cwd=tmp_path, check=True, timeout=30)
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "windlass", "worker", "shop:app", "--alone", "--json-logs"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert worker.stderr is not None
-    try:
-        for line in worker.stderr:
-            if "paying" in line:
-                break
-        found = json.loads(line)
-    finally:
-        worker.terminate()
-        worker.wait(20)
+    command = [sys.executable, "-m", "windlass", "worker", "shop:app", "--alone", "--json-logs"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        try:
+            [line] = islice((line for line in worker.stderr if "paying" in line), 1)
+        finally:
+            worker.terminate()
+    found = json.loads(line)
     assert (found["message"], found["task"], found["attempt"], found["level"]) == ("paying 7", "pay", 1, "warning")
