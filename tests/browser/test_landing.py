@@ -92,7 +92,7 @@ def test_the_page_follows_what_happens_without_a_reload(app: Windlass, page: Pag
         shown(page, "running", 1)
         app.enqueue_sync("fail")
         shown(page, "failed", 1)
-        page.wait_for_selector(".error:text-is('<b>broken</b>')")
+        page.wait_for_selector(".error:text-is('RuntimeError: <b>broken</b>')")
         page.wait_for_selector("tr.s-running time[data-runs]")
         app.gate.set()  # type: ignore[attr-defined]  # see the fixture
         shown(page, "completed", 2)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -130,12 +138,32 @@ def test_text_of_others_cannot_move_the_cursor(windlass: Command) -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 200, "錨" * 100, "two words " * 20])
-def test_a_table_is_no_wider_than_a_hundred_columns(windlass: Command, app: Windlass, text: str) -> None:
+def test_a_table_is_no_wider_than_its_terminal(windlass: Command, app: Windlass, url: str, text: str) -> None:
     enqueue(windlass, "--subject", text, "--correlation-id", text, "--priority", "7")
     app.bury_sync(1, text)
     for arguments in (["jobs"], ["dead"], ["lanes"], ["tasks"]):
-        for line in windlass(*arguments).stdout.splitlines():
+        shown = on_terminal(100, url, *arguments)
+        for line in shown.splitlines():
             assert sum(2 if one == "錨" else 1 for one in line) <= 100
-    [row] = [line for line in windlass("jobs").stdout.splitlines() if "mail" in line]
-    assert "…" in row
-    assert "failed" in row
+        if arguments == ["jobs"]:
+            [row] = [line for line in shown.splitlines() if "mail" in line]
+            assert "…" in row
+            assert "failed" in row
+
+
+def on_terminal(columns: int, url: str, *arguments: str) -> str:
+    """Type a command at a terminal of this width and return what it shows."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    command = [sys.executable, "-m", "windlass", *arguments]
+    with subprocess.Popen(command, stdout=theirs, env=kept | {"WINDLASS_DATABASE_URL": url}) as process:
+        os.close(theirs)
+        text = b""
+        # The end of a terminal is an error.
+        with suppress(OSError):
+            while part := os.read(ours, 65_536):
+                text += part
+    os.close(ours)
+    assert process.returncode == 0
+    return text.decode().replace("\r\n", "\n")

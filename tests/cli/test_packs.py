@@ -1,4 +1,4 @@
-"""Which tasks and schedules each command brings, as typed."""
+"""Which tasks and schedules each command brings, as typed. The commands of packs.md are typed here."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_an_application_checks_what_is_enqueued(tmp_path: Path) -> None:
         (["jobs", "--database", "oracle://x"], 2, "oracle"),
         (["jobs"], 2, "there is no database 'windlass.db'"),
         (["retry", "1", "--database", "sqlite:///nowhere/x.db"], 2, "windlass migrate"),
-        (["nothing"], 2, "No such command"),
+        (["nothing"], 2, "there is no command"),
         (["jobs", "--limit", "0"], 2, "limit"),
     ],
 )

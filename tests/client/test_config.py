@@ -22,7 +22,7 @@ def test_defaults_are_the_documented_ones() -> None:
     assert (settings.fast_timeout, settings.timeout, settings.grace) == (
         timedelta(minutes=2),
         timedelta(minutes=20),
-        timedelta(seconds=10),
+        timedelta(seconds=30),
     )
 
 

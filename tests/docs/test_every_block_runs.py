@@ -19,7 +19,7 @@ RUNNERS: dict[str, dict[str, str]] = {
     "docs/http-client.md": {"python": "tests/remote/test_docs.py"},
     "docs/jobs-api.md": {"http": "tests/web/test_jobs_page.py"},
     "docs/notify.md": {"http": "tests/packs/test_docs.py", "python": "tests/packs/test_docs.py"},
-    "docs/packs.md": {"python": "tests/packs/test_docs.py"},
+    "docs/packs.md": {"python": "tests/packs/test_docs.py", "sh": "tests/cli/test_packs.py"},
     "docs/pull-workers.md": {"python": "tests/web/test_pull_page.py", "sh": "tests/web/test_pull_page.py"},
     "docs/remote-worker.md": {
         "python": "tests/remote/test_remote_worker_page.py",

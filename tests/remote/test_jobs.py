@@ -127,7 +127,7 @@ async def test_a_finished_job_has_its_result_runs_and_stats(client: Client, data
     [run] = client.executions(good)
     assert (run.execution_number, run.status, run.result) == (1, "completed", 3)
     [run] = client.executions(bad, page_size=1)
-    assert (run.status, run.error_message) == ("failed", "negative")
+    assert (run.status, run.error_message) == ("failed", "ValueError: negative")
     assert (client.stats(good).success_rate, client.stats(bad).failed_runs) == (1.0, 1)
     assert client.queue_stats().processing == 0
     assert client.metrics().jobs[JobState.COMPLETED] >= 1

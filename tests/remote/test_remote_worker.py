@@ -100,7 +100,8 @@ async def test_runs_end_over_the_wire_as_they_do_in_process(house: House) -> Non
     assert [run.reason for run in await house.runs(ways["snooze"])] == [RunReason.SNOOZED, None]
     assert (jobs["cancel"].done_reason, jobs["discard"].last_error) == ("not wanted", "no use")
     died = (await house.runs(ways["always"]))[-1]
-    assert (died.error, died.error_type, "raise ValueError" in (died.stack_trace or "")) == ("number 3", "ValueError", True)
+    assert (died.error, died.error_type) == ("ValueError: number 3", "ValueError")
+    assert "raise ValueError" in (died.stack_trace or "")
     assert len(await house.store.list_dead_letters(ways["always"])) == 1
     [run] = await house.runs(added.id)
     assert run.result is not None
@@ -145,7 +146,7 @@ async def test_content_that_cannot_be_sent_does_not_keep_a_run_from_ending(house
     oddly, deeply = await house.enqueue("fails", how="oddly"), await house.enqueue("fails", how="deeply")
     async with working(code, house.address(), house.token):
         odd, deep = await house.ended(oddly), await house.ended(deeply)
-    assert (odd.state, odd.attempt, odd.last_error) == (JobState.FAILED, 3, "\ufffd and \ufffd")
+    assert (odd.state, odd.attempt, odd.last_error) == (JobState.FAILED, 3, "ValueError: \ufffd and \ufffd")
     assert "a NUL: \ufffd" in ((await house.runs(oddly))[0].log_excerpt or "")
     [run] = await house.runs(deeply)
     assert (deep.state, run.result) == (JobState.COMPLETED, None)

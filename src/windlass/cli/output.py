@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import shutil
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -42,7 +43,7 @@ def say_json(document: Any) -> None:
 
 
 def say_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, widest: int | None = _WIDEST) -> None:
-    """Print rows under their headings, numbers to the right, in lines that fit the terminal (100 columns where there is none).
+    """Print rows under their headings, numbers to the right, in lines that fit the terminal; what goes elsewhere is not cut.
 
     Where that is too narrow, columns that are empty are left out first, then the widest texts are cut.
     """
@@ -51,13 +52,18 @@ def say_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, wide
         [column.replace("_", " ") for column in columns],
         *([cell(row.get(one), widest) for one in columns] for row in shown),
     ]
-    room = shutil.get_terminal_size((_USUAL_COLUMNS, 24)).columns
+    room = _room()
     if shown and _taken(_widths(texts)) > room:
         filled = [place for place in range(len(columns)) if any(line[place] != _NOTHING for line in texts[1:])]
         texts = [[line[place] for place in filled] for line in texts]
     widths = _fitted(_widths(texts), [_is_text(line[place] for line in texts[1:]) for place in range(len(texts[0]))], room)
     for line in texts:
         click.echo((" " * _GAP).join(_padded(_cut(text, most), most) for text, most in zip(line, widths, strict=True)).rstrip())
+
+
+def _room() -> int:
+    """Return how wide a line may be."""
+    return shutil.get_terminal_size((_USUAL_COLUMNS, 24)).columns if sys.stdout.isatty() else sys.maxsize
 
 
 def _widths(texts: list[list[str]]) -> list[int]:

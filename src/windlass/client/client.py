@@ -11,7 +11,7 @@ from typing import Any, Protocol, Unpack
 from windlass.client.blocking import twin_of
 from windlass.client.declared import DeclaredTasks
 from windlass.client.doors import Door
-from windlass.client.options import EditOptions, UsingOptions, edit_of
+from windlass.client.options import JOB_OPTIONS, EditOptions, UsingOptions, check_names, edit_of
 from windlass.client.refs import JobRef, number_of
 from windlass.client.transaction import driver_connection
 from windlass.core.durations import parse_duration
@@ -90,6 +90,7 @@ class Client:
         """
         if self._tasks.has_code(task):
             return self._tasks.describe(task, payload, options)[0]
+        check_names(options, JOB_OPTIONS)
         may_be_absent = accepts_unknown or options.get("lane") == PULL_LANE or self._tasks.accepts_unknown
         declared = await self._tasks.declared_elsewhere.find(await self.store(), task, may_be_absent=may_be_absent)
         if declared is None and not may_be_absent:

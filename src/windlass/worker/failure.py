@@ -8,17 +8,17 @@ from types import TracebackType
 
 from windlass.core.outcome import ERROR_LIMIT, TRACE_LIMIT, Failure
 from windlass.core.payload import sanitise_text
-from windlass.core.signals import Signal
 
 _MOST_FRAMES = 50
+_OURS = "windlass."
 _OUR_FOLDER = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - compared with the names that frames have
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Describe an exception as Python does, by its type and message; what a handler raises on purpose by its reason alone."""
+    """Describe an exception as Python does, by its type and message; our own errors say enough without their type."""
     kind = sanitise_text(type(error).__name__, ERROR_LIMIT)
     text = sanitise_text(error, ERROR_LIMIT)
-    if text and not isinstance(error, Signal):
+    if text and not type(error).__module__.startswith(_OURS):
         text = sanitise_text(f"{kind}: {text}", ERROR_LIMIT)
     return Failure(text or kind, kind, trace_of(error))
 
