@@ -113,4 +113,4 @@ async def test_hooks_hear_of_starts_ends_and_failures(rig: Rig) -> None:
     assert isinstance(ended, EndEvent)
     assert (ended.job_id, ended.state, ended.correlation_id, ended.error) == (good, JobState.COMPLETED, "c", None)
     [failed] = [event for kind, event in heard if kind == "fail"]
-    assert (failed.job_id, failed.state, failed.error) == (bad, JobState.FAILED, "no")
+    assert (failed.job_id, failed.state, failed.error) == (bad, JobState.FAILED, "ValueError: no")

@@ -387,7 +387,7 @@ async def test_nothing_returned_is_no_result(runner: ChildRunner) -> None:
 
 async def test_an_error_comes_with_its_traceback_from_the_handler_on(runner: ChildRunner) -> None:
     raised = await error_of(runner, "plain")
-    assert (raised.kind, raised.message) == ("ValueError", "it went wrong")
+    assert (raised.kind, raised.message) == ("ValueError", "ValueError: it went wrong")
     assert raised.trace is not None
     assert "in fail" in raised.trace
     assert "worker/child.py" not in raised.trace
@@ -400,8 +400,8 @@ async def test_an_error_comes_with_its_traceback_from_the_handler_on(runner: Chi
     ("kind", "name", "message"),
     [
         ("empty", "ValueError", "ValueError"),
-        ("unpicklable", "Unpicklable", "1 and 2"),
-        ("exit", "SystemExit", "4"),
+        ("unpicklable", "Unpicklable", "Unpicklable: 1 and 2"),
+        ("exit", "SystemExit", "SystemExit: 4"),
         ("interrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
         ("generator", "GeneratorExit", "GeneratorExit"),
     ],
@@ -424,7 +424,7 @@ async def test_stop_iteration_is_an_error_like_any_other(runner: ChildRunner) ->
 async def test_a_coroutine_that_exits_fails_and_the_child_lives_on(runner: ChildRunner) -> None:
     outcome = (await run(runner, "exit_async")).outcome
     assert isinstance(outcome, ChildRaised)
-    assert (outcome.kind, outcome.message) == ("SystemExit", "5")
+    assert (outcome.kind, outcome.message) == ("SystemExit", "SystemExit: 5")
     pid = runner.pid
     await result_of(runner, "add", a=1, b=1)
     assert runner.pid == pid
