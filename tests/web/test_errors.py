@@ -219,11 +219,11 @@ LONG_HOST = ".".join(["a" * 60] * 5)
         (JOBS, {"task": "t", "priority": None, "lane": True}, "lane: input should be a valid string (got true)"),
         (
             JOBS,
-            {"task": "t", "run_at": "9999-01-01T00:00:00Z"},
+            {"task": "t", "lane": "pull", "run_at": "9999-01-01T00:00:00Z"},
             "run_at: must lie between the years 1970 and 9000 (got 9999-01-01T00:00:00Z)",
         ),
         (JOBS, {"task": "t", "run_at": 5}, "run_at: must be a time such as 2025-12-29T10:30:00Z (got 5)"),
-        (JOBS, {"task": "t", "timeout": "0s"}, "timeout: must be a duration of "),
+        (JOBS, {"task": "t", "lane": "pull", "timeout": "0s"}, "timeout: must be a duration of "),
         (JOBS, {"url": f"https://{LONG_HOST}/"}, "url: must be a text of 1 to 255 characters"),
         (SOURCES, {"url": f"https://{LONG_HOST}/"}, "url: must be a text of 1 to 255 characters"),
         (JOBS, {"url": "https://a..b"}, "url: must be an http or https address"),
@@ -260,6 +260,7 @@ async def test_half_a_surrogate_pair_in_an_address_is_refused(web: Served) -> No
         ("0 8 * * freitag", None),
     ],
 )
+@pytest.mark.usefixtures("crawled")
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_days_in_cron_are_read_as_people_write_them(web: Served, cron: str, text: str | None) -> None:
     answer = await web.ask("POST", JOBS, json={"url": "https://a.example/", "schedule_time": cron})

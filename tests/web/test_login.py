@@ -34,10 +34,10 @@ async def test_a_token_opens_a_session_that_needs_its_csrf_token_to_change_anyth
     assert "Secure" not in cookie
     session = (await web.client.get("/api/v1/session")).json()
     assert session["role"] == "operator"
-    assert (await web.client.post("/api/v1/lanes/a/pause")).status_code == 403
-    wrong = await web.client.post("/api/v1/lanes/a/pause", headers={"x-csrf-token": "x" + session["csrf"][1:]})
+    assert (await web.client.post("/api/v1/lanes/default/pause")).status_code == 403
+    wrong = await web.client.post("/api/v1/lanes/default/pause", headers={"x-csrf-token": "x" + session["csrf"][1:]})
     assert (wrong.status_code, "csrf" in wrong.json()["error"]) == (403, True)
-    paused = await web.client.post("/api/v1/lanes/a/pause", headers={"x-csrf-token": session["csrf"]})
+    paused = await web.client.post("/api/v1/lanes/default/pause", headers={"x-csrf-token": session["csrf"]})
     assert paused.status_code == 200
     assert paused.json()["paused_by"].endswith(":operator")
     assert (await web.client.get("/api/v1/tokens")).status_code == 403
