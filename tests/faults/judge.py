@@ -23,6 +23,8 @@ HOG = "hog"
 OPERATED = frozenset({"flaky", "tock"})
 """Tasks that operators hold back now and then: how late they run shows no recovery."""
 RECOVERY_SLACK_S = 5.0
+_NOTICED_NS = 900_000_000
+"""How much later than it happened a death may be written down: the engine looks at its neighbours more often than we do."""
 _STOP_S = 1.5
 """How long a handler that was told to stop may take: a second, and a moment for the machine."""
 _OVERDUE_S = 15.0
@@ -253,7 +255,7 @@ class Judge:
             run = self._case.history.runs.get((job.id, each.token))
             if self._was_never_heard_of(each) if run is None else self._gave_up(run):
                 continue
-            if self._cause(pid_of(each.worker), lost_ns - slack, lost_ns) is None:
+            if self._cause(pid_of(each.worker), lost_ns - slack, lost_ns + _NOTICED_NS) is None:
                 yield Violation("taken", job.id, f"run {each.number} lost its lease although {each.worker} was alive and well")
 
     def _was_never_heard_of(self, execution: ExecutionRow) -> bool:
@@ -283,8 +285,8 @@ class Judge:
                 yield Violation("late_start", job.id, f"lease {late.token} started after {before[0].token} had elsewhere")
 
     def _end_of(self, run: LedgerRun) -> int:
-        """Say when a run without an end ended: with its process."""
-        return min(self._deaths.get(run.pid, FOREVER_NS), self._deaths.get(self._owner(run), FOREVER_NS))
+        """Say when a run without an end ended: with its process, whose death is noticed only a moment later."""
+        return min(self._deaths.get(run.pid, FOREVER_NS), self._deaths.get(self._owner(run), FOREVER_NS)) - _NOTICED_NS
 
     def _is_active(self, run: LedgerRun, at_ns: int) -> bool:
         """Whether a handler could do anything at a time: not while its process stood still, nor while it was being stopped."""

@@ -274,6 +274,18 @@ def test_exclusive_runs_do_not_overlap() -> None:
     assert forged.rules() == ["overlap"]
 
 
+def test_a_death_may_be_noticed_after_the_engine_has_acted_on_it() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, None)
+    forged.execution(1, "failed", "lease_expired", 15)
+    forged.completed(2, 15, 17, pid=RIGHT)
+    forged.dies(LEFT, 15.5)
+    assert forged.rules() == []
+    forged.dies(LEFT, 16.5)
+    assert "overlap" in forged.rules()
+
+
 def test_an_exclusive_run_gives_up_when_its_lease_cannot_be_renewed() -> None:
     forged = Forged()
     forged.job(task="exclusive_nap")
