@@ -54,8 +54,10 @@ class _TrackingFactory:
         self.users = 0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
-        make = asyncio.Task if self.previous is None else None
-        task = self.previous(loop, coroutine, **options) if make is None else make(coroutine, loop=loop, **options)
+        if self.previous is None:
+            task = asyncio.Task(coroutine, loop=loop, **options)
+        else:
+            task = self.previous(loop, coroutine, **options)
         started = run_tasks.get()
         if started is not None:
             started.add(task)
