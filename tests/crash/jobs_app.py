@@ -56,13 +56,14 @@ async def patient(ctx: JobContext) -> None:
 @app.task(exclusive=True)
 async def once(ctx: JobContext) -> None:
     note("start", ctx.job_id)
-    await asyncio.sleep(0.001)
+    await asyncio.sleep(0.005)
     note("end", ctx.job_id)
 
 
 @app.task(exclusive=True)
 def once_in_thread(ctx: JobContext) -> None:
     note("start", ctx.job_id)
+    time.sleep(0.005)
     note("end", ctx.job_id)
 
 

@@ -29,8 +29,8 @@ Harm = Callable[[], Coroutine[Any, Any, None]]
 _LOCKED_ROWS = 30
 _HURRIED = 0.3
 """How often a process is told to stop a second time."""
-_LOST_S = 15.0
-"""How long connections stay black holes: longer than a client should wait for one."""
+_LOST_S = 25.0
+"""How long connections stay black holes: longer than a client may need to give them up."""
 
 
 class Injector:

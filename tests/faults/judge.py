@@ -19,6 +19,8 @@ MORTAL = frozenset({"doomed", "killer"})
 """The tasks whose jobs shall end as dead letters, and the only ones."""
 EXCLUSIVE = frozenset({"exclusive_quick", "exclusive_nap", "exclusive_thread"})
 PULLED = "pulled"
+SERVERS = frozenset({"server", "right"})
+"""The roles that answer pull workers."""
 HOG = "hog"
 OPERATED = frozenset({"flaky", "tock"})
 """Tasks that operators hold back now and then: how late they run shows no recovery."""
@@ -32,6 +34,7 @@ _HUNG_S = 20.0
 _WIRES = frozenset({"hold", "lose", "cut", "stall"})
 _BREAKING = _WIRES | {"outage", "restart", "backend", "term_held"}
 """Faults by which connections end in the middle of a statement."""
+_STANDING_STILL = frozenset({"freeze", "freeze_server", "suspend"})
 _ANSWER_S = 2
 _LOST = frozenset({"lease_expired"})
 _CUT_SHORT = frozenset({"stopped", "raised"})
@@ -259,10 +262,20 @@ class Judge:
                 yield Violation("taken", job.id, f"run {each.number} lost its lease although {each.worker} was alive and well")
 
     def _was_never_heard_of(self, execution: ExecutionRow) -> bool:
-        """Whether the answer to a claim may have been lost with its connection: its worker lives and does not know of the job."""
+        """Whether nobody may have heard the answer to a claim: its worker lives and does not know of the job."""
         claimed_ns = self._ns(execution.started_at_us)
         around = claimed_ns - _ANSWER_S * SECOND_NS, claimed_ns + _ANSWER_S * SECOND_NS
-        return any(fault.kind in _BREAKING and fault.overlaps(*around) for fault in self._case.faults)
+        if any(fault.kind in _BREAKING and fault.overlaps(*around) for fault in self._case.faults):
+            return True
+        return execution.worker.startswith("pull-") and self._stood_still(*around)
+
+    def _stood_still(self, from_ns: int, to_ns: int) -> bool:
+        """Whether a server stood still within a time: it may have claimed for a worker that has asked elsewhere since."""
+        faults = (fault for fault in self._case.faults if fault.kind in _STANDING_STILL)
+        stalls = (stall for stall in self._case.history.stalls if self._case.holders.get(stall.pid) in SERVERS)
+        return any(fault.target in SERVERS | {"everybody"} and fault.overlaps(from_ns, to_ns) for fault in faults) or any(
+            stall.from_ns <= to_ns and stall.to_ns >= from_ns for stall in stalls
+        )
 
     def _gave_up(self, run: LedgerRun) -> bool:
         """Whether an exclusive run was stopped because its lease could not be renewed in time, whoever was in the way."""

@@ -225,6 +225,29 @@ def test_a_claim_whose_answer_was_lost_is_taken_back(forged: Forged) -> None:
     assert forged.rules() == ["taken"]
 
 
+@pytest.mark.parametrize(("target", "rules"), [("server", []), ("right", []), ("left", ["taken"])])
+def test_a_server_that_stood_still_may_have_pulled_for_nobody(forged: Forged, target: str, rules: list[str]) -> None:
+    forged.job(task="pulled")
+    forged.execution(1, "failed", "lease_expired", 42)
+    forged.snapshot.executions = [forged.snapshot.executions[0]._replace(started_at_us=12_000_000, worker="pull-301")]
+    forged.completed(2, 43, 44, pid=RIGHT)
+    assert forged.rules() == ["taken"]
+    forged.fault("freeze", 10, 12.1, [LEFT])
+    forged.faults[-1].target = target
+    assert forged.rules() == rules
+
+
+def test_a_server_whose_process_was_held_may_have_pulled_for_nobody(forged: Forged) -> None:
+    forged.job(task="pulled")
+    forged.execution(1, "failed", "lease_expired", 42)
+    forged.snapshot.executions = [forged.snapshot.executions[0]._replace(started_at_us=12_000_000, worker="pull-301")]
+    forged.completed(2, 43, 44, pid=RIGHT)
+    forged.history.stalls.append(Stall(LEFT, 10 * SECOND_NS, 12 * SECOND_NS, is_loop=True))
+    assert forged.rules() == ["taken"]
+    forged.history.stalls.append(Stall(RIGHT, 10 * SECOND_NS, 12 * SECOND_NS, is_loop=True))
+    assert forged.rules() == []
+
+
 @pytest.mark.parametrize("kind", ["hold", "freeze", "kill"])
 def test_a_lease_may_be_taken_from_who_could_not_renew_it(forged: Forged, kind: str) -> None:
     forged.run(1, 10, 19)

@@ -26,6 +26,7 @@ class Why(Enum):
     STOPPED = "an operator stopped it"
     LOST = "its lease was lost"
     SHUTDOWN = "the worker is stopping"
+    LATE = "its lease may have run out before it began"
 
 
 class Flight:
@@ -94,6 +95,8 @@ class Flight:
                 return Stopped()
             case Why.SHUTDOWN:
                 return Released(has_started=True)
+            case Why.LATE:
+                return Released()
             case _:
                 return None
 

@@ -67,6 +67,10 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
+class _Late(Exception):  # noqa: N818 - never leaves the slot
+    """The lease of a run may have ended before its handler was called."""
+
+
 class Slot:
     """Runs one job at a time, in the way its task asks for, each in an asyncio task and a context of its own."""
 
@@ -123,7 +127,9 @@ class Slot:
             self._enter(flight)
             if flight.spec.isolation is Isolation.PROCESS:
                 return _End(await self._run_child(flight), None)
-            return _End(await self._call_of(flight)(), None)
+            call = self._call_of(flight)
+            self._look_again(flight)
+            return _End(await call(), None)
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, and its job must end
             return _End(None, error)
 
@@ -188,6 +194,12 @@ class Slot:
         run_tasks.set(flight.tasks)
         self._kit.started(flight)
 
+    def _look_again(self, flight: Flight) -> None:
+        """Start nothing under a lease that ran out while the run was made ready: a process can be frozen at any line."""
+        if not self._kit.may_start(flight.job):
+            flight.tell(Why.LATE, self._kit.clock.monotonic())
+            raise _Late
+
     def _call_of(self, flight: Flight) -> Callable[[], Any]:
         spec = flight.spec
         arguments = spec.arguments(flight.job.payload)
@@ -208,6 +220,7 @@ class Slot:
     def _call_inside(self, flight: Flight) -> Any:
         self._enter(flight)
         call = self._call_of(flight)
+        self._look_again(flight)
         return _run_alone(call) if inspect.iscoroutinefunction(flight.spec.function) else call()
 
     def _judge_landed(self, landed: Landed) -> Outcome | None:
@@ -239,6 +252,7 @@ class Slot:
                 )
             self._child = ChildRunner(self._kit.program.target)
         link = StoreLink(flight.job, self._kit.store, self._loop)
+        self._look_again(flight)
         return await self._child.run(flight.job, handle=link.call, memory_limit_mb=flight.spec.memory_limit_mb)
 
     def _returned(self, flight: Flight, value: Any) -> Outcome | None:
