@@ -47,7 +47,7 @@ async def freeze(process: subprocess.Popen[bytes], site: Site, store: SqlStore) 
     """
     while True:
         process.send_signal(signal.SIGSTOP)
-        os.waitpid(process.pid, os.WUNTRACED)
+        os.waitpid(process.pid, os.WUNTRACED)  # noqa: ASYNC222 - it stops at once
         if site.count("start") - site.count("end") == SLOTS and await can_write(store):
             return
         process.send_signal(signal.SIGCONT)

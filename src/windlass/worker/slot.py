@@ -67,7 +67,7 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-class _Late(Exception):  # noqa: N818 - never leaves the slot
+class _Late(Exception):
     """The lease of a run may have ended before its handler was called."""
 
 
