@@ -325,11 +325,18 @@ class Windlass(Operator):
             yield state
 
     @asynccontextmanager
-    async def working(self, *, target: str | None = None, options: WorkerOptions | None = None) -> AsyncIterator[Worker]:
+    async def working(
+        self,
+        *,
+        target: str | None = None,
+        options: WorkerOptions | None = None,
+        end_process: Callable[[], None] | None = None,
+    ) -> AsyncIterator[Worker]:
         """Run a worker with its upkeep in this process for as long as the block lasts.
 
         Leaving the block stops it in order. `target`, written `module:attribute`, tells child processes where this application
-        is; only tasks with `isolation="process"` need it.
+        is; only tasks with `isolation="process"` need it. `end_process` is called, on another thread, when a handler blocks the
+        event loop beyond its timeout and the grace: its run is then recorded as timed out, and all other jobs are given back.
         """
         # Loaded where it is used: whoever only enqueues pays nothing for the worker.
         from windlass.clock import DatabaseClock  # noqa: PLC0415
@@ -337,6 +344,8 @@ class Windlass(Operator):
         from windlass.worker.declarations import Declarations  # noqa: PLC0415
         from windlass.worker.presence import Presence  # noqa: PLC0415
         from windlass.worker.program import Program  # noqa: PLC0415
+        from windlass.worker.replacement import Replacement  # noqa: PLC0415
+        from windlass.worker.unserved import Unserved  # noqa: PLC0415
         from windlass.worker.worker import Worker  # noqa: PLC0415
 
         store = await self.store()
@@ -349,7 +358,17 @@ class Windlass(Operator):
                 registry=self.served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
             )
             name = self.process_name()
-            worker = Worker(store, await self.blocking_store(), program, clock=clock, rng=self._rng, name=name, options=chosen)
+            blocking = await self.blocking_store()
+            worker = Worker(
+                store,
+                blocking,
+                program,
+                clock=clock,
+                rng=self._rng,
+                name=name,
+                options=chosen,
+                replacement=None if end_process is None else Replacement(blocking, end_process),
+            )
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(store, program.registry, chosen, name=name, version=__version__)
             await presence.enter()
@@ -357,7 +376,8 @@ class Windlass(Operator):
             wakeups.subscribe(upkeep.wake)
             beside = [
                 group.create_task(upkeep.run()),
-                group.create_task(presence.keep(lambda: worker.running)),
+                group.create_task(presence.keep(worker)),
+                group.create_task(Unserved(store).keep()),
                 group.create_task(declarations.keep()),
             ]
             work = group.create_task(worker.run())

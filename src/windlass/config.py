@@ -241,6 +241,8 @@ class Settings:
     """Where others reach the server: what hubs are told to send to. None: they are not asked."""
     max_body_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 8 * 1024 * 1024
     pools: Annotated[tuple[PoolSpec, ...], Read(_pools)] = parse_pools(DEFAULT_POOLS)
+    process_per_pool: _Flag = False
+    """Whether `windlass worker` runs each pool in a process of its own, so that no lane can hold up another."""
     tasks: _Names = None
     """Which tasks a worker runs; None is all it has code for."""
     lease: Annotated[timedelta, Read(_duration(_SECOND), key="lease_seconds")] = timedelta(seconds=20)

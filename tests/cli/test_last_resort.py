@@ -48,7 +48,7 @@ from windlass.cli import last_resort
 from windlass.cli.supervisor import Supervisor
 
 last_resort.AFTER_GRACE_S = 0.5
-sys.exit(Supervisor([sys.executable, "-c", {DEAF!r}], 2, timedelta(seconds=float(sys.argv[1]))).run())
+sys.exit(Supervisor([[sys.executable, "-c", {DEAF!r}]] * 2, timedelta(seconds=float(sys.argv[1]))).run())
 """
 
 

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 
 from windlass import BreakerSpec, JobContext, Windlass
@@ -113,4 +114,19 @@ async def guarded(ctx: JobContext) -> None:
     await asyncio.sleep(0.3)
     if not is_marked("well"):
         raise ConnectionError("down")
+    note("end", ctx.job_id)
+
+
+@app.task(timeout=timedelta(seconds=1))
+async def stuck(ctx: JobContext) -> None:
+    """Block the event loop and outlive the timeout."""
+    note("start", ctx.job_id)
+    time.sleep(300)  # noqa: ASYNC251 - what this is about
+
+
+@app.task(lane="slow")
+async def blocks(ctx: JobContext, seconds: float) -> None:
+    """Block the event loop for a while."""
+    note("start", ctx.job_id)
+    time.sleep(seconds)  # noqa: ASYNC251 - what this is about
     note("end", ctx.job_id)

@@ -74,6 +74,10 @@ class Site:
         """Tell the handlers something."""
         self.ledger.with_name(f"{self.ledger.name}.{word}").touch()
 
+    def log(self) -> str:
+        """Read what the workers have logged."""
+        return self._log.read_text()
+
     def has_begun(self, before: int) -> bool:
         return len(self.lines("start")) > before
 

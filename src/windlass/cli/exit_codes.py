@@ -16,6 +16,9 @@ PARTLY = 3
 HUNG = 4
 """It was told to stop, did not end in time, and was cut short."""
 
+REPLACED = 5
+"""A handler blocked the event loop for good; the supervisor starts the process anew."""
+
 
 def abandon() -> NoReturn:
     """End now: handlers that would not stop are still on other threads, and nothing is left to wait for."""

@@ -8,7 +8,8 @@ import click
 
 from windlass.app import Windlass
 from windlass.cli import options
-from windlass.cli.serving import database_line, opened
+from windlass.cli.banner import database_line
+from windlass.cli.serving import opened
 from windlass.cli.signals import Signals
 from windlass.cli.target import open_app
 from windlass.packs import install

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from windlass import __version__
 from windlass.app import Windlass
+from windlass.cli.banner import banner
 from windlass.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def _greeting(what: str, lines: Sequence[Line], told: Sequence[tuple[str, str]])
     """Lay a greeting out: labels in a column, and what is to be typed last, on a line of its own."""
     tried = [line for line in lines if line.label == "try:"]
     labelled = [*(line for line in lines if line not in tried), *told]
-    width = max(len(label) for label, _ in labelled)
-    rows = [f"  {label:<{width}} {text}" for label, text in labelled]
-    return "\n".join([f"windlass {__version__}: {what}", "", *rows, "", *(f"  {label} {text}" for label, text in tried)])
+    return "\n".join([banner(what, labelled), *(f"  {label} {text}" for label, text in tried)])
 
 
 @asynccontextmanager
@@ -53,9 +51,3 @@ async def opened(app: Windlass, *, task: str | None = None) -> AsyncIterator[Des
         is_private = start.is_loopback(app.settings.host) or sys.stdout.isatty()
         greeting = start.greeting(server, bound.getsockname()[1], first_token, is_private=is_private, task=task)
         yield Desk(listener.Listener(server, bound), greeting)
-
-
-def database_line(app: Windlass) -> tuple[str, str]:
-    """Say where the jobs are; of a server's address only the kind, for it may hold a password."""
-    kind, _, rest = app.settings.database_url.partition(":")
-    return "database", f"{rest.removeprefix('///')} (SQLite)" if kind == "sqlite" else "PostgreSQL"

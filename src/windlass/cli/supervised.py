@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
@@ -29,12 +29,12 @@ def processes(command: F) -> F:
     )(command)
 
 
-def supervise(count: int, *, grace: timedelta, without: str | None = None) -> NoReturn:
-    """Keep so many copies of this command running, each without a flag that was for the start."""
+def supervise(count: int, *, grace: timedelta, without: str | None = None, each: Sequence[Sequence[str]] = ((),)) -> NoReturn:
+    """Keep so many copies of this command running for each set of arguments, without a flag that was for the start."""
     name, *typed = [argument for argument in sys.argv[1:] if argument != without]
     # Before what was typed, where a `--` cannot make arguments of them.
-    command = [sys.executable, "-m", "windlass", name, "--alone", "--parent", str(os.getpid()), *typed]
-    sys.exit(Supervisor(command, count, grace).run())
+    ours = [sys.executable, "-m", "windlass", name, "--alone", "--parent", str(os.getpid())]
+    sys.exit(Supervisor([[*ours, *extra, *typed] for extra in each for _ in range(count)], grace).run())
 
 
 def die_with_parent(parent: int | None) -> None:

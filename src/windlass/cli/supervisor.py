@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
 
-from windlass.cli.exit_codes import BAD_USAGE, HUNG
+from windlass.cli.exit_codes import BAD_USAGE, HUNG, REPLACED
 from windlass.cli.last_resort import Deadline
 
 log = logging.getLogger("windlass.supervisor")
@@ -50,7 +50,7 @@ class Child:
         code = None if self.process is None else self.process.poll()
         if code is not None:
             self.process = None
-            is_steady = code == 0 or now - self._started_at > _STEADY_S
+            is_steady = code in {0, REPLACED} or now - self._started_at > _STEADY_S
             self._wait_s = 0.0 if is_steady else min(max(self._wait_s * 2, _FIRST_WAIT_S), _LONGEST_WAIT_S)
             self._start_at = now + self._wait_s
             log.warning("a worker %s; the next one starts in %.1f s", describe(code), self._wait_s)
@@ -83,19 +83,18 @@ def describe(code: int) -> str:
 
 
 class Supervisor:
-    """Runs so many copies of a command until it is told to stop."""
+    """Runs commands until it is told to stop."""
 
-    def __init__(self, command: Sequence[str], processes: int, grace: timedelta) -> None:
-        """Describe what to run, and how long a copy may take to end."""
-        self._command = command
-        self._processes = processes
+    def __init__(self, commands: Sequence[Sequence[str]], grace: timedelta) -> None:
+        """Describe what to run, each in a process, and how long one may take to end."""
+        self._commands = commands
         self._deadline = Deadline(grace)
         self._asked: list[int] = []
 
     def run(self) -> int:
         """Run until stopped; gives the exit code for our own process."""
         with self._signals() as wake:
-            children = [Child(self._command) for _ in range(self._processes)]
+            children = [Child(command) for command in self._commands]
             while self._deadline.at is None:
                 self._sleep(wake)
                 now = time.monotonic()

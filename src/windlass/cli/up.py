@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 
 import click
 
 from windlass.app import Windlass
 from windlass.cli import options
+from windlass.cli.banner import worker_lines
 from windlass.cli.exit_codes import abandon
-from windlass.cli.serving import database_line, opened
+from windlass.cli.serving import opened
 from windlass.cli.signals import Signals
 from windlass.cli.target import OWN, open_app
 from windlass.config import PREFIX, Settings, load
@@ -30,7 +32,7 @@ _DEMO_DATABASE = "sqlite:///windlass-demo.db"
 @options.database
 @options.pools
 @options.packs
-@options.log_level("warning")
+@options.log_level("info")
 @options.json_logs
 def up(
     target: str | None,
@@ -95,7 +97,7 @@ async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_de
     """Run until a signal; says whether handlers were left behind."""
     signals = Signals(app.settings.grace)
     task = hello.TASK if hello.TASK in app.tasks else None
-    async with app, opened(app, task=task) as desk, app.working(target=target) as worker:
+    async with app, opened(app, task=task) as desk, app.working(target=target, end_process=_start_again) as worker:
         listener = desk.listener
 
         def stop() -> None:
@@ -111,13 +113,13 @@ async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_de
         watching = asyncio.create_task(worker.stopped())
         watching.add_done_callback(lambda _: None if listener.should_exit else listener.stop())
         what = "server, worker and upkeep in one process"
-        await desk.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *_story(app), *told)
+        await desk.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *worker_lines(app), *told)
         watching.cancel()
     return worker.has_lost
 
 
-def _story(app: Windlass) -> list[tuple[str, str]]:
-    pools = ", ".join(f"{pool.lane}={pool.slots}" for pool in app.settings.pools)
-    tasks = ", ".join(sorted(app.tasks)) or "none"
-    stop = f"Ctrl-C; running jobs get {app.settings.grace.total_seconds():g} s, the rest is given back"
-    return [database_line(app), ("slots", pools), ("tasks", tasks), ("stop", stop)]
+def _start_again() -> None:
+    """Start this command anew in its own place; nobody else would."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "windlass", *sys.argv[1:]])  # noqa: S606 - our own command

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from dataclasses import replace
+from typing import NoReturn
 
 import click
 
 from windlass.app import Windlass
 from windlass.cli import options, supervised
-from windlass.cli.exit_codes import abandon
+from windlass.cli.banner import banner, worker_lines
+from windlass.cli.exit_codes import REPLACED, abandon
 from windlass.cli.signals import Signals
 from windlass.cli.target import OWN, open_app
 from windlass.config import load
+from windlass.core.pool import separate
 from windlass.errors import ConfigError
 from windlass.packs import install
 from windlass.telemetry import configure_logging
@@ -22,15 +28,24 @@ from windlass.telemetry import configure_logging
 @options.pools
 @options.packs
 @supervised.processes
+@click.option(
+    "--process-per-pool",
+    is_flag=True,
+    default=None,
+    help="Run each pool in a process of its own, so that no lane can hold up another; default: WINDLASS_PROCESS_PER_POOL.",
+)
+@click.option("--pool", "lane", hidden=True, help="Run this pool of --pools only; what the supervisor starts.")
 @options.log_level("info")
 @options.json_logs
 @options.migrate
-def worker(
+def worker(  # noqa: PLR0913 - one for each option
     target: str | None,
     *,
     pools: str | None,
     packs: str | None,
     processes: int,
+    process_per_pool: bool | None,
+    lane: str | None,
     log_level: str,
     json_logs: bool,
     migrate: bool,
@@ -48,11 +63,18 @@ def worker(
     if not alone:
         # Found out here, once, and not by every process.
         app = _settled(target, migrate=migrate, pools=pools, packs=packs)
+        is_apart = app.settings.process_per_pool if process_per_pool is None else process_per_pool
+        each = [("--pool", pool.lane) for pool in app.settings.pools] if is_apart else [()]
+        click.echo(banner(_described(processes * len(each)), worker_lines(app)))
         app.close()
-        supervised.supervise(processes, grace=app.settings.grace, without="--migrate")
+        supervised.supervise(processes, grace=app.settings.grace, without="--migrate", each=each)
     supervised.die_with_parent(parent)
-    if asyncio.run(_work(_settled(target, migrate=False, pools=pools, packs=packs), target)):
+    if asyncio.run(_work(_settled(target, migrate=False, pools=pools, packs=packs), target, lane)):
         abandon()
+
+
+def _described(processes: int) -> str:
+    return "worker and upkeep" if processes == 1 else f"worker and upkeep in {processes} processes"
 
 
 def _own(packs: str | None) -> str:
@@ -74,10 +96,19 @@ def _settled(target: str, *, migrate: bool, **settings: str | None) -> Windlass:
     return app
 
 
-async def _work(app: Windlass, target: str) -> bool:
-    """Work until a signal; says whether handlers were left behind."""
+async def _work(app: Windlass, target: str, lane: str | None) -> bool:
+    """Work until a signal, with all pools or that of one lane; returns whether handlers were left behind."""
     signals = Signals(app.settings.grace)
-    async with app, app.working(target=target) as running:
+    given = app.worker_options()
+    chosen = given if lane is None else replace(given, pools=(separate(given.pools, lane),))
+    async with app, app.working(target=target, options=chosen, end_process=_end) as running:
         signals.tell(running.stop, running.hurry)
         await running.stopped()
     return running.has_lost
+
+
+def _end() -> NoReturn:
+    """End at once, for the supervisor to start anew: the event loop is blocked for good."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(REPLACED)

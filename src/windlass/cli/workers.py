@@ -8,7 +8,7 @@ from windlass.cli import options
 from windlass.cli.output import plain, say_json, say_table
 from windlass.cli.session import operating
 
-_COLUMNS = ("id", "kind", "host", "pid", "version", "is_online", "running", "started_at", "seen_at")
+_COLUMNS = ("id", "kind", "host", "pid", "version", "is_online", "running", "loop_blocks", "started_at", "seen_at")
 
 
 @click.command()

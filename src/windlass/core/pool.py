@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_NAME, Slice
@@ -23,6 +23,8 @@ class PoolSpec:
 
     lane: str
     slots: int
+    left_out: frozenset[str] = frozenset()
+    """Lanes that `*` leaves to others."""
 
     def __post_init__(self) -> None:
         """Refuse a pool that could run nothing."""
@@ -31,11 +33,19 @@ class PoolSpec:
 
     def serves(self, lane: str) -> bool:
         """Whether jobs of this lane may run here."""
-        return lane != PULL_LANE if self.lane == EVERY_LANE else lane == self.lane
+        return lane != PULL_LANE and lane not in self.left_out if self.lane == EVERY_LANE else lane == self.lane
 
     def may_take(self, part: Slice, tasks: frozenset[str]) -> bool:
         """Whether this pool may claim from a slice: a job of a task without code here is left to others."""
         return part.task in tasks and self.serves(part.lane)
+
+
+def separate(pools: Sequence[PoolSpec], lane: str) -> PoolSpec:
+    """Return the pool of one lane as it runs in a process of its own: `*` leaves out the lanes that have their own pools."""
+    pool = next((pool for pool in pools if pool.lane == lane), None)
+    if pool is None:
+        raise InvalidInput("pool", lane, f"must be one of {', '.join(pool.lane for pool in pools)}")
+    return replace(pool, left_out=frozenset(other.lane for other in pools) - {lane}) if lane == EVERY_LANE else pool
 
 
 def parse_pools(value: str | Mapping[str, object]) -> tuple[PoolSpec, ...]:

@@ -78,4 +78,6 @@ class Worker:
     stopped_at: datetime | None
     is_online: bool
     """Neither stopped nor silent for too long, in database time."""
+    loop_blocks: int = 0
+    """How many times a handler was found to block its event loop."""
     jobs: tuple[StartedJob, ...] = ()

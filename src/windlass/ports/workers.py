@@ -16,7 +16,7 @@ class Workers(Protocol):
         """Enter a process; one that registers again starts anew."""
         ...
 
-    async def seen(self, worker: str, running: int, now: datetime | None = None) -> bool:
+    async def seen(self, worker: str, running: int, now: datetime | None = None, *, loop_blocks: int = 0) -> bool:
         """Note a heartbeat; False asks the process to register again: it was forgotten or has said that it stopped."""
         ...
 

@@ -362,6 +362,7 @@ class Worker:
     seen_at: datetime
     stopped_at: datetime | None = None
     is_online: bool
+    loop_blocks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,9 @@ class SqlWorkers:
         """Enter a process; one that registers again starts anew."""
         await self._db.run(workers.register(worker, now))
 
-    async def seen(self, worker: str, running: int, now: datetime | None = None) -> bool:
+    async def seen(self, worker: str, running: int, now: datetime | None = None, *, loop_blocks: int = 0) -> bool:
         """Note a heartbeat; False asks the process to register again: it was forgotten or has said that it stopped."""
-        return await self._db.run(workers.seen(worker, running, now))
+        return await self._db.run(workers.seen(worker, running, loop_blocks, now))
 
     async def pulled(self, seen: Mapping[str, str], now: datetime | None = None) -> int:
         """Note pull workers as seen, by name, with the address of each; returns how many."""

@@ -39,6 +39,8 @@ class WorkerOut(BaseModel):
     seen_at: datetime
     stopped_at: datetime | None
     is_online: bool
+    loop_blocks: int
+    """How many times a handler was found to block the event loop."""
     jobs: list[StartedOut]
 
 
@@ -62,6 +64,7 @@ def _out(worker: Worker) -> WorkerOut:
         seen_at=worker.seen_at,
         stopped_at=worker.stopped_at,
         is_online=worker.is_online,
+        loop_blocks=worker.loop_blocks,
         jobs=[StartedOut(id=job.id, task=job.task, started_at=job.started_at) for job in worker.jobs],
     )
 

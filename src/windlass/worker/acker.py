@@ -54,6 +54,7 @@ class Acker:
         self._late_stops: list[Stop] = []
         self._is_late = asyncio.Event()
         self._in_flight = 0
+        self._sending: Sequence[Finish] = ()
         self._wake = asyncio.Event()
         self._full = asyncio.Event()
         self.has_room = True
@@ -79,6 +80,11 @@ class Acker:
     def waiting(self) -> int:
         """How many reports the store does not have yet."""
         return len(self._endings) + len(self._stops) + len(self._late) + len(self._late_stops) + self._in_flight
+
+    @property
+    def unsent(self) -> list[Finish]:
+        """The endings the store may not have yet: to send one twice does no harm, as its lease went with the first."""
+        return [*self._sending, *self._endings, *self._late]
 
     async def run(self) -> None:
         """Send for ever; cancel it only once nothing is waiting."""
@@ -107,7 +113,8 @@ class Acker:
                 pass
 
     async def _send(self) -> None:
-        endings, self._endings = self._endings, []
+        self._sending = endings = self._endings
+        self._endings = []
         stops, self._stops = self._stops, []
         self._in_flight += len(endings) + len(stops)
         if not self.has_room:
@@ -115,6 +122,7 @@ class Acker:
             self._has_caught_up()
         for start in range(0, len(endings), BATCH):
             await self._send_endings(endings[start : start + BATCH])
+        self._sending = ()
         for start in range(0, len(stops), BATCH):
             await self._send_stops(stops[start : start + BATCH])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from windlass.core.outcome import ERROR_LIMIT, TRACE_LIMIT, Failure
 from windlass.core.payload import sanitise_text
@@ -30,6 +30,14 @@ def trace_of(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an exception whose text cannot be made must still be recorded
         return f"{type(error).__name__}: its stack trace could not be written"
     return sanitise_text("".join(lines), TRACE_LIMIT)
+
+
+def stack_of(frame: FrameType) -> str:
+    """Write the stack of a thread from the handler's own first frame on; all of it, if no handler of ours is on it."""
+    frames = traceback.extract_stack(frame)
+    ours = [place for place, each in enumerate(frames) if each.filename.startswith(_OUR_FOLDER)]
+    below = frames[ours[-1] + 1 :] if ours else frames
+    return sanitise_text("".join(traceback.format_list((below or frames)[-_MOST_FRAMES:])), TRACE_LIMIT)
 
 
 def _below_ours(trace: TracebackType | None) -> TracebackType | None:

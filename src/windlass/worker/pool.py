@@ -144,8 +144,9 @@ class Pool:
 
     @property
     def flying(self) -> list[Slot]:
-        """The slots with a run going on."""
-        return [slot for slot in self._slots if slot.flight is not None]
+        """The slots with a run going on; from any thread."""
+        # A copy is one step of the interpreter.
+        return [slot for slot in list(self._slots) if slot.flight is not None]
 
     @property
     def waiting(self) -> list[Claimed]:
@@ -210,6 +211,11 @@ class Pool:
             self._buffer.remove(found)
         self.go_on()
         return found
+
+    def collect(self) -> None:
+        """Report the runs that have come back from threads."""
+        for slot in list(self._slots):
+            slot.collect()
 
     def _recall(self) -> None:
         """Take back what was given to threads and has not started."""

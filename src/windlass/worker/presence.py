@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable
 from datetime import timedelta
 
 from windlass.core.known_task import declared_task
@@ -17,6 +16,7 @@ from windlass.errors import StoreError
 from windlass.ports import Store
 from windlass.process import current_process
 from windlass.worker.options import WorkerOptions
+from windlass.worker.worker import Worker
 
 log = logging.getLogger("windlass.worker")
 
@@ -42,12 +42,12 @@ class Presence:
             process=current_process(),
         )
 
-    async def keep(self, running: Callable[[], int]) -> None:
-        """Stay known until cancelled; `running` says how many jobs run."""
+    async def keep(self, worker: Worker) -> None:
+        """Stay known until cancelled, with how many jobs run and how often the event loop was blocked."""
         while True:
             await asyncio.sleep(_BEAT.total_seconds())
             try:
-                if not await self._store.workers.seen(self._name, running()):
+                if not await self._store.workers.seen(self._name, worker.running, loop_blocks=worker.loop_blocks):
                     await self.enter()
             except StoreError as error:
                 log.warning("worker %s could not say that it is alive: %s", self._name, error)

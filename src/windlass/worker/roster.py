@@ -91,8 +91,8 @@ class Roster:
         """Note a start; called on the thread where the handler is about to run."""
         self._held[flight.job.id] = flight
         self._news.started(flight)
-        if log.isEnabledFor(logging.INFO):
-            log.info("job started")
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("job started")
 
     def ended(self, flight: Flight, outcome: Outcome | None) -> None:
         """Decide what becomes of a run; without an outcome the store has decided already."""
@@ -133,6 +133,31 @@ class Roster:
         """Give back a job that has not started."""
         self._released.add(job.id)
         self.acker.add(self._decide(job, Released(), now=self._clock.now(), rng=self._rng))
+
+    def last_endings(self, blocking: Flight) -> list[Finish]:
+        """List an end for every job held, for a process that is replaced because a run blocks its event loop.
+
+        The run `blocking` has timed out, the others are given back, and what has ended is recorded. To be called from another
+        thread, as the loop does not run. An exclusive run is left out: it may go on until the process has ended, and only then
+        its lease is taken back.
+        """
+        for pool in self._pools:
+            pool.collect()
+        now = self._clock.now()
+        endings = self.acker.unsent
+        for kept in self._held.copy().values():
+            if not isinstance(kept, Flight):
+                if kept.id not in self._released:
+                    endings.append(self._decide(kept, Released(), now=now, rng=self._rng))
+            elif kept is blocking:
+                kept.why = Why.TIMED_OUT
+                endings.append(self._last_ending(kept, kept.cut_short() or Released(has_started=True), now))
+            elif not kept.is_reported and not kept.spec.is_exclusive:
+                endings.append(self._last_ending(kept, Released(has_started=True), now))
+        return endings
+
+    def _last_ending(self, flight: Flight, outcome: Outcome, now: datetime) -> Finish:
+        return self._decide(flight.job, outcome, _measured(flight, now), now=now, rng=self._rng, profiles=self._profiles)
 
     async def settle(self) -> None:
         """Wait until the store has heard of everything."""
@@ -248,8 +273,13 @@ def _tell(ending: Finish) -> None:
     failure = ending.failure
     if failure is None:
         if log.isEnabledFor(logging.INFO):
-            crawled = {} if ending.run.items_crawled is None else {"items_crawled": ending.run.items_crawled}
-            log.info("job completed" if ending.state is JobState.COMPLETED else "job run ended", extra=crawled)
+            run = ending.run
+            fields: dict[str, object] = {}
+            if run.started_at is not None and run.finished_at is not None:
+                fields["took"] = f"{(run.finished_at - run.started_at).total_seconds():.3f}s"
+            if run.items_crawled is not None:
+                fields["items_crawled"] = run.items_crawled
+            log.info("job completed" if ending.state is JobState.COMPLETED else "job run ended", extra=fields)
         return
     retry_in = None if ending.delay is None else f"{ending.delay.total_seconds():.3g}s"
     fields = {"error": failure.message, "state": ending.state.value, "retry_in": retry_in}

@@ -98,6 +98,11 @@ class Slot:
         """Whether nothing runs here."""
         return self._task is None
 
+    def is_of(self, task: asyncio.Task[Any]) -> bool:
+        """Whether an asyncio task is the run's own, or one that its handler has started."""
+        flight = self.flight
+        return task is self._task or (flight is not None and task in flight.tasks)
+
     @property
     def waiting(self) -> list[Claimed]:
         """The jobs that were given to the thread and have not started."""

@@ -7,19 +7,22 @@ import logging
 import sys
 from contextvars import copy_context
 from random import Random
+from typing import Any
 
 from windlass.core.outcome import Decide, decide
 from windlass.core.pool import EVERY_LANE
 from windlass.core.topic import Topic
 from windlass.ports import Clock, Renewals, Work
 from windlass.worker.feeder import Feeder
-from windlass.worker.flight import Why
+from windlass.worker.flight import Flight, Why
 from windlass.worker.heart import Beat, Heart
 from windlass.worker.logs import LogCapture
+from windlass.worker.loop_watch import LoopWatch
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
 from windlass.worker.program import Program
 from windlass.worker.quarantine import Quarantine
+from windlass.worker.replacement import Replacement
 from windlass.worker.roster import Roster
 from windlass.worker.run_tasks import tracked_tasks
 from windlass.worker.slot import Kit, Slot
@@ -48,10 +51,12 @@ class Worker:
         name: str,
         options: WorkerOptions | None = None,
         decide: Decide = decide,
+        replacement: Replacement | None = None,
     ) -> None:
         """Run `program` under `name`; `blocking_store` is the same store for the heart's thread.
 
-        What `decide` says of a run is what `store` gets to finish it with.
+        What `decide` says of a run is what `store` gets to finish it with. With a `replacement` the process is replaced when a
+        handler blocks the event loop beyond its timeout and the grace.
         """
         self.name = name
         self._options = options or WorkerOptions()
@@ -91,6 +96,14 @@ class Worker:
         self._heart = Heart(
             blocking_store, lease=self._options.lease, leases=roster.leases, heard=self._heard, monotonic=clock.monotonic
         )
+        self._replacement = replacement
+        self._loop_watch = LoopWatch(
+            self._loop,
+            running=self._flight_of,
+            overdue=self._replace,
+            grace_s=self._options.grace.total_seconds(),
+            monotonic=clock.monotonic,
+        )
         self.is_worn = False
         """Whether the worker stopped itself because too many handlers would not stop; its process should be replaced."""
 
@@ -103,6 +116,11 @@ class Worker:
     def running(self) -> int:
         """How many jobs run now."""
         return len(list(self._roster.flying))
+
+    @property
+    def loop_blocks(self) -> int:
+        """How many times a handler was found to block the event loop."""
+        return self._loop_watch.blocks
 
     def wake(self, topic: Topic = Topic.WORK) -> None:
         """Look for work now, or ask whether running jobs were cancelled."""
@@ -143,12 +161,14 @@ class Worker:
         turn_s = sys.getswitchinterval()
         sys.setswitchinterval(min(turn_s, _TURN_S))
         self._heart.start()
+        self._loop_watch.start()
         for pool in self._pools:
             pool.start()
         try:
             with tracked_tasks(self._loop):
                 await self._work()
         finally:
+            self._loop_watch.close()
             await asyncio.to_thread(self._heart.close, _LAST_BEAT_S)
             sys.setswitchinterval(turn_s)
             logging.getLogger().removeHandler(capture)
@@ -166,6 +186,21 @@ class Worker:
     def _heard(self, beat: Beat) -> None:
         self._loop.call_soon_threadsafe(self._roster.heard, beat)
 
+    def _flight_of(self, task: asyncio.Task[Any]) -> Flight | None:
+        """Find the run that an asyncio task belongs to; from any thread."""
+        flights = (slot.flight for slot in self._roster.flying if slot.is_of(task))
+        return next(flights, None)
+
+    def _replace(self, flight: Flight) -> None:
+        """Replace the process, on the watching thread: the loop is blocked by a run that should have ended."""
+        if self._replacement is None:
+            log.error(
+                "task %r blocks the event loop beyond its timeout, and only the end of the process can stop it", flight.job.task
+            )
+            return
+        log.error("task %r blocks the event loop beyond its timeout; this process is replaced", flight.job.task)
+        self._replacement.replace(self._roster.last_endings(flight))
+
     @property
     def _lost(self) -> int:
         return self._kit.lost_threads.alive + sum(pool.lost for pool in self._pools)
@@ -174,6 +209,7 @@ class Worker:
         """Look after deadlines: nothing is set up for a single job."""
         while True:
             await asyncio.sleep(_WATCH_S)
+            self._loop_watch.tick()
             now = self._clock.monotonic()
             for slot in self._roster.flying:
                 self._watch_slot(slot, now)

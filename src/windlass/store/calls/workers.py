@@ -37,10 +37,12 @@ def register(worker: NewWorker, now: datetime | None = None) -> Call[bool]:
     return single("register_worker", params, bool, is_engine=True)
 
 
-def seen(worker: str, running: int, now: datetime | None = None) -> Call[bool]:
+def seen(worker: str, running: int, loop_blocks: int, now: datetime | None = None) -> Call[bool]:
     """Note a heartbeat; False when nobody of that name is registered and not stopped."""
     check_range("running", running, 0, 2**31 - 1)
-    return single("see_worker", {"worker": worker, "running": running, "now": now}, bool, is_engine=True)
+    check_range("loop_blocks", loop_blocks, 0, 2**31 - 1)
+    params = {"worker": worker, "running": running, "loop_blocks": loop_blocks, "now": now}
+    return single("see_worker", params, bool, is_engine=True)
 
 
 def pulled(seen: Mapping[str, str], now: datetime | None = None) -> Call[int]:

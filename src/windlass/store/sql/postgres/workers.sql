@@ -5,13 +5,14 @@ insert into windlass_workers (
 values (:worker, :kind, :host, :pid, :program, :pools::json, :tasks::json, {now}, {now}, :place::text, :process_start::bigint)
 on conflict (id) do update set
     kind = excluded.kind, host = excluded.host, pid = excluded.pid, version = excluded.version, pools = excluded.pools,
-    tasks = excluded.tasks, running = 0, started_at = excluded.started_at, seen_at = excluded.seen_at, stopped_at = null,
-    place = excluded.place, process_start = excluded.process_start
+    tasks = excluded.tasks, running = 0, loop_blocks = 0, started_at = excluded.started_at, seen_at = excluded.seen_at,
+    stopped_at = null, place = excluded.place, process_start = excluded.process_start
 returning id
 
 -- name: see_worker
 -- A late heartbeat does not bring back a worker that said it had stopped.
-update windlass_workers set seen_at = {now}, running = :running where id = :worker and stopped_at is null
+update windlass_workers set seen_at = {now}, running = :running, loop_blocks = :loop_blocks
+where id = :worker and stopped_at is null
 returning id
 
 -- name: see_pull_workers
@@ -38,7 +39,7 @@ returning w.id
 
 -- name: list_workers
 select id, kind, host, pid, version, pools::text, tasks::text, running, started_at, seen_at, stopped_at,
-    stopped_at is null and seen_at > {now} - :offline_after::interval
+    stopped_at is null and seen_at > {now} - :offline_after::interval, loop_blocks
 from windlass_workers order by seen_at desc, id limit :limit
 
 -- name: list_started
