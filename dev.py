@@ -129,10 +129,10 @@ def make_venv() -> None:
 
 
 def install(*, has_tools: bool) -> None:
-    """Install the project, editable, with all extras, and the development tools if they are wanted."""
+    """Install the project, editable, with all extras and what the examples use, and the development tools if they are wanted."""
     say("installing the project and its tools" if has_tools else "installing the project")
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-    wanted = ["--editable", ".[all]", *(groups["dev"] if has_tools else ())]
+    wanted = ["--editable", ".[all]", *groups["examples"], *(groups["dev"] if has_tools else ())]
     if run(UV, "pip", "install", "--quiet", "--exact", "--python", PYTHON, *wanted) == 0:
         return
     say("uv could not install; trying pip")

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.store import Bench, Result, fresh, interleaved, print_results, say, say_result
 from tests.support.postgres_server import running_postgres
 from windlass.core.job import NewJob
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 ROOT = Path(__file__).resolve().parent.parent
 _PATIENCE_S = 120.0

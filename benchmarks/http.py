@@ -32,7 +32,7 @@ from windlass.core.job import NewJob
 from windlass.core.payload import decode_request, encode_object
 from windlass.store import documents
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.web.job_forms import read_form
 from windlass.web.listener import Listener, bind
 from windlass.web.route import Route

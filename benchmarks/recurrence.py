@@ -30,7 +30,7 @@ from windlass.core.job import Lease, NewJob
 from windlass.core.outcome import Returned, Run, decide
 from windlass.store import SqlStore, open_store
 from windlass.store.documents import microseconds
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.upkeep.loop import Upkeep
 
 PERIOD = timedelta(seconds=5)

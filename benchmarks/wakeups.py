@@ -28,7 +28,7 @@ from windlass.core.outcome import Returned, Run, decide
 from windlass.core.payload import JsonText
 from windlass.core.topic import Topic
 from windlass.store import SqlStore, open_store
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 POLL = timedelta(seconds=5)
 LEASE = timedelta(seconds=60)

@@ -12,14 +12,13 @@ from pydantic import BaseModel
 from sqlalchemy import create_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from windlass import Windlass
-from windlass.store.sqlite import driver
+from windlass import Windlass, sqlite_driver
 
 URL = os.environ.get("SHOP_DATABASE_URL", "sqlite:///shop.db")  # or postgresql://user@host/shop
 
 jobs = Windlass(URL, name="shop")
 if URL.startswith("sqlite:"):
-    engine = create_engine(URL, module=driver)  # the SQLite library that Windlass uses
+    engine = create_engine(URL, module=sqlite_driver)  # the SQLite library that Windlass uses
 else:
     engine = create_engine(URL.replace("postgresql:", "postgresql+psycopg:", 1))
 

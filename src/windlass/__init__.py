@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from windlass.errors import UnknownTask as UnknownTask
     from windlass.errors import WaitTimeout as WaitTimeout
     from windlass.errors import WindlassError as WindlassError
+    from windlass.store.sqlite_library import sqlite_driver as sqlite_driver
     from windlass.worker.context import JobContext as JobContext
 
 _HOMES = {
@@ -69,6 +70,7 @@ _HOMES = {
         "WaitTimeout",
         "WindlassError",
     ),
+    "windlass.store.sqlite_library": ("sqlite_driver",),
     "windlass.worker.context": ("JobContext",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

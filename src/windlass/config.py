@@ -24,7 +24,7 @@ from windlass.errors import ConfigError, InvalidInput, nearest, shown
 PREFIX = "WINDLASS_"
 FILE = "windlass.toml"
 _TESTS = "WINDLASS_TEST_"
-_OF_CLIENTS = frozenset({"WINDLASS_TOKEN", "WINDLASS_URL"})
+_NO_SETTINGS = frozenset({"WINDLASS_TOKEN", "WINDLASS_URL", "WINDLASS_SQLITE_DRIVER"})
 """Read by `windlass.remote`: a program may be an application here and a client of another."""
 
 Parse = Callable[[Any], Any]
@@ -379,7 +379,7 @@ def _by_key(values: Mapping[str, Any], source: str) -> dict[str, Any]:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     settings = {setting.variable: setting for setting in known()}
     for name in environ:
-        if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in _OF_CLIENTS and name not in settings:
+        if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in _NO_SETTINGS and name not in settings:
             raise _unknown(name, name, settings)
     found = {settings[name].attribute: _parsed(settings[name], name, environ[name]) for name in settings if name in environ}
     return _threads(environ) | found

@@ -15,7 +15,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres
 from windlass import InvalidInput, InvalidPayload, Job, JobContext, JobState, ScheduleTaken, UnknownTask, Windlass
 from windlass.core.cadence import ByHandler, Cron, Every, Misfire, Overlap, Recurrence
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

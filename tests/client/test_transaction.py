@@ -11,7 +11,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres
 from windlass import ConfigError, Enqueued, Windlass
 from windlass.client.task import FunctionTask
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 
 def declared(app: Windlass) -> FunctionTask[[int], None]:

@@ -18,7 +18,7 @@ from windlass import BreakerOpen, InvalidInput, InvalidPayload, Windlass
 from windlass.compat import aio, jobs, patterns, rows
 from windlass.core.ids import job_uuid
 from windlass.core.job import NewJob
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 
 async def test_a_basic_job(app: Windlass) -> None:

@@ -17,7 +17,7 @@ from windlass import Enqueued
 from windlass.core.job import JobState, NewJob
 from windlass.errors import WindlassError
 from windlass.remote import AsyncClient
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 ANSWER_S = 20.0
 MOST_WAITING = 400

@@ -22,7 +22,7 @@ from tests.faults.timeline import Fault, Timeline
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
 from windlass.store import open_store
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 MOST_AT_ONCE = 2
 Harm = Callable[[], Coroutine[Any, Any, None]]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from windlass.core.job import CLOSED, JobState
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 
 class JobRow(NamedTuple):

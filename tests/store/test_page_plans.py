@@ -12,7 +12,7 @@ import pytest
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 INDEXES = {
     "search_pages": "windlass_pages_search",

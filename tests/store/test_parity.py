@@ -14,7 +14,8 @@ from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.shapes import SHAPES
-from windlass.store.sqlite import driver, run_statements
+from windlass.store.sqlite import run_statements
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 POSTGRES = queries("postgres")
 SQLITE = queries("sqlite")

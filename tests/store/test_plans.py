@@ -21,7 +21,7 @@ from windlass.core.cadence import EPOCH
 from windlass.core.outcome import Returned, Run, decide
 from windlass.store import SqlStore, open_store
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 FILL = """
 with doc as (

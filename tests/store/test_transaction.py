@@ -17,7 +17,7 @@ from tests.support.stores import fresh_postgres, fresh_url
 from windlass.core.blocking import run
 from windlass.errors import ConfigError, DuplicateJob
 from windlass.store import SqlStore, open_blocking_store, open_store
-from windlass.store.sqlite import driver
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 JOBS = [a_job(unique_key="k"), a_job(), a_job(unique_key="k")]
 

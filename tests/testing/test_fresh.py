@@ -105,7 +105,7 @@ def test_migrating_inside_the_block_stays_inside() -> None:
 
 
 def test_a_file_serves_a_callers_own_connection(tmp_path: Path) -> None:
-    from windlass.store.sqlite import driver  # noqa: PLC0415 - the library that this process uses
+    from windlass.store.sqlite_library import sqlite_driver as driver  # noqa: PLC0415 - the library that this process uses
 
     app = shop()
     path = tmp_path / "jobs.db"

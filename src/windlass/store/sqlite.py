@@ -23,15 +23,9 @@ from windlass.store.documents import instant, microseconds
 from windlass.store.owner import Owner
 from windlass.store.queries import Queries, queries
 from windlass.store.shapes import SHAPES
+from windlass.store.sqlite_library import VARIABLE
+from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.store.wakeups import Bell, bell_of
-
-try:
-    # A build from PyPI is free of the WAL-reset bug that most systems' SQLite still has.
-    from pysqlite3 import dbapi2 as _library
-except ImportError:
-    import sqlite3 as _library
-
-driver: Any = _library
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -150,10 +144,12 @@ class Sqlite:
 
     def _check_connection(self, connection: Any) -> None:
         if not isinstance(connection, driver.Connection):
-            raise ConfigError(
-                f"a {driver.__name__} connection is needed, not {type(connection).__module__}.{type(connection).__name__}: "
-                "open it with the SQLite library Windlass uses (windlass.store.sqlite.driver)"
-            )
+            given = f"{type(connection).__module__}.{type(connection).__name__}"
+            remedy = "open it with windlass.sqlite_driver, as in create_engine(url, module=windlass.sqlite_driver)"
+            if given.startswith("sqlite3."):
+                # Each copy of SQLite drops the other's file locks when it closes the file.
+                remedy += f", or set {VARIABLE}=sqlite3: two SQLite libraries in one process can corrupt the file"
+            raise ConfigError(f"a connection of {driver.__name__} is needed, not {given}; {remedy}")
         main = next((row[2] for row in _cursor(connection).execute("pragma database_list") if row[1] == "main"), "")
         if self.path == ":memory:" or not main or Path(main).resolve() != Path(self.path).resolve():
             raise ConfigError(f"the connection is to {main or 'a database in memory'}, not to {self.path}")
