@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from windlass.core.current import current_job, current_request
+from windlass.core.one_line import one_line
 from windlass.errors import ConfigError
 
 STACK_TRACE = "stack_trace"
@@ -47,15 +48,6 @@ def _trace_of(formatter: logging.Formatter, record: logging.LogRecord) -> str | 
     if given is not None:
         return str(given)
     return formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] is not None else None
-
-
-def one_line(text: str) -> str:
-    """Escape what would break a line, move a cursor or turn the direction of a text: it could pass for another line."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    return json.dumps(char)[1:-1]
 
 
 def _shown(value: object) -> str:

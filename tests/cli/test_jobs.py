@@ -103,7 +103,16 @@ def test_moves_by_filter_are_counted_and_first_tried_dry(windlass: Command, ask:
     assert windlass("retry", "--state", "failed", "--dry-run").stdout == "windlass: 1 match; nothing was changed\n"
     assert ask("retry", "--state", "failed") == {"matched": 1, "changed": 1, "refused": 0, "dry_run": False}
     assert windlass("cancel", "--task", "mail", "--subject", "s0").stdout == "windlass: 1 matched: 1 cancelled, 0 refused\n"
-    assert ask("cancel", "--all") == {"matched": 3, "changed": 2, "refused": 1, "dry_run": False}
+    assert ask("cancel", "--all", "--reason", "sold out") == {"matched": 3, "changed": 2, "refused": 1, "dry_run": False}
+    assert app.get_sync(2).last_error == "sold out"
+
+
+def test_a_cancelled_job_carries_the_reason_and_an_error_quotes_no_line_breaks(windlass: Command, app: Windlass) -> None:
+    enqueue(windlass)
+    windlass("cancel", "1", "--reason", "changed my mind")
+    assert app.get_sync(1).last_error == "changed my mind"
+    told = windlass("retry", "1\nwindlass: job 2 is pending", code=1).stderr
+    assert told.count("\n") == 1, told
 
 
 @pytest.mark.parametrize("arguments", [[], ["1", "--all"], ["1", "--state", "failed"], ["1", "--dry-run"], ["--dry-run"]])
@@ -133,8 +142,8 @@ def test_what_is_not_there_is_named(windlass: Command) -> None:
 
 def test_text_of_others_cannot_move_the_cursor(windlass: Command) -> None:
     enqueue(windlass, "--subject", "a\x1b[31mb\nc\u2028d\u202ee\u2066f")
-    assert r"a\x1b[31mb\nc\u2028d" in windlass("jobs").stdout
-    assert r"a\x1b[31mb\nc\u2028d\u202ee\u2066f" in windlass("job", "1").stdout
+    assert r"a\u001b[31mb\nc\u2028d" in windlass("jobs").stdout
+    assert r"a\u001b[31mb\nc\u2028d\u202ee\u2066f" in windlass("job", "1").stdout
 
 
 @pytest.mark.parametrize("text", ["x" * 200, "錨" * 100, "two words " * 20])

@@ -62,6 +62,7 @@ def test_breakers_are_opened_listed_and_reset(windlass: Command, ask: Any) -> No
     assert "smtp" in windlass("breakers", "list", "--limit", "5").stdout
     assert windlass("breakers", "reset", "smtp").stdout == "windlass: breaker smtp is closed\n"
     assert "has never left closed" in windlass("breakers", "reset", "none", code=1).stderr
+    assert "did you mean other?" in windlass("breakers", "reset", "othr", code=1).stderr
     assert "for: " in windlass("breakers", "open", "x", "--for", "soon", code=2).stderr
 
 

@@ -7,8 +7,9 @@ import click
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.noun import Noun
-from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.output import complain, plain, say, say_json, say_table
 from windlass.cli.session import operating
+from windlass.errors import nearest
 
 _COLUMNS = ("name", "state", "failures", "threshold", "open_for", "opened_at", "probe_at", "is_forced")
 
@@ -41,8 +42,9 @@ def reset(name: str, *, as_json: bool, database: str | None) -> None:
     """Close a breaker, whoever is trying it."""
     with operating(database) as operator:
         closed = operator.breakers.reset_sync(name)
+        known = [] if closed is not None else [one.name for one in operator.breakers.list_sync()]
     if closed is None:
-        click.echo(f"windlass: breaker {name!r} has never left closed; `windlass breakers` lists those that have", err=True)
+        complain(f"breaker {name!r} has never left closed{nearest(name, known)}; `windlass breakers` lists those that have")
         raise click.exceptions.Exit(REFUSED)
     if as_json:
         say_json(plain(closed))

@@ -10,7 +10,7 @@ from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
 from windlass.cli.noun import Noun
-from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.output import complain, plain, say, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.core.bulk import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
@@ -138,7 +138,7 @@ def _tell(settled: Settled, done: str, *, as_json: bool) -> None:
         try:
             problem.one()
         except WindlassError as error:
-            click.echo(f"windlass: {error}", err=True)
+            complain(error)
     if problems:
         raise click.exceptions.Exit(REFUSED)
 

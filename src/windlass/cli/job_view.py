@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from windlass.cli.output import document_text, one_line, say_table
+from windlass.cli.output import document_text, say_table
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Execution, Job, JobState, RunStatus, WaitReason
+from windlass.core.one_line import one_line
 from windlass.core.retry import Profile, most_attempts
 from windlass.core.words import describe
 from windlass.errors import InvalidInput
@@ -65,7 +66,7 @@ def show_letter(letter: DeadLetter) -> None:
             "error": _titled(letter.error, details.get("type")),
             "fingerprint": letter.fingerprint,
             "payload": document_text(original.get("payload")),
-            "correlation id": original.get("correlation_id"),
+            "correlation id": original.get("correlation_id") or str(job_uuid(letter.job_id)),
             "acknowledged": acknowledged,
             "note": letter.note,
             "closed": closed,

@@ -103,7 +103,9 @@ class Commands(click.Group):
             # Why there was no connection is a better answer than a guess.
             is_guessed = isinstance(error, StoreUnavailable) and not isinstance(error, CannotConnect)
             remedy = "; is the database running, and is its URL right?" if is_guessed else ""
-            click.echo(f"windlass: {error}{remedy}", err=True)
+            from windlass.cli.output import complain  # noqa: PLC0415 - the help text needs none of it
+
+            complain(f"{error}{remedy}")
             sys.exit(_exit_code(error))
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
-from windlass.cli.output import job_fields, say, say_json
+from windlass.cli.output import complain, job_fields, say, say_json
 from windlass.cli.session import operating
-from windlass.client.operations import Operator
+from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
 from windlass.errors import WindlassError
@@ -19,7 +20,9 @@ from windlass.errors import WindlassError
 _EVERYTHING = JobFilter()
 
 
-def _command(name: str, verb: str, done: str, summary: str) -> Callable[..., Any]:
+def _command(name: str, verb: str, done: str, summary: str, *more: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the command of a verb; `more` are the options that only this verb has, in the command line and in the store."""
+
     @click.command(name=name, help=f"{summary}\n\nJobs are named by number or UUID, or meant by filters; --dry-run only counts.")
     @click.argument("ids", metavar="[ID]...", nargs=-1)
     @options.job_filters
@@ -28,7 +31,14 @@ def _command(name: str, verb: str, done: str, summary: str) -> Callable[..., Any
     @options.as_json
     @options.database
     def command(
-        ids: tuple[str, ...], *, wanted: JobFilter, is_all: bool, dry_run: bool, as_json: bool, database: str | None
+        ids: tuple[str, ...],
+        *,
+        wanted: JobFilter,
+        is_all: bool,
+        dry_run: bool,
+        as_json: bool,
+        database: str | None,
+        **given: str | None,
     ) -> None:
         has_filter = wanted != _EVERYTHING
         if bool(ids) is (has_filter or is_all):
@@ -37,10 +47,13 @@ def _command(name: str, verb: str, done: str, summary: str) -> Callable[..., Any
             raise click.UsageError("--dry-run goes with filters.")
         with operating(database) as operator:
             if ids:
-                move_each(getattr(operator, f"{verb}_sync"), ids, as_json=as_json)
+                move_each(partial(getattr(operator, f"{verb}_sync"), **given), ids, as_json=as_json)
             else:
-                _move_matching(operator, verb, wanted, done, dry_run=dry_run, as_json=as_json)
+                bulk = operator.bulk_sync(verb, wanted, given, dry_run=dry_run)
+                _tell(bulk, done, dry_run=dry_run, as_json=as_json)
 
+    for option in more:
+        option(command)
     return command
 
 
@@ -57,7 +70,7 @@ def move_each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool
             moved.append(move(job_id))
         except WindlassError as error:
             refused.append(str(error))
-            click.echo(f"windlass: {error}", err=True)
+            complain(error)
     if as_json:
         say_json({"jobs": [job_fields(one) for one in moved], "errors": refused})
     else:
@@ -67,8 +80,7 @@ def move_each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool
         raise click.exceptions.Exit(REFUSED)
 
 
-def _move_matching(operator: Operator, verb: str, wanted: JobFilter, done: str, *, dry_run: bool, as_json: bool) -> None:
-    bulk = operator.bulk_sync(verb, wanted, dry_run=dry_run)
+def _tell(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         say_json({**bulk._asdict(), "dry_run": dry_run})
     elif dry_run:
@@ -78,7 +90,13 @@ def _move_matching(operator: Operator, verb: str, wanted: JobFilter, done: str, 
 
 
 retry = _command("retry", "retry", "retried", "Give failed jobs a fresh start.")
-cancel = _command("cancel", "cancel", "cancelled", "Cancel jobs at once; a late success of a running one is refused.")
+cancel = _command(
+    "cancel",
+    "cancel",
+    "cancelled",
+    "Cancel jobs at once; a late success of a running one is refused.",
+    click.option("--reason", help="Why; kept with the job and told to whoever waits for it."),
+)
 pause = _command("pause", "pause", "paused", "Hold waiting jobs until they are resumed.")
 resume = _command("resume", "resume", "resumed", "Let paused jobs go on; recurring ones count anew from now.")
 run_now = _command("run-now", "run_now", "to run now", "Run waiting jobs now, running ones once more after their run.")

@@ -17,15 +17,13 @@ import click
 
 from windlass.core.durations import format_duration
 from windlass.core.job import Job
+from windlass.core.one_line import one_line
 
 _WIDEST = 60
 _NARROWEST = 4
 _USUAL_COLUMNS = 100
 _GAP = 2
 _NOTHING = "-"
-# What ends a line, moves the cursor or turns the order of what is read: C0 and C1, U+2028 and U+2029, and the bidi controls.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Columns that hold JSON text.
 _DOCUMENTS = frozenset({"payload", "metadata", "item_key", "cadence", "original_job", "details", "options", "pools", "result"})
 # A token would let its reader act as the worker that holds the job.
@@ -35,6 +33,11 @@ _SECRETS = frozenset({"token", "unique_slot"})
 def say(text: str) -> None:
     """Print a line for people."""
     click.echo(f"windlass: {one_line(text)}")
+
+
+def complain(problem: object) -> None:
+    """Print what went wrong on the standard error, whatever text of others it quotes."""
+    click.echo(f"windlass: {one_line(str(problem))}", err=True)
 
 
 def say_json(document: Any) -> None:
@@ -105,15 +108,6 @@ def _cut(text: str, most: int) -> str:
     while _width(text) > most - 1:
         text = text[:-1]
     return f"{text}…"
-
-
-def one_line(text: str) -> str:
-    """Write somebody else's text on one line: what ends lines, moves the cursor or turns the order of reading is escaped."""
-    return _UNSAFE.sub(lambda found: _SHORT_ESCAPES.get(found[0]) or _escaped(ord(found[0])), text)
-
-
-def _escaped(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - what two digits hold
 
 
 def say_fields(record: Mapping[str, Any]) -> None:
