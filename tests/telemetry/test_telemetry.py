@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from io import StringIO
 
 import pytest
 
 from windlass.core.current import CurrentJob, current_job
 from windlass.errors import ConfigError
-from windlass.telemetry import JsonFormatter, TextFormatter, configure_logging
+from windlass.telemetry import LOGS, JsonFormatter, TextFormatter, configure_logging
 
 
 def record(message: str, **extra: object) -> logging.LogRecord:
@@ -61,15 +62,21 @@ def test_an_unknown_level_is_refused_by_name() -> None:
         configure_logging("loud")
 
 
-def test_the_level_of_the_terminal_does_not_decide_what_runs_may_keep() -> None:
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
+    """Undo what configuring the log changes, for the tests that come after."""
+    root, ours = logging.getLogger(), logging.getLogger("windlass.worker")
+    handlers, levels = root.handlers[:], (root.level, ours.level)
+    monkeypatch.setenv(LOGS, "")
+    yield root
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
+
+
+def test_the_level_of_the_terminal_does_not_decide_what_runs_may_keep(restored: logging.Logger) -> None:
     said, kept = StringIO(), StringIO()
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    try:
-        configure_logging("warning", stream=said)
-        root.addHandler(logging.StreamHandler(kept))
-        logging.getLogger("test.levels").info("a detail")
-    finally:
-        root.handlers[:] = before
-        root.setLevel(level)
+    configure_logging("warning", stream=said)
+    restored.addHandler(logging.StreamHandler(kept))
+    logging.getLogger("test.levels").info("a detail")
     assert (said.getvalue(), kept.getvalue()) == ("", "a detail\n")
