@@ -7,7 +7,7 @@ import inspect
 import os
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -101,6 +101,8 @@ class Windlass(Operator):
         self._given = {"database_url": database_url, **settings}
         self._file = None if config_file is None else Path(config_file)
         self._rng = SystemRandom() if rng is None else rng
+        self._owners: dict[str, str] = {}
+        """In whose name schedules of tasks are declared, where it is not the application's."""
         super().__init__(self._here, self, self.hooks)
         self._twin = Operator(self._blocking, self, self.hooks)
 
@@ -397,8 +399,12 @@ class Windlass(Operator):
 
     def declared_schedules(self) -> list[NewJob]:
         """Describe every schedule the code declares, also of tasks that this process does not run."""
-        described = (task.schedule(self.name) for task in self.tasks.values())
+        described = (task.schedule(self._owners.get(name, self.name)) for name, task in self.tasks.items())
         return [job for job in described if job is not None]
+
+    def disown(self, tasks: Iterable[str], owner: str) -> None:
+        """Declare the schedules of these tasks in another name: what several applications may bring along belongs to none."""
+        self._owners |= dict.fromkeys(tasks, owner)
 
     @asynccontextmanager
     async def keeping(self) -> AsyncIterator[None]:

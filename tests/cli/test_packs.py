@@ -76,9 +76,9 @@ def running(folder: Path, url: str, *typed: str, **environment: str) -> Iterator
         process.communicate()
 
 
-def await_workers(app: Windlass, process: subprocess.Popen[str]) -> None:
+def await_workers(app: Windlass, process: subprocess.Popen[str], count: int = 1) -> None:
     late = time.monotonic() + 60
-    while not app.workers.list_sync():
+    while len(app.workers.list_sync()) < count:
         assert process.poll() is None, process.stderr and process.stderr.read()
         assert time.monotonic() < late
         time.sleep(0.05)
@@ -151,6 +151,16 @@ def test_a_worker_of_packs_needs_no_module(folder: Path, url: str, app: Windlass
         tasks, _ = known(app)
         assert {"email", "webhook"} <= set(tasks)
         assert "crawl" not in tasks
+
+
+@ON_BOTH
+def test_two_applications_may_bring_the_same_pack(folder: Path, url: str, app: Windlass) -> None:
+    with running(folder, url, "worker", "jobs:app", "--packs", "staleness") as first:
+        await_workers(app, first)
+        with running(folder, url, "worker", "--packs", "staleness") as second:
+            await_workers(app, second, count=2)
+            owners = {job.name: job.declared_by for job in app.list_sync().jobs if job.name}
+            assert owners == {"hourly": "app", "enqueue-stale": "windlass"}
 
 
 def test_subscribing_to_a_feed_warns_while_no_worker_has_the_pack(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
 
 from windlass.app import Windlass
-from windlass.errors import ConfigError
+from windlass.errors import ConfigError, nearest
 
 PACKS = {
     "hello": "windlass.packs.hello",
@@ -22,6 +21,8 @@ ASKED_FOR = frozenset({"command"})
 """Packs that must be named: whoever may enqueue could run any program with them."""
 SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)
 """What `windlass up` brings when it is given no application."""
+OWNER = "windlass"
+"""Who declares the schedules of packs, whatever application brings them: any number may bring the same one."""
 EXTRA = "windlass[packs]"
 _NEEDED = {"staleness": "crawl"}
 """Packs whose tasks enqueue jobs of another pack."""
@@ -40,10 +41,10 @@ def install(app: Windlass, names: Iterable[str]) -> None:
     """Declare the tasks of these packs on an application; raises ConfigError for a name that is none."""
     for name in dict.fromkeys(names):
         if name not in PACKS:
-            near = get_close_matches(name, PACKS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"packs: there is no pack {name!r}{hint}; there are {', '.join(sorted(PACKS))}")
+            raise ConfigError(f"packs: there is no pack {name!r}{nearest(name, PACKS)}; there are {', '.join(sorted(PACKS))}")
+        before = frozenset(app.tasks)
         _load(name).install(app)
+        app.disown(frozenset(app.tasks) - before, OWNER)
 
 
 def install_available(app: Windlass, names: Iterable[str]) -> list[PackUnavailable]:

@@ -21,31 +21,33 @@ class Declarations:
     """Enters an application's schedules, says from time to time that they still are, and lets go of what is declared no more."""
 
     def __init__(self, store: Store, app: str, jobs: Sequence[NewJob]) -> None:
-        """Speak for the application called `app`."""
+        """Speak for the application called `app`, and for whoever else declares some of the jobs."""
         self._store = store
-        self._app = app
-        self._jobs = {job.name or "": job for job in jobs}
+        self._jobs = jobs
+        self._owners = sorted({app, *(job.declared_by for job in jobs if job.declared_by is not None)})
 
     async def enter(self) -> None:
         """Declare every schedule; raises ScheduleTaken where another application has the name."""
-        await self._store.schedules.declare(list(self._jobs.values()))
+        await self._store.schedules.declare(self._jobs)
 
     async def keep(self) -> None:
         """Stay declared until cancelled."""
         while True:
-            try:
-                await self.renew()
-            except StoreError as error:
-                log.warning("schedules of application %s could not be kept: %s", self._app, error)
+            for owner in self._owners:
+                try:
+                    await self._renew(owner)
+                except StoreError as error:
+                    log.warning("schedules of application %s could not be kept: %s", owner, error)
             await asyncio.sleep(_BEAT.total_seconds())
 
-    async def renew(self) -> None:
-        """Say that every schedule is still declared, and disable those that have not been for a day.
+    async def _renew(self, owner: str) -> None:
+        """Write that an owner's schedules are still declared, and disable those that have not been for a day.
 
         Their definition is left alone: a newer version of the code may have changed it.
         """
         schedules = self._store.schedules
-        known = await schedules.touch_declared(self._app, list(self._jobs))
-        await schedules.declare([job for name, job in self._jobs.items() if name not in known])
-        for job in (await schedules.prune_declared(self._app, KEPT_FOR)).changed:
-            log.warning("schedule %s is no longer declared by application %s and was disabled", job.name, self._app)
+        jobs = {job.name or "": job for job in self._jobs if job.declared_by == owner}
+        known = await schedules.touch_declared(owner, list(jobs))
+        await schedules.declare([job for name, job in jobs.items() if name not in known])
+        for job in (await schedules.prune_declared(owner, KEPT_FOR)).changed:
+            log.warning("schedule %s is no longer declared by application %s and was disabled", job.name, owner)
