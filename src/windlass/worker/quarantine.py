@@ -16,12 +16,14 @@ from windlass.worker.slot import Kit
 _LANE = "quarantine"
 _REST = 4.0
 """How many times as long as a suspect held up the process the other jobs have it to themselves afterwards."""
-_BETWEEN_S = 0.02
-"""The least time between two suspects while there is other work: each costs as much as many plain jobs."""
+_BETWEEN_S = 0.025
+"""The least time between the starts of two suspects while there is other work: each costs as much as many plain jobs."""
+_CHILDREN = 4
+"""How many suspects run at once, each in a child process of its own: a lost worker leaves as many as it had slots."""
 
 
 class Quarantine:
-    """Runs one suspect at a time: in a child process where there can be one, else alone, with nothing starting beside it.
+    """Runs each suspect in a child process where there can be one, else alone, with nothing starting beside it.
 
     A process that must run them alone first waits for a moment when nothing runs. When none comes, it starts nothing more until
     what runs has ended; when that takes too long, the others go on and the next attempt is more patient.
@@ -48,7 +50,8 @@ class Quarantine:
         """Since when nothing else may start."""
         self._rest_until = 0.0
         self._is_used = False
-        self.pool = Pool(PoolSpec(_LANE, 1), kit, acker, hungry=self._look, release=release, task_of=self._task_of)
+        slots = 1 if self._is_alone else min(_CHILDREN, sum(pool.slots for pool in kit.options.pools))
+        self.pool = Pool(PoolSpec(_LANE, slots), kit, acker, hungry=self._look, release=release, task_of=self._task_of)
 
     def _task_of(self, name: str) -> TaskSpec | None:
         task = self._kit.program.registry.get(name)
@@ -56,8 +59,8 @@ class Quarantine:
 
     @property
     def is_free(self) -> bool:
-        """Whether a suspect could be taken."""
-        return self.pool.wants > 0 and self._kit.clock.monotonic() >= self._rest_until
+        """Whether a suspect could be taken, and would start at once."""
+        return self.pool.wants > 0 and self.pool.runs_at_once(1) and self._kit.clock.monotonic() >= self._rest_until
 
     def select(self, found: Slices, tasks: frozenset[str]) -> Slices:
         """Keep the suspects that this process serves the lanes of."""
@@ -88,15 +91,15 @@ class Quarantine:
         """Run a suspect that was claimed after `make_room`."""
         self._is_used = True
         self.pool.put([job])
+        if any(pool.is_busy for pool in self._others):
+            self._rest_until = max(self._rest_until, self._kit.clock.monotonic() + _BETWEEN_S)
+            asyncio.get_running_loop().call_later(_BETWEEN_S, self._hungry)
 
     def _look(self) -> None:
-        """Hear that the slot is free: the others go on, and the next suspect waits for its turn."""
+        """Hear that a slot is free; once all are, the others go on."""
         if self._is_used and self.pool.is_idle:
             self._is_used = False
             self.let_go()
-            if any(pool.is_busy for pool in self._others):
-                self._rest_until = max(self._rest_until, self._kit.clock.monotonic() + _BETWEEN_S)
-                asyncio.get_running_loop().call_later(_BETWEEN_S, self._hungry)
         self._hungry()
 
     def _hold(self, now: float) -> None:
