@@ -37,7 +37,7 @@ _spawner = multiprocessing.get_context("spawn")
 
 
 class Place(NamedTuple):
-    """A database, and the numbers of SPEC §15 for it."""
+    """A database, and the goals for it."""
 
     name: str
     url: str
@@ -254,7 +254,7 @@ def sqlite_url(folder: str, mode: str) -> str:
 
 
 async def main() -> int:
-    """Measure everything; the exit code says whether the goals of SPEC §15 were met."""
+    """Measure everything; the exit code says whether the goals were met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=5.0)

@@ -209,7 +209,7 @@ _Interval = Annotated[timedelta, Read(_duration(_SECOND))]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Every setting of SPEC §14."""
+    """Every setting."""
 
     database_url: _Text = "sqlite:///windlass.db"
     statement_timeout: _Interval = timedelta(seconds=10)
@@ -386,7 +386,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _threads(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Read seed 003's names for the two pools."""
+    """Read the async jobs system's names for the two pools."""
     names = {FAST_LANE: "WORKER_FAST_THREADS", EVERY_LANE: "WORKER_GENERAL_THREADS"}
     if not any(name in environ for name in names.values()):
         return {}

@@ -1,4 +1,4 @@
-"""The examples of seed 003, quoted as data."""
+"""The examples of the async jobs system, quoted as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aging is a formula (SPEC §4)."""
+"""Aging is a formula."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ BERLIN = zone_of("Europe/Berlin")
 SHORT_DAY = datetime(2026, 3, 29, tzinfo=BERLIN)
 LONG_DAY = datetime(2026, 10, 25, tzinfo=BERLIN)
 
-# SPEC §7, "Reference", and what its first rule lists besides.
+# The reference examples of the rules, and what the first rule lists besides.
 REFERENCE = [
     ("@hourly", "2024-01-15T11:00Z"),
     ("@daily", "2024-01-16T00:00Z"),

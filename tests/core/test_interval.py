@@ -1,4 +1,4 @@
-"""Seed 001's fields that say when, in every combination (SPEC §7)."""
+"""The interval scheduler's fields that say when, in every combination."""
 
 from __future__ import annotations
 

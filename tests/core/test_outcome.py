@@ -314,7 +314,7 @@ def test_the_last_of_its_attempts_ends_a_one_shot_job() -> None:
     assert states == [S.SCHEDULED, S.SCHEDULED, S.FAILED, S.FAILED]
 
 
-# SPEC §5, column "default attempts".
+# The default attempts of each profile.
 @pytest.mark.parametrize(("profile", "attempts"), [("crawl", 4), ("interval", 4), ("task", 3), ("pull", 5)])
 def test_a_job_without_its_own_limit_has_its_profiles(profile: str, attempts: int) -> None:
     job = a_claim(retry=profile, max_attempts=None)
@@ -337,7 +337,7 @@ def test_the_delay_of_the_row_beats_its_profile() -> None:
     assert ending_of(job, Raised(BOOM)).delay == timedelta(seconds=10)
 
 
-def test_the_retry_delays_of_seed_001_follow_the_attempt() -> None:
+def test_the_retry_delays_of_the_interval_scheduler_follow_the_attempt() -> None:
     job = a_claim(max_attempts=100)
     delays = [ending_of(job._replace(attempt=attempt), Raised(BOOM)).delay for attempt in range(1, 9)]
     assert delays == [timedelta(seconds=seconds) for seconds in (60, 120, 240, 480, 960, 1920, 3600, 3600)]

@@ -13,13 +13,13 @@ from windlass.core.durations import MAX
 from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy, RetrySpec
 from windlass.errors import InvalidInput
 
-# Seed 000, "Example Retry Schedule": retry number, least and most delay in seconds.
+# The crawl queue, "Example Retry Schedule": retry number, least and most delay in seconds.
 CRAWL_TABLE = [(1, 48, 72), (2, 96, 144), (3, 192, 288), (4, 384, 576), (5, 768, 1152), (20, 19.2 * 3600, 28.8 * 3600)]
-# Seed 001 with SPEC §5: base 60, capped at an hour.
+# The interval scheduler: base 60, capped at an hour.
 INTERVAL_SERIES = [60, 120, 240, 480, 960, 1920, 3600, 3600]
-# Seed 003, "Exponential Backoff": about 1 s, 2 s, 4 s with 10 % jitter, at most 5 minutes.
+# The async jobs system, "Exponential Backoff": about 1 s, 2 s, 4 s with 10 % jitter, at most 5 minutes.
 TASK_TABLE = [(1, 0.9, 1.1), (2, 1.8, 2.2), (3, 3.6, 4.4), (9, 230.4, 281.6), (10, 270, 330), (40, 270, 330)]
-# Seed 004: base 30, cap 3600; attempts=0 is the first failed run; up to 20 % on top of the cap.
+# The pull API: base 30, cap 3600; attempts=0 is the first failed run; up to 20 % on top of the cap.
 PULL_TABLE = [(1, 30, 36), (2, 60, 72), (3, 120, 144), (4, 240, 288), (5, 480, 576), (8, 3600, 4320), (100, 3600, 4320)]
 
 DURATIONS = st.timedeltas(min_value=timedelta(), max_value=MAX)
@@ -62,7 +62,7 @@ def test_a_profile_reaches_both_ends_of_its_seeds_table(profile: str, failures: 
     assert seconds(profile, failures, Extreme(1.0)) == pytest.approx(most)
 
 
-def test_the_interval_profile_gives_the_series_of_seed_001() -> None:
+def test_the_interval_profile_gives_the_series_of_the_interval_scheduler() -> None:
     assert [seconds("interval", n, Random(0)) for n in range(1, 9)] == INTERVAL_SERIES
 
 

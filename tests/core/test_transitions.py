@@ -10,7 +10,7 @@ from windlass.core.job import Job, JobState
 from windlass.core.transitions import TARGETS, TRANSITIONS, Moved, is_legal
 from windlass.errors import InvalidTransition, JobNotFound, LeaseHeld
 
-# SPEC §2, written out a second time on purpose.
+# The legal moves, written out a second time on purpose.
 TABLE = """
 pending   | running scheduled paused failed cancelled
 scheduled | pending running paused failed cancelled

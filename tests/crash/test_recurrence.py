@@ -107,7 +107,7 @@ async def runs_by_slot(store: SqlStore) -> Runs:
 
 
 def missed(slots: dict[int, list[Ended]], next_slot: int, step: int) -> list[int]:
-    """Give the slots that were left out although the run before them ended in time for them (SPEC §7)."""
+    """Give the slots that were left out although the run before them ended in time for them."""
     left_out = []
     for slot, following in pairwise(sorted({*slots, next_slot})):
         if following != slot + step and slots[slot][-1].at - (slot + step) <= MISSED_US:

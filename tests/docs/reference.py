@@ -66,16 +66,6 @@ MEANINGS = {
 """What the code does not say beside the setting itself."""
 
 
-_ORIGINS = {
-    "seed 000": "the priority crawl queue",
-    "seed 001": "the interval scheduler",
-    "seed 002": "the feed jobs",
-    "seed 003": "the async jobs",
-    "seed 004": "the pull workers",
-}
-"""What the code calls the systems it serves, and what readers know them as."""
-
-
 @cache
 def pages() -> dict[str, str]:
     """Write every page."""
@@ -204,18 +194,12 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _told(text: str) -> str:
-    return _public(" ".join(inspect.cleandoc(text).split()))
-
-
-def _public(text: str) -> str:
-    for ours, theirs in _ORIGINS.items():
-        text = text.replace(f" ({ours})", "").replace(ours, theirs)
-    return text
+    return " ".join(inspect.cleandoc(text).split())
 
 
 def _sentence(text: str) -> str:
     first = " ".join(text.partition("\n\n")[0].split())
-    return _public(first).removesuffix(".").replace("|", "\\|")
+    return first.removesuffix(".").replace("|", "\\|")
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

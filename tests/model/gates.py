@@ -1,4 +1,4 @@
-"""What SPEC §4 and §9 say of lanes and tasks that are paused and of breakers, without a database."""
+"""The rules of lanes and tasks that are paused and of breakers, without a database."""
 
 from __future__ import annotations
 

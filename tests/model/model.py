@@ -1,4 +1,4 @@
-"""What every job must look like: the rules of SPEC §2 to §8 over a dict, without a database."""
+"""What every job must look like: the rules over a dict, without a database."""
 
 from __future__ import annotations
 

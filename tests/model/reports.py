@@ -1,4 +1,4 @@
-"""What SPEC §10 says of a pull worker's report, over the model's rows."""
+"""The rules of a pull worker's report, over the model's rows."""
 
 from __future__ import annotations
 

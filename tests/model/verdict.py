@@ -1,4 +1,4 @@
-"""What SPEC §3, §5 and §7 say of one run that has ended, told apart from what operators did meanwhile."""
+"""The rules of one run that has ended, told apart from what operators did meanwhile."""
 
 from __future__ import annotations
 

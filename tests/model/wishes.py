@@ -104,7 +104,7 @@ _keyed: dict[str, st.SearchStrategy[Any]] = {
     "on_conflict": st.sampled_from(OnConflict),
 }
 _ruled: dict[str, st.SearchStrategy[Any]] = {"rule": st.sampled_from(tuple(CADENCES))}
-# A job with a name and a key, held by two different jobs, has no holder that SPEC §6 would name: no job here has both.
+# A job with a name and a key, held by two different jobs, has no holder that the rules would name: no job here has both.
 _named: dict[str, st.SearchStrategy[Any]] = {
     "on_conflict": st.sampled_from(OnConflict),
     "spawn": st.booleans(),

@@ -1,4 +1,4 @@
-"""Feeds are fetched, kept and fetched again by the rules of seed 002."""
+"""Feeds are fetched, kept and fetched again by the rules of the feed system."""
 
 from __future__ import annotations
 

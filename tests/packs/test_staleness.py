@@ -1,4 +1,4 @@
-"""Sources that have not run for STALE_DAYS are crawled again (seed 000)."""
+"""Sources that have not run for STALE_DAYS are crawled again."""
 
 from __future__ import annotations
 

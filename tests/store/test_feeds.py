@@ -1,4 +1,4 @@
-"""Feeds: one job each, enabled as long as somebody subscribes (seed 002)."""
+"""Feeds: one job each, enabled as long as somebody subscribes."""
 
 from __future__ import annotations
 

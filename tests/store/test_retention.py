@@ -1,4 +1,4 @@
-"""Retention: what goes, what stays, whoever else is at work (SPEC §8)."""
+"""Retention: what goes, what stays, whoever else is at work."""
 
 from __future__ import annotations
 

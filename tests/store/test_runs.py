@@ -198,7 +198,7 @@ async def test_folding_while_runs_end_loses_and_doubles_nothing(
             await store.aclose()
 
 
-async def test_stats_of_a_job_as_seed_001_shows_them(store: SqlStore, clock: FakeClock) -> None:
+async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: SqlStore, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=5))
     nothing = await store.runs.job(job_id)
     assert (nothing.total_executions, nothing.average_duration_ms, nothing.success_rate) == (0, None, 0.0)
@@ -223,7 +223,7 @@ async def test_stats_of_a_job_as_seed_001_shows_them(store: SqlStore, clock: Fak
             await store.runs.job(unknown)
 
 
-async def test_queue_stats_as_seed_003_shows_them(store: SqlStore, clock: FakeClock) -> None:
+async def test_queue_stats_as_the_async_jobs_system_shows_them(store: SqlStore, clock: FakeClock) -> None:
     empty = await store.runs.queue(clock.now())
     assert (empty.pending, empty.processing, empty.failed, empty.oldest_pending_minutes) == (0, 0, 0, 0)
     await fail_for_good(store, clock)

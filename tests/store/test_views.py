@@ -1,4 +1,4 @@
-"""The views answer the questions their seeds ask, in the seeds' own SQL."""
+"""The views answer the questions of the systems they show, in the SQL of those systems."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_name_that_is_taken_is_left_alone_and_nothing_is_made(database: Blocki
     assert ask(database, "SELECT * FROM job_metrics") in ([], [(1,)])
 
 
-async def test_the_questions_of_seed_003(store: SqlStore, database: BlockingDatabase) -> None:
+async def test_the_questions_of_the_async_jobs_system(store: SqlStore, database: BlockingDatabase) -> None:
     views.install(database)
     clock = FakeClock()
     parent = await enqueue_one(store, clock, a_job("email", correlation_id="user-action-123", priority=9))

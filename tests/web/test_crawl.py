@@ -1,4 +1,4 @@
-"""Crawls made over HTTP by the faces of seeds 000 and 001 run for real, and what they find is read over HTTP."""
+"""Crawls made over HTTP in both crawlers' forms run for real, and what they find is read over HTTP."""
 
 from __future__ import annotations
 

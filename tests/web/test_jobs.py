@@ -163,7 +163,7 @@ async def test_lists_filter_by_the_words_of_the_face(web: Served) -> None:
     store = await web.app.store()
     await store.promote()
     due = (await web.ask("GET", f"{JOBS}/{ran}")).json()
-    # Due, and yet no fresh job: seed 001 calls it scheduled, and may pause it.
+    # Due, and yet no fresh job: the interval scheduler calls it scheduled, and may pause it.
     assert (due["state"], due["status"], due["wait_reason"]) == ("pending", "scheduled", "recurrence")
     dead = (await make(web))["number"]
     assert (await web.ask("POST", f"{JOBS}/{dead}/bury")).status_code == 200

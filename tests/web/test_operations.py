@@ -1,4 +1,4 @@
-"""Dead letters, breakers, correlations and chores over HTTP: seed 003's operations, end to end."""
+"""Dead letters, breakers, correlations and chores over HTTP: the async jobs system's operations, end to end."""
 
 from __future__ import annotations
 

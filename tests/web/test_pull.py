@@ -128,7 +128,7 @@ def test_the_order_of_picking_is_read_from_the_environment() -> None:
         load(environ={"PICK_ORDER": "sideways"})
 
 
-async def test_seed_004_backs_off_then_fails_for_good_with_one_row_for_each_attempt(web: Served) -> None:
+async def test_the_pull_api_backs_off_then_fails_for_good_with_one_row_for_each_attempt(web: Served) -> None:
     number = await enqueue(web)
     for attempt, (low, high) in enumerate([(30, 36), (60, 72), (120, 144), (240, 288)], start=1):
         job = (await pull(web, worker=f"w{attempt}"))["job"]

@@ -1,4 +1,4 @@
-"""`windlass convert-cron`: seed 001's migration from cron to intervals."""
+"""`windlass convert-cron`: the interval scheduler's migration from cron to intervals."""
 
 from __future__ import annotations
 

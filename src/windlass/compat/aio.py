@@ -31,7 +31,7 @@ def lane_of(job_type: str) -> str:
 
 async def enqueue_job(
     db: Operator,
-    type: str,  # noqa: A002 - the seed's name
+    type: str,  # noqa: A002 - the name of the async jobs system
     payload: Mapping[str, Any],
     opts: Mapping[str, Any] | None = None,
 ) -> int:

@@ -1,4 +1,4 @@
-"""Jobs and dead letters as seed 003's tables show them."""
+"""Jobs and dead letters as the async jobs system's tables show them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGAIN = frozenset({WaitReason.RETRY, WaitReason.LOST})
 
 
 class LegacyJob(NamedTuple):
-    """A row of the seed's `jobs` table."""
+    """A row of the async jobs system's `jobs` table."""
 
     id: int
     type: str
@@ -42,7 +42,7 @@ class LegacyJob(NamedTuple):
 
 
 class LegacyLetter(NamedTuple):
-    """A row of the seed's `dead_letter_jobs` table."""
+    """A row of the async jobs system's `dead_letter_jobs` table."""
 
     id: int
     original_job: Mapping[str, Any]
@@ -55,7 +55,7 @@ class LegacyLetter(NamedTuple):
 
 
 def status_of(job: Job) -> str:
-    """Name a state in the seed's words; paused and cancelled keep their own."""
+    """Name a state in the async jobs system's words; paused and cancelled keep their own."""
     if job.state is JobState.SCHEDULED:
         return "failed" if job.wait_reason in _AGAIN else "pending"
     return {JobState.RUNNING: "processing", JobState.FAILED: "dead"}.get(job.state, job.state.value)

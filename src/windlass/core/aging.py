@@ -1,4 +1,4 @@
-"""Waiting jobs gain priority with time (SPEC §4); a formula, so that any number of instances agree."""
+"""Waiting jobs gain priority with time; a formula, so that any number of instances agree."""
 
 from __future__ import annotations
 

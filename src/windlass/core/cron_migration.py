@@ -1,4 +1,4 @@
-"""Which cron expressions are plain intervals (seed 001's migration)."""
+"""Which cron expressions are plain intervals (the interval scheduler's migration)."""
 
 from __future__ import annotations
 

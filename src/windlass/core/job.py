@@ -25,7 +25,7 @@ INT32 = 2**31 - 1
 
 
 class JobState(StrEnum):
-    """Where a job is in its life (SPEC §2)."""
+    """Where a job is in its life."""
 
     SCHEDULED = "scheduled"
     PENDING = "pending"

@@ -1,4 +1,4 @@
-"""What is kept, and for how long (SPEC §8)."""
+"""What is kept, and for how long."""
 
 from __future__ import annotations
 

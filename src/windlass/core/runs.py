@@ -96,7 +96,7 @@ class JobStats:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerMetrics:
-    """Jobs by seed 001's status now, and runs since the beginning."""
+    """Jobs by the interval scheduler's status now, and runs since the beginning."""
 
     jobs: Mapping[JobState, int]
     executions: int

@@ -18,7 +18,7 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     S.FAILED: frozenset({S.PENDING}),
     S.CANCELLED: frozenset({S.PENDING}),
 }
-"""SPEC §2. pending → paused and completed → scheduled are for recurring jobs only; cancelled → pending is `ensure`'s."""
+"""Legal moves. pending → paused and completed → scheduled are for recurring jobs only; cancelled → pending is `ensure`'s."""
 
 TARGETS: dict[str, JobState] = {
     "cancel": S.CANCELLED,

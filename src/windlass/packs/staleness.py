@@ -1,4 +1,4 @@
-"""Crawls again what has not been crawled for long (seed 000)."""
+"""Crawls again what has not been crawled for long."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def enqueue_stale_sources(app: Windlass) -> int:
 
 
 def _crawl(source: Source) -> NewJob:
-    """Describe a background crawl: seed 000 gives those priority 0."""
+    """Describe a background crawl: the crawl queue gives those priority 0."""
     return NewJob(
         task=CRAWL,
         payload=encode_object({"source_id": source.id}),

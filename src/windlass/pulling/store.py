@@ -39,7 +39,7 @@ _MOST_TEXT = 65_536
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 2.0
 _PROCESSING = "processing"
-"""What seed 004 calls a job that runs."""
+"""What the pull API calls a job that runs."""
 _HEAD = datetime.fromtimestamp(0, UTC)
 _RETRY = DEFAULT_RETRY.encode()
 

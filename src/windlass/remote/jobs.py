@@ -56,7 +56,7 @@ class JobFilter(TypedDict, total=False):
     """Which jobs a list shows; what is left out asks for nothing."""
 
     status: JobState | str | Sequence[JobState | str]
-    """In seed 001's words, one or several."""
+    """In the interval scheduler's words, one or several."""
     task: str
     lane: str
     source_id: str

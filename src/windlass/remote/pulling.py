@@ -69,7 +69,7 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How a job stands, in seed 004's words."""
+    """How a job stands, in the pull API's words."""
 
     status: str
     should_stop: bool

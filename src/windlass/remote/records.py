@@ -36,7 +36,7 @@ class Job:
     lane: str
     state: JobState
     status: JobState
-    """Seed 001's word for the state."""
+    """The interval scheduler's word for the state."""
     wait_reason: WaitReason | None = None
     priority: int
     base_priority: int
@@ -154,7 +154,7 @@ class JobStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
-    """The queue at a glance, in seed 003's words: `failed` will be tried again."""
+    """The queue at a glance, in the async jobs system's words: `failed` will be tried again."""
 
     pending: int
     processing: int

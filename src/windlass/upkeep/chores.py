@@ -18,7 +18,7 @@ _CHAINED = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
-    """How often the chores come round (SPEC §14)."""
+    """How often the chores come round."""
 
     lease: timedelta = timedelta(seconds=20)
     poll_interval: timedelta = timedelta(seconds=1)

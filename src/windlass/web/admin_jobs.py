@@ -49,7 +49,7 @@ class CrawlStats(BaseModel):
 
 
 class CrawlJob(BaseModel):
-    """A row of the seed's `crawl_jobs`."""
+    """A row of the crawl queue's `crawl_jobs`."""
 
     id: int
     subreddit_id: int | str | None

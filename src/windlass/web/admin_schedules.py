@@ -40,7 +40,7 @@ Cron = Annotated[
 
 
 class ScheduledJob(BaseModel):
-    """A row of the seed's `scheduled_jobs`."""
+    """A row of the crawl queue's `scheduled_jobs`."""
 
     id: int
     name: str | None

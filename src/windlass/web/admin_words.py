@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class Shown(StrEnum):
-    """Every status a job may be shown with: the seed's, and two that keep their own word."""
+    """Every status a job may be shown with: the crawl queue's, and two that keep their own word."""
 
     QUEUED = "queued"
     CRAWLING = "crawling"

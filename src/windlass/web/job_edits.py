@@ -1,4 +1,4 @@
-"""What may be changed on a job over HTTP, in our words and in seed 001's."""
+"""What may be changed on a job over HTTP, in our words and in the interval scheduler's."""
 
 from __future__ import annotations
 

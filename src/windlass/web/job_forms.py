@@ -1,4 +1,4 @@
-"""What a job is made of over HTTP: our own form, and seed 001's."""
+"""What a job is made of over HTTP: our own form, and the interval scheduler's."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class JobIn(Body):
 
 
 class CrawlIn(Body):
-    """Seed 001's job: a crawl of a url, once or every so often. The source is kept too."""
+    """The interval scheduler's job: a crawl of a url, once or every so often. The source is kept too."""
 
     url: WebAddress
     source_id: SourceText | None = None
@@ -161,13 +161,13 @@ def read_cadence(every: str | float | None, cron: str | None) -> Cadence | None:
 
 
 def crawl_source(body: CrawlIn) -> NewSource:
-    """Describe the source of seed 001's form."""
+    """Describe the source of the interval scheduler's form."""
     check_url("url", body.url)
     return new_source(body.url, ("source_id", body.source_id), ("source_name", body.source_name))
 
 
 def crawl_job(body: CrawlIn, source: NewSource, app: Windlass, by: str) -> NewJob:
-    """Describe the job that seed 001's form means; its task counts as known."""
+    """Describe the job that the interval scheduler's form means; its task counts as known."""
     backoff = body.retry_backoff_seconds
     options = {
         "subject": source.id,

@@ -1,4 +1,4 @@
-"""A job as the API shows it: seed 001's columns, and ours beside them."""
+"""A job as the API shows it: the interval scheduler's columns, and ours beside them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from windlass.errors import InvalidInput
 from windlass.web.visit import visit_of
 
 CRAWL = "crawl"
-"""The task of seed 001's jobs."""
+"""The task of the interval scheduler's jobs."""
 _SECOND = timedelta(seconds=1)
 _RETRIED = frozenset({WaitReason.RETRY, WaitReason.LOST})
 _UNFAILED = frozenset({JobState.RUNNING, JobState.COMPLETED})
@@ -33,7 +33,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class JobOut(BaseModel):
-    """A job. `status` is seed 001's word for `state`; times are UTC."""
+    """A job. `status` is the interval scheduler's word for `state`; times are UTC."""
 
     id: UUID
     number: int

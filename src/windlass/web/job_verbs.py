@@ -64,7 +64,7 @@ async def retry_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
     """Start a failed job afresh."""
     operator = operator_of(request)
     job = await operator.get(id)
-    # The engine would also hurry a job that waits for its retry; in seed 001's words that one is scheduled, not failed.
+    # The engine would also hurry a job that waits for its retry; the interval scheduler calls that one scheduled, not failed.
     if job.state is not JobState.FAILED:
         raise InvalidTransition(job.id, "retry", job.state, JobState.PENDING)
     return job_out(await operator.retry(job), eyes_of(request))

@@ -54,7 +54,7 @@ class JobsOut(Listed):
 
 
 async def create_job(request: Request, body: JobIn | CrawlIn) -> JobMadeOut:
-    """Enqueue a job: one of any task, or seed 001's crawl; 200 when it is a duplicate."""
+    """Enqueue a job: one of any task, or the interval scheduler's crawl; 200 when it is a duplicate."""
     return job_made(await enqueue(visit_of(request), body), request)
 
 
@@ -100,7 +100,7 @@ Shortened = Annotated[str | None, Query(max_length=MAX_NAME)]
 async def list_jobs(  # noqa: PLR0913 - one for each filter
     request: Request,
     *,
-    status: Annotated[str | None, Query(max_length=200, description="Some of seed 001's states, with commas.")] = None,
+    status: Annotated[str | None, Query(max_length=200, description="The interval scheduler's states, with commas.")] = None,
     task: Shortened = None,
     lane: Shortened = None,
     source_id: Text = None,
@@ -148,7 +148,7 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
 
 
 def statuses(words: str | None) -> tuple[StateFilter, ...]:
-    """Read a comma list of seed 001's states."""
+    """Read a comma list of the interval scheduler's states."""
     found: list[StateFilter] = []
     for word in (words or "").split(","):
         if not word.strip():

@@ -1,4 +1,4 @@
-"""Pull workers ask for jobs (seed 004)."""
+"""Pull workers ask for jobs."""
 
 from __future__ import annotations
 

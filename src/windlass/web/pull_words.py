@@ -1,4 +1,4 @@
-"""What the routes of pull workers have in common: who asks, the words of seed 004, and its errors."""
+"""What the routes of pull workers have in common: who asks, the words of the pull API, and its errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PullProblem(BaseModel):
 
 
 def status_word(state: JobState) -> str:
-    """Say a state in seed 004's words."""
+    """Say a state in the pull API's words."""
     return _WORDS.get(state, "queued")
 
 

@@ -1,4 +1,4 @@
-"""Pull workers report, renew their leases and ask how their job stands (seed 004)."""
+"""Pull workers report, renew their leases and ask how their job stands."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _extension(seconds: float | None) -> timedelta | None:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Say what goes wrong in seed 004's words."""
+    """Say what goes wrong in the pull API's words."""
     try:
         yield
     except JobNotFound:

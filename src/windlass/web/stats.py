@@ -37,7 +37,7 @@ class JobStatsOut(BaseModel):
 
 
 class JobCountsOut(BaseModel):
-    """Jobs by seed 001's status, now."""
+    """Jobs by the interval scheduler's status, now."""
 
     pending: int
     scheduled: int
@@ -70,7 +70,7 @@ class MetricsOut(BaseModel):
 
 
 class QueueStatsOut(BaseModel):
-    """The queue in seed 003's words: `failed` will be tried again."""
+    """The queue in the async jobs system's words: `failed` will be tried again."""
 
     pending: int
     """Due, waiting for a slot."""

@@ -10,7 +10,7 @@ from windlass.core.pool import DEFAULT_POOLS, FAST_LANE, PoolSpec, parse_pools
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """Settings of one worker process (SPEC §14)."""
+    """Settings of one worker process."""
 
     pools: tuple[PoolSpec, ...] = parse_pools(DEFAULT_POOLS)
     lease: timedelta = timedelta(seconds=20)

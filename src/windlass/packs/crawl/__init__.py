@@ -1,4 +1,4 @@
-"""Crawls sources, within limits and politely, and keeps what it finds searchable (seeds 000 and 001)."""
+"""Crawls sources, within limits and politely, and keeps what it finds searchable."""
 
 from __future__ import annotations
 

@@ -59,10 +59,10 @@ def install(app: Windlass) -> None:
     """Declare the task; it finds its sources and keeps its pages in the database of the application it runs in."""
 
     @app.task(name=TASK, timeout=_TIMEOUT, retry={"profile": "crawl"}, never_retry=[CrawlRefused, *FINAL], subject=_subject)
-    async def crawl(  # noqa: PLR0917 - what the seeds' payloads have, and the limits
+    async def crawl(  # noqa: PLR0917 - what the payloads of both crawlers have, and the limits
         ctx: JobContext,
         source_id: SourceText | None = None,
-        source_name: SourceText | None = None,  # noqa: ARG001 - seed 001 sends it along
+        source_name: SourceText | None = None,  # noqa: ARG001 - the interval scheduler sends it along
         url: WebAddress | None = None,
         max_pages: Pages = PAGES,
         max_depth: Depth = DEPTH,

@@ -1,4 +1,4 @@
-"""Feeds: subscribed to by anybody, each fetched by one job that chooses its next run (seed 002)."""
+"""Feeds: subscribed to by anybody, each fetched by one job that chooses its next run."""
 
 from __future__ import annotations
 

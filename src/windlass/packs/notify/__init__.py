@@ -1,4 +1,4 @@
-"""Mails, webhooks, reminders and HTTP calls to other systems (seed 003)."""
+"""Mails, webhooks, reminders and HTTP calls to other systems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from windlass.packs.notify import cleanup, email, integration, reminders, webhoo
 
 
 def install(app: Windlass) -> None:
-    """Declare the tasks, under the seed's names and in its fast lane; an application's own task of such a name stays."""
+    """Declare the tasks, in the fast lane; an application's own task of such a name stays."""
     for part in (email, webhook, integration, cleanup, reminders):
         if part.TASK not in app.tasks:
             part.install(app)

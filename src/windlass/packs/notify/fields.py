@@ -11,12 +11,12 @@ from windlass.core.retry import RetrySpec
 from windlass.packs.outgoing import UrlRefused, check_headers, parse_url
 
 LANE = "fast"
-"""The seed's lane for all of these."""
+"""The lane of all of these."""
 RETRY = RetrySpec(base=timedelta(seconds=10), cap=timedelta(hours=1))
 MAX_ATTEMPTS = 8
 """About twenty minutes: a server that restarts or a network that is away must not cost a message."""
 TIMEOUT = "2m"
-"""The seed's for its fast lane, in whichever pool they run."""
+"""The async jobs system's for its fast lane, in whichever pool they run."""
 
 _MOST_HEADERS = 20
 

@@ -246,7 +246,7 @@ b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure
 
 
 -- name: aged
--- SPEC §4, for a job that has waited for more than an hour.
+-- For a job that has waited for more than an hour.
 least(100, j.base_priority + 10 * (1 + floor(extract(epoch from {now} - j.run_at - interval '1 hour') / 300)))::integer
 
 -- name: prunable

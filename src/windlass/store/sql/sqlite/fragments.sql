@@ -255,7 +255,7 @@ where not c.takes_key or c.place = 1 and not exists (
 select id from windlass_jobs where id in (select value from json_each(:ids)) and token is null
 
 -- name: aged
--- SPEC §4, for a job that has waited for more than an hour.
+-- For a job that has waited for more than an hour.
 min(100, j.base_priority + 10 * (1 + ({now} - j.run_at - 3600000000) / 300000000))
 
 -- name: prunable

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.web import seed_001 as seed
+from tests.web import interval_scheduler as quoted
 from tests.web.serving import Served
 from windlass.core.access import Role
 
@@ -25,7 +25,7 @@ async def send(web: Served, method: str, path: str, body: str | None = None) -> 
 
 
 async def create(web: Served, **changes: Any) -> dict[str, Any]:
-    body = {**seed.read(seed.CREATE_INTERVAL), **changes}
+    body = {**quoted.read(quoted.CREATE_INTERVAL), **changes}
     answer = await web.ask("POST", JOBS, Role.PRODUCER, json=body)
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()
@@ -39,8 +39,8 @@ def at(text: str) -> datetime:
 async def test_an_interval_job_is_created_as_documented(web: Served) -> None:
     before = datetime.now(UTC)
     made = await create(web)
-    seed.check_columns(made, seed.JOB_COLUMNS)
-    assert made == made | seed.read(seed.CREATE_INTERVAL)
+    quoted.check_columns(made, quoted.JOB_COLUMNS)
+    assert made == made | quoted.read(quoted.CREATE_INTERVAL)
     assert (made["status"], made["is_paused"], made["current_retry_count"], made["task"]) == ("scheduled", False, 0, "crawl")
     assert abs(at(made["next_run_at"]) - before - timedelta(minutes=30)) < timedelta(seconds=30)
     assert made["payload"] == {"source_id": "news-site", "source_name": "example.com", "url": "https://example.com"}
@@ -51,7 +51,7 @@ async def test_an_interval_job_is_created_as_documented(web: Served) -> None:
 
 
 async def test_an_immediate_job_is_created_as_documented(web: Served) -> None:
-    answer = await web.ask("POST", JOBS, Role.PRODUCER, json=seed.read(seed.CREATE_ONCE))
+    answer = await web.ask("POST", JOBS, Role.PRODUCER, json=quoted.read(quoted.CREATE_ONCE))
     made = answer.json()
     assert (answer.status_code, made["status"], made["interval_minutes"]) == (201, "pending", None)
     assert made["schedule_enabled"] is False
@@ -60,7 +60,7 @@ async def test_an_immediate_job_is_created_as_documented(web: Served) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_comments_are_not_json(web: Served) -> None:
-    for body in (seed.CREATE_INTERVAL, seed.CREATE_ONCE):
+    for body in (quoted.CREATE_INTERVAL, quoted.CREATE_ONCE):
         answer = await send(web, "POST", JOBS, body)
         assert (answer.status_code, "not strict JSON" in answer.json()["error"]) == (400, True)
     assert (await send(web, "GET", JOBS)).json()["total"] == 0
@@ -68,7 +68,7 @@ async def test_comments_are_not_json(web: Served) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_the_curl_lines_work(web: Served) -> None:
-    made = (await send(web, "POST", JOBS, seed.CURL)).json()
+    made = (await send(web, "POST", JOBS, quoted.CURL)).json()
     assert (made["source_id"], made["interval_minutes"]) == ("example.com", 30)
     assert (await send(web, "POST", f"{JOBS}/{made['id']}/pause")).status_code == 200
     assert (await send(web, "GET", "/api/v1/scheduler/metrics")).status_code == 200
@@ -76,7 +76,7 @@ async def test_the_curl_lines_work(web: Served) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_intervals_come_back_as_they_were_given(web: Served) -> None:
-    for interval, length in zip(seed.INTERVALS, ["30m", "6h", "1d"], strict=True):
+    for interval, length in zip(quoted.INTERVALS, ["30m", "6h", "1d"], strict=True):
         given = json.loads(interval)
         made = await create(web, **given)
         assert (made | given, made["cadence"]) == (made, f"@every {length}")
@@ -124,13 +124,13 @@ async def test_a_day_at_a_specific_time(web: Served) -> None:
 async def test_control_answers_as_documented(web: Served) -> None:
     path = f"{JOBS}/{(await create(web))['id']}"
     paused = (await send(web, "POST", f"{path}/pause")).json()
-    seed.check_like(paused, seed.read(seed.PAUSED))
+    quoted.check_like(paused, quoted.read(quoted.PAUSED))
     assert (paused["status"], paused["is_paused"], paused["next_run_at"]) == ("paused", True, None)
     resumed = (await send(web, "POST", f"{path}/resume")).json()
-    seed.check_like(resumed, seed.read(seed.RESUMED))
+    quoted.check_like(resumed, quoted.read(quoted.RESUMED))
     assert (resumed["status"], resumed["is_paused"], resumed["paused_at"]) == ("scheduled", False, None)
     cancelled = (await send(web, "POST", f"{path}/cancel")).json()
-    seed.check_like(cancelled, seed.read(seed.CANCELLED))
+    quoted.check_like(cancelled, quoted.read(quoted.CANCELLED))
     assert (cancelled["status"], cancelled["next_run_at"]) == ("cancelled", None)
 
 
@@ -139,13 +139,13 @@ async def test_a_failed_job_is_retried_as_documented(web: Served) -> None:
     failed = (await send(web, "POST", f"{path}/bury", '{"error": "boom"}')).json()
     assert (failed["status"], failed["error_message"]) == ("failed", "boom")
     retried = (await send(web, "POST", f"{path}/retry")).json()
-    seed.check_like(retried, seed.read(seed.RETRIED))
+    quoted.check_like(retried, quoted.read(quoted.RETRIED))
     assert (retried["status"], retried["current_retry_count"]) == ("pending", 0)
 
 
 async def test_retry_settings_are_adjusted_as_documented(web: Served) -> None:
     made = await create(web)
-    edited = (await send(web, "PUT", f"{JOBS}/{made['id']}", seed.ADJUST_RETRIES)).json()
+    edited = (await send(web, "PUT", f"{JOBS}/{made['id']}", quoted.ADJUST_RETRIES)).json()
     assert (edited["max_retries"], edited["retry_backoff_seconds"]) == (5, 120)
     assert (edited["next_run_at"], edited["metadata"]) == (made["next_run_at"], made["metadata"])
 
@@ -168,21 +168,21 @@ async def test_runs_statistics_and_metrics_are_shown_as_documented(web: Served) 
             while (await send(web, "GET", path)).json()["status"] == "running":  # noqa: ASYNC110 - it is in the database that it shows
                 await asyncio.sleep(0.02)
         listed = (await send(web, "GET", f"{path}/executions?limit=50&offset=0")).json()
-        seed.check_like(listed, seed.read(seed.EXECUTIONS))
+        quoted.check_like(listed, quoted.read(quoted.EXECUTIONS))
         [run] = listed["executions"]
-        seed.check_columns(run, seed.EXECUTION_COLUMNS)
-        example = {**seed.read(seed.EXECUTION), "cpu_time_ms": None, "memory_peak_mb": None}
+        quoted.check_columns(run, quoted.EXECUTION_COLUMNS)
+        example = {**quoted.read(quoted.EXECUTION), "cpu_time_ms": None, "memory_peak_mb": None}
         alone = (await send(web, "GET", f"/api/v1/executions/{run['id']}")).json()
-        seed.check_like(alone, example)
+        quoted.check_like(alone, example)
         assert alone == run
         assert (run["job_id"], run["execution_number"], run["status"], run["retry_attempt"]) == (made["id"], 1, "completed", 0)
         stats = (await send(web, "GET", f"{path}/stats")).json()
-        seed.check_like(stats, seed.read(seed.JOB_STATS))
+        quoted.check_like(stats, quoted.read(quoted.JOB_STATS))
         assert (stats["total_executions"], stats["successful_runs"], stats["success_rate"]) == (1, 1, 1.0)
         await (await web.app.store()).chores.due("fold", timedelta(seconds=1), "somebody")
         metrics = (await send(web, "GET", "/api/v1/scheduler/metrics")).json()
-    example = seed.read(seed.METRICS)
-    seed.check_like(metrics, example | {"last_metrics_update": None})
+    example = quoted.read(quoted.METRICS)
+    quoted.check_like(metrics, example | {"last_metrics_update": None})
     assert metrics["jobs"] == {
         **dict.fromkeys(["pending", "running", "paused", "completed", "failed", "cancelled"], 0),
         "scheduled": 1,
@@ -205,7 +205,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_a_move_that_the_table_does_not_have_names_both_states(web: Served) -> None:
-    made = (await web.ask("POST", JOBS, json=seed.read(seed.CREATE_ONCE))).json()
+    made = (await web.ask("POST", JOBS, json=quoted.read(quoted.CREATE_ONCE))).json()
     for verb, state, target in REFUSED:
         answer = await send(web, "POST", f"{JOBS}/{made['id']}/{verb}")
         assert answer.status_code == 400
@@ -256,7 +256,7 @@ BAD: list[dict[str, Any]] = [
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_bad_fields_are_named(web: Served) -> None:
     for changes in BAD:
-        answer = await web.ask("POST", JOBS, json={**seed.read(seed.CREATE_INTERVAL), **changes})
+        answer = await web.ask("POST", JOBS, json={**quoted.read(quoted.CREATE_INTERVAL), **changes})
         assert answer.status_code == 400, changes
         name = next(iter(changes))
         assert answer.json()["error"].startswith((f"{name}:", "cadence:")), answer.text

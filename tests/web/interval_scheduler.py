@@ -1,4 +1,4 @@
-"""The requests and answers of the interval scheduler's document (seed 001), as it has them."""
+"""The requests and answers of the interval scheduler's document, as it has them."""
 
 from __future__ import annotations
 
