@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from windlass.core.job import Count, JobState
-from windlass.core.pool import PoolSpec
+from windlass.core.pool import PULL_LANE, PoolSpec
 from windlass.core.worker import PULLING, Worker
 from windlass.errors import StoreError
 from windlass.ports import Store
@@ -49,7 +49,8 @@ def find_unserved(counts: Sequence[Count], workers: Sequence[Worker]) -> Iterato
         (frozenset(json.loads(worker.tasks)), [PoolSpec(*pool) for pool in json.loads(worker.pools).items()]) for worker in alive
     ]
     for task, lane, state, _, jobs in counts:
-        if state is not JobState.PENDING or jobs <= 0:
+        # Who pulls over HTTP is known only once it has asked.
+        if state is not JobState.PENDING or jobs <= 0 or lane == PULL_LANE:
             continue
         able = [pools for tasks, pools in served if task in tasks]
         if not any(pool.serves(lane) for pools in able for pool in pools):
