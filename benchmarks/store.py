@@ -29,7 +29,8 @@ from windlass.core.payload import JsonText
 from windlass.store import SqlStore, documents, open_store
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.shapes import SHAPES
-from windlass.store.sqlite import Sqlite, driver, run_statements
+from windlass.store.sqlite import Sqlite, run_statements
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 PAYLOAD = JsonText('{"to":"ann@example.org","template":"welcome","data":{"name":"Ann","plan":"gold","visits":12345}}')
 LEASE = timedelta(seconds=60)

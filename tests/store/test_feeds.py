@@ -28,7 +28,8 @@ from windlass.store import SqlStore
 from windlass.store.calls import feeds
 from windlass.store.doctor import check
 from windlass.store.postgres import Postgres
-from windlass.store.sqlite import Sqlite, driver
+from windlass.store.sqlite import Sqlite
+from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.testing import FakeClock
 
 URL = "https://example.org/feed.xml"

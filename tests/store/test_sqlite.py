@@ -18,7 +18,8 @@ from windlass.core.blocking import run
 from windlass.errors import StoreUnavailable
 from windlass.store import open_blocking_store, open_store
 from windlass.store.calls import reads, work
-from windlass.store.sqlite import Sqlite, driver
+from windlass.store.sqlite import Sqlite
+from windlass.store.sqlite_library import sqlite_driver as driver
 
 
 @pytest.fixture

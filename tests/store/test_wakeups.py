@@ -31,7 +31,8 @@ from windlass.store import SqlStore, announcer, listener, open_blocking_store, o
 from windlass.store.announcer import Announcer
 from windlass.store.listener import Hear, Listener
 from windlass.store.postgres import Postgres
-from windlass.store.sqlite import Sqlite, driver
+from windlass.store.sqlite import Sqlite
+from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.store.wakeups import Pace, SqlWakeups
 from windlass.testing import FakeClock
 
