@@ -118,7 +118,7 @@ async def test_a_connection_to_another_database_is_refused(
 async def test_a_connection_of_another_sqlite_library_is_refused_with_the_remedy(path: Path) -> None:
     async with Windlass(f"sqlite:///{path}") as app:
         connection = sqlite3.connect(path)
-        with pytest.raises(ConfigError, match=r"windlass\.store\.sqlite\.driver"):
+        with pytest.raises(ConfigError, match=r"open it with windlass\.sqlite_driver"):
             await declared(app).using(connection=connection).enqueue(1)
         connection.close()
 
