@@ -19,7 +19,8 @@ from windlass.core.job import CLOSED, Execution, Job, JobState, NewJob
 from windlass.store import SqlStore
 
 LEASE_S = 1.0
-LONGEST_RECOVERY = timedelta(seconds=2 * LEASE_S + 2)
+# What docs/reliability.md promises. Thirty-two processes share the machine here, so that a quiet one is well below it.
+LONGEST_RECOVERY = timedelta(seconds=LEASE_S + 5)
 ROUNDS = 10 if is_long() else 1
 
 Runs = tuple[str, ...]
