@@ -31,6 +31,7 @@ from windlass.core.outcome import Returned, Run, decide
 from windlass.store import SqlStore, open_store
 from windlass.store.documents import microseconds
 from windlass.store.sqlite_library import sqlite_driver as driver
+from windlass.testing import FakeClock
 from windlass.upkeep.loop import Upkeep
 
 PERIOD = timedelta(seconds=5)
@@ -145,19 +146,20 @@ async def measure_many(place: Place, rows: int, rounds: int) -> bool:
     began = time.perf_counter()
     fill(place, rows, now)
     print(f"{place.name}: {rows} schedules loaded in {time.perf_counter() - began:.0f} s", flush=True)
-    store = open_store(place.url, rng=Random(1))
+    clock = FakeClock(now)
+    store = open_store(place.url, rng=Random(1)).at(clock)
     took_ms: list[float] = []
     taken = 0
     for turn in range(rounds + 20):
-        now += STEP
+        now = clock.advance(seconds=STEP.total_seconds())
         began = time.perf_counter()
-        promoted = await store.promote(now=now)
-        jobs = await store.claim(await store.slices(now), 100, Lease(next(tokens), "bench", LEASE), now=now)
+        promoted = await store.promote()
+        jobs = await store.claim(await store.slices(), 100, Lease(next(tokens), "bench", LEASE))
         if turn >= 20:
             took_ms.append((time.perf_counter() - began) * 1000)
         assert promoted.jobs == len(jobs), "what is promoted is claimed"
         taken += len(jobs)
-        await store.finish([decide(job, Returned(), Run(now, now), now=now, rng=Random(1)) for job in jobs], now)
+        await store.finish([decide(job, Returned(), Run(now, now), now=now, rng=Random(1)) for job in jobs])
     await store.aclose()
     per_round = taken / (rounds + 20)
     return show(f"{place.name}: promote + claim of {per_round:.0f} due of {rows}", took_ms, TAKE_MS)

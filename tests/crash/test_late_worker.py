@@ -12,6 +12,7 @@ import pytest
 from tests.crash import late_worker, worker
 from tests.crash.conftest import is_long
 from tests.crash.processes import Fleet, Process, until
+from tests.support.stores import at_time
 from windlass.core.job import Execution, Job, JobState, NewJob
 from windlass.store import SqlStore
 
@@ -124,7 +125,7 @@ async def is_held_by(store: SqlStore, job_id: int, name: str | None) -> bool:
 
 async def has_lapsed(store: SqlStore) -> bool:
     # Half a second past its end, so that nothing could take it for just in time.
-    return bool(await store.lapsed(now=await store.clock() - timedelta(seconds=0.5)))
+    return bool(await at_time(store, await store.clock() - timedelta(seconds=0.5)).lapsed())
 
 
 async def check_cancelled(store: SqlStore, job_id: int) -> None:

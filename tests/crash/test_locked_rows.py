@@ -14,6 +14,7 @@ import pytest
 
 from tests.crash.processes import until
 from tests.crash.worker import new_lease
+from tests.support.stores import at_time
 from windlass.core.job import Claimed, JobState, NewJob, OnConflict, UniqueScope
 from windlass.core.outcome import Returned, Run, Snoozed, decide
 from windlass.errors import RowsLocked
@@ -70,11 +71,11 @@ async def test_whoever_is_first_of_holder_and_reclaimer_wins(store: SqlStore, ur
     later = job.lease_expires_at + timedelta(seconds=1)
     async with await psycopg.AsyncConnection.connect(url) as stranger:
         await stranger.execute("select 1 from windlass_jobs where id = %s for update", [job.id])
-        [vouched] = await store.renew([(job.id, job.token, None)], LEASE, later)
+        [vouched] = await at_time(store, later).renew([(job.id, job.token, None)], LEASE)
         assert vouched.lease_expires_at == later + LEASE
-    assert job.id not in await store.reclaim(now=later)
-    assert job.id in await store.reclaim(now=later + LEASE)
-    assert other.id not in [held.id for held in await store.renew([(other.id, other.token, None)], LEASE, later)]
+    assert job.id not in await at_time(store, later).reclaim()
+    assert job.id in await at_time(store, later + LEASE).reclaim()
+    assert other.id not in [held.id for held in await at_time(store, later).renew([(other.id, other.token, None)], LEASE)]
 
 
 async def lock(store: SqlStore, stranger: psycopg.AsyncConnection[Any], kind: str) -> None:
@@ -174,4 +175,4 @@ async def test_a_lost_lease_whose_key_a_stranger_holds_does_not_keep_the_others(
     _, other = await store.claim(await store.slices(), 2, new_lease("holder", 60))
     async with await psycopg.AsyncConnection.connect(url) as stranger, asyncio.timeout(20):
         await store.enqueue_on(stranger, [keyed])
-        assert await store.reclaim(now=other.lease_expires_at) == [other.id]
+        assert await at_time(store, other.lease_expires_at).reclaim() == [other.id]

@@ -48,6 +48,7 @@ from windlass.store import SqlStore
 from windlass.store.calls import override
 from windlass.store.calls.call import Call
 from windlass.store.sqlite import Sqlite
+from windlass.testing import FakeClock
 
 T = TypeVar("T")
 History = tuple[list[dict[str, Any]], list[dict[str, Any]]]
@@ -99,7 +100,8 @@ class Side:
 
     def __init__(self, name: str, store: SqlStore) -> None:
         self.name = name
-        self.store = store
+        self._clock = FakeClock()
+        self.store = store.at(self._clock)
         self._theirs: dict[int, int] = {}
         self._ours: dict[int, int] = {}
         self._letters: dict[LetterAt, int] = {}
@@ -120,6 +122,11 @@ class Side:
         finally:
             self.store._db = database
 
+    def at(self, now: datetime) -> SqlStore:
+        """Return the store, at this time."""
+        self._clock.move_to(now)
+        return self.store
+
     def _sent(self, numbers: Sequence[int]) -> list[int]:
         return [self._theirs.get(number, number) for number in numbers]
 
@@ -130,56 +137,58 @@ class Side:
         return [answer._replace(id=self._ours[answer.id]) for answer in answers]
 
     async def enqueue(self, jobs: Sequence[NewJob], now: datetime) -> list[Enqueued]:
-        return self._adopt(await self.store.enqueue(jobs, now))
+        return self._adopt(await self.at(now).enqueue(jobs))
 
     async def spawn(self, limit: int, now: datetime) -> list[Enqueued]:
-        return self._adopt(await self.store.spawn(limit, now))
+        return self._adopt(await self.at(now).spawn(limit))
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool, now: datetime) -> list[Claimed]:
-        return [self._own_claim(job) for job in await self.store.claim(slices, limit, lease, started=started, now=now)]
+        return [self._own_claim(job) for job in await self.at(now).claim(slices, limit, lease, started=started)]
 
     async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime) -> Claimed | None:
-        job = await self.store.claim_suspect(slices, lease, now)
+        job = await self.at(now).claim_suspect(slices, lease)
         return None if job is None else self._own_claim(job)
 
     async def claim_probe(self, slices: Slices, lease: Lease, now: datetime) -> Claimed | None:
-        job = await self.store.claim_probe(slices, SPEC.name, lease, now)
+        job = await self.at(now).claim_probe(slices, SPEC.name, lease)
         return None if job is None else self._own_claim(job)
 
     async def pull(self, slices: Slices, lease: Lease, pull_id: str | None, now: datetime) -> Claimed | None:
-        job = await self.store.pull(slices, lease, pull_id, now)
+        job = await self.at(now).pull(slices, lease, pull_id)
         return None if job is None else self._own_claim(job)
 
     def _own_claim(self, job: Claimed) -> Claimed:
         return job._replace(id=self._ours[job.id], parent_id=self._parent(job.parent_id))
 
     async def declare(self, now: datetime) -> None:
-        await self.store.tasks.declare([DeclaredTask(name=GATED, breaker=SPEC.name)], now)
+        await self.at(now).tasks.declare([DeclaredTask(name=GATED, breaker=SPEC.name)])
 
     async def pause_gate(self, kind: GateKind, name: str, now: datetime) -> Gate:
-        gates = self.store.lanes if kind is GateKind.LANE else self.store.tasks
-        return await gates.pause(name, now)
+        store = self.at(now)
+        gates = store.lanes if kind is GateKind.LANE else store.tasks
+        return await gates.pause(name)
 
     async def resume_gate(self, kind: GateKind, name: str, now: datetime) -> Gate:
-        gates = self.store.lanes if kind is GateKind.LANE else self.store.tasks
-        return await gates.resume(name, now)
+        store = self.at(now)
+        gates = store.lanes if kind is GateKind.LANE else store.tasks
+        return await gates.resume(name)
 
     async def force_open(self, for_: timedelta | None, now: datetime) -> Switch | None:
-        return self._own_switch(await self.store.breakers.force_open(SPEC.name, for_, now))
+        return self._own_switch(await self.at(now).breakers.force_open(SPEC.name, for_))
 
     async def reset_breaker(self, now: datetime) -> Switch | None:
-        return self._own_switch(await self.store.breakers.reset(SPEC.name, now))
+        return self._own_switch(await self.at(now).breakers.reset(SPEC.name))
 
     async def get_breaker(self, now: datetime) -> Switch | None:
-        return self._own_switch(await self.store.breakers.get(SPEC.name, now))
+        return self._own_switch(await self.at(now).breakers.get(SPEC.name))
 
     async def record(self, holder: Holder, now: datetime, *, succeeded: bool, failures: int) -> str:
-        return await self.store.breakers.record(
-            SPEC, succeeded=succeeded, failures=failures, job_id=self._job_of(holder), token=holder.token, now=now
+        return await self.at(now).breakers.record(
+            SPEC, succeeded=succeeded, failures=failures, job_id=self._job_of(holder), token=holder.token
         )
 
     async def admit(self, holder: Holder, now: datetime) -> tuple[bool, bool, datetime | None, int | None]:
-        found = await self.store.breakers.admit(SPEC, job_id=self._job_of(holder), token=holder.token, now=now)
+        found = await self.at(now).breakers.admit(SPEC, job_id=self._job_of(holder), token=holder.token)
         return found.is_admitted, found.is_probe, found.probe_at, found.token
 
     def _job_of(self, holder: Holder) -> int | None:
@@ -194,52 +203,52 @@ class Side:
         return Switch(**plain, probe=held, last_probe=None if last is None else self._ours[last])
 
     async def age(self, now: datetime) -> int:
-        return await self.store.age(now=now)
+        return await self.at(now).age()
 
     async def prune(self, rules: Retention, now: datetime) -> Pruned:
-        return await self.store.retention.prune(rules, now=now)
+        return await self.at(now).retention.prune(rules)
 
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime) -> list[Held]:
         sent = [(self._theirs[number], token, started_at) for number, token, started_at in leases]
-        held = await self.store.renew(sent, length, now)
+        held = await self.at(now).renew(sent, length)
         return sorted(lease._replace(id=self._ours[lease.id]) for lease in held)
 
     async def progress(self, step: Progress, now: datetime) -> None:
-        await self.store.progress(self._theirs[step.id], step.token, count=step.done, cursor=step.cursor, now=now)
+        await self.at(now).progress(self._theirs[step.id], step.token, count=step.done, cursor=step.cursor)
 
     async def add_items(self, number: int, token: int, phones: Sequence[str], now: datetime) -> Added:
-        return await self.store.items.add(self._theirs[number], token, [{"phone": phone} for phone in phones], now)
+        return await self.at(now).items.add(self._theirs[number], token, [{"phone": phone} for phone in phones])
 
     async def report(self, told: Report, now: datetime) -> Answer:
-        return await self.store.report(replace(told, job_id=self._theirs[told.job_id]), now)
+        return await self.at(now).report(replace(told, job_id=self._theirs[told.job_id]))
 
     async def finish(self, endings: Sequence[Finish], now: datetime) -> dict[int, JobState]:
-        accepted = await self.store.finish([ending._replace(id=self._theirs[ending.id]) for ending in endings], now)
+        accepted = await self.at(now).finish([ending._replace(id=self._theirs[ending.id]) for ending in endings])
         return {self._ours[job_id]: state for job_id, state in accepted.items()}
 
     async def stop(self, told: Sequence[Told], now: datetime) -> list[int]:
         sent = [(self._theirs[number], token, Run(started_at=started_at)) for number, token, started_at in told]
-        return sorted(self._ours[job_id] for job_id in await self.store.stop(sent, now))
+        return sorted(self._ours[job_id] for job_id in await self.at(now).stop(sent))
 
     async def reclaim(self, limit: int, now: datetime, contact: Contact | None = None) -> list[int]:
-        return sorted(self._ours[job_id] for job_id in await self.store.reclaim(contact, limit=limit, now=now))
+        return sorted(self._ours[job_id] for job_id in await self.at(now).reclaim(contact, limit=limit))
 
     async def promote(self, limit: int, now: datetime) -> Promoted:
-        return await self.store.promote(limit, now)
+        return await self.at(now).promote(limit)
 
     async def move(self, verb: str, ids: Sequence[int], now: datetime, **options: Any) -> Moves:
         """Let an operator move jobs, by the name of the verb."""
-        move: Callable[..., Awaitable[Moved]] = getattr(self.store, verb)
-        return self._moves(await move(self._sent(ids), **options, now=now))
+        move: Callable[..., Awaitable[Moved]] = getattr(self.at(now), verb)
+        return self._moves(await move(self._sent(ids), **options))
 
     async def override_status(self, ids: Sequence[int], now: datetime, status: JobState, lease: Lease) -> Moves:
         """Override with a token that all sides share, which the store would draw by itself."""
         by = lease.worker.removeprefix("operator:")
-        call = override.override_status(self._sent(ids), status, by=by, lease_length=lease.length, token=lease.token, now=now)
-        return self._moves(await self.store.database.run(call))
+        call = override.override_status(self._sent(ids), status, by=by, lease_length=lease.length, token=lease.token)
+        return self._moves(await self.at(now).database.run(call))
 
     async def clone(self, ids: Sequence[int], now: datetime) -> Clones:
-        moved = await self.store.clone(self._sent(ids), now=now)
+        moved = await self.at(now).clone(self._sent(ids))
         new = self._adopt([Enqueued(job.id) for job in moved.changed])
         made = {self._ours[job.parent_id or 0]: one.id for job, one in zip(moved.changed, new, strict=True)}
         moves = self._moves(moved._replace(changed=()))
@@ -247,11 +256,11 @@ class Side:
 
     async def acknowledge(self, letters: Sequence[LetterAt], now: datetime, by: str) -> Settles:
         ids = await self._letter_ids(letters)
-        return self._settles(ids, await self.store.letters.acknowledge(list(ids), by=by, note="seen", now=now))
+        return self._settles(ids, await self.at(now).letters.acknowledge(list(ids), by=by, note="seen"))
 
     async def requeue(self, letters: Sequence[LetterAt], now: datetime) -> Settles:
         ids = await self._letter_ids(letters)
-        return self._settles(ids, await self.store.letters.requeue(list(ids), now))
+        return self._settles(ids, await self.at(now).letters.requeue(list(ids)))
 
     async def _letter_ids(self, letters: Sequence[LetterAt]) -> dict[int, LetterAt]:
         """Find letters by their place, and remember them: their job may be gone when they are asked for again."""
@@ -268,7 +277,7 @@ class Side:
         )
 
     async def edit(self, number: int, changes: Edit, now: datetime) -> Moves:
-        return self._moves(await self.store.edit(self._theirs[number], changes, now))
+        return self._moves(await self.at(now).edit(self._theirs[number], changes))
 
     def _moves(self, moved: Moved) -> Moves:
         changed, refused = ([self._ours[job.id] for job in jobs] for jobs in (moved.changed, moved.refused))
@@ -304,7 +313,7 @@ class Side:
         return View([self._own(job) for job in await all_jobs(self.store)], counts)
 
     async def slices(self, now: datetime) -> Slices:
-        found = await self.store.slices(now)
+        found = await self.at(now).slices()
         return found._replace(open=tuple(sorted(found.open)), suspects=tuple(sorted(found.suspects)))
 
     async def history(self, number: int) -> History:

@@ -713,7 +713,7 @@ class LockStep(RuleBasedStateMachine):
         assert seen == history, f"job {number}: the stores remember {seen}, the model {history}"
 
     def _consult_the_doctor(self) -> None:
-        found = self.bench.each(lambda side: check(side.store, kept=wishes.RETENTIONS[0], now=self.clock.now()))
+        found = self.bench.each(lambda side: check(side.at(self.clock.now()), kept=wishes.RETENTIONS[0]))
         healthy: list[list[Problem]] = [[] for _ in found]
         assert found == healthy, found
 

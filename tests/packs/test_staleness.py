@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.stores import at_time
 from windlass import Windlass, packs
 from windlass.core.job import JobState
 from windlass.core.source import NewSource
@@ -34,8 +35,8 @@ async def test_what_never_ran_or_ran_long_ago_is_enqueued_once(app: Windlass) ->
     await known(app, 4)
     store = await app.store()
     now = await store.clock()
-    await store.sources.touch("s1", now - timedelta(days=31))
-    await store.sources.touch("s2", now - timedelta(days=29))
+    await at_time(store, now - timedelta(days=31)).sources.touch("s1")
+    await at_time(store, now - timedelta(days=29)).sources.touch("s2")
     await app.enqueue(staleness.TASK)
     await app.enqueue(staleness.TASK)
     first, second = await run_all(app)
@@ -51,7 +52,7 @@ async def test_many_are_read_page_by_page(app: Windlass, monkeypatch: pytest.Mon
     long_ago = await store.clock() - timedelta(days=40)
     for place in range(5):
         # Two of the same age: a page may end between them.
-        await store.sources.touch(f"s{place}", long_ago + timedelta(days=place // 2))
+        await at_time(store, long_ago + timedelta(days=place // 2)).sources.touch(f"s{place}")
     asked = []
 
     def stale(before: object, after: object, _limit: int) -> object:

@@ -37,37 +37,35 @@ def a_lease(worker: str = "worker-1", length: timedelta = LEASE) -> Lease:
     return Lease(next(_tokens), worker, length)
 
 
-async def enqueue_one(store: SqlStore, clock: FakeClock, job: NewJob | None = None) -> int:
+async def enqueue_one(store: SqlStore, job: NewJob | None = None) -> int:
     """Enqueue one job and return its number."""
-    [enqueued] = await store.enqueue([job or a_job()], clock.now())
+    [enqueued] = await store.enqueue([job or a_job()])
     return enqueued.id
 
 
-async def claim(
-    store: SqlStore, clock: FakeClock, limit: int = 10, *, worker: str = "worker-1", started: bool = True
-) -> list[Claimed]:
+async def claim(store: SqlStore, limit: int = 10, *, worker: str = "worker-1", started: bool = True) -> list[Claimed]:
     """Claim from every open slice."""
-    return await store.claim(await store.slices(clock.now()), limit, a_lease(worker), started=started, now=clock.now())
+    return await store.claim(await store.slices(), limit, a_lease(worker), started=started)
 
 
-async def claim_one(store: SqlStore, clock: FakeClock, *, worker: str = "worker-1", started: bool = True) -> Claimed:
+async def claim_one(store: SqlStore, *, worker: str = "worker-1", started: bool = True) -> Claimed:
     """Claim exactly one job; a suspect if there is no other."""
-    for job in await claim(store, clock, 1, worker=worker, started=started):
+    for job in await claim(store, 1, worker=worker, started=started):
         return job
-    suspect = await store.claim_suspect(await store.slices(clock.now()), a_lease(worker), clock.now())
+    suspect = await store.claim_suspect(await store.slices(), a_lease(worker))
     assert suspect is not None
     return suspect
 
 
-async def running(store: SqlStore, clock: FakeClock, job: NewJob | None = None, *, started: bool = True) -> Claimed:
+async def running(store: SqlStore, job: NewJob | None = None, *, started: bool = True) -> Claimed:
     """Enqueue a job and claim it."""
-    await enqueue_one(store, clock, job)
-    return await claim_one(store, clock, started=started)
+    await enqueue_one(store, job)
+    return await claim_one(store, started=started)
 
 
 async def end(store: SqlStore, clock: FakeClock, job: Claimed, outcome: Outcome | None = None, *, run: Run | None = None) -> bool:
     """Finish a job as its worker would; says whether it was accepted."""
-    return job.id in await store.finish([ending(job, clock.now(), outcome, run)], clock.now())
+    return job.id in await store.finish([ending(job, clock.now(), outcome, run)])
 
 
 def ending(job: Claimed, now: datetime, outcome: Outcome | None = None, run: Run | None = None) -> Any:
@@ -80,21 +78,21 @@ def failure(message: str = "boom") -> Raised:
     return Raised(Failure(message, "RuntimeError"))
 
 
-async def due(store: SqlStore, clock: FakeClock) -> None:
+async def due(store: SqlStore) -> None:
     """Make everything that is due claimable."""
-    await store.promote(now=clock.now())
+    await store.promote()
 
 
 async def fail_for_good(store: SqlStore, clock: FakeClock, job: NewJob | None = None) -> Job:
     """Bring a job to its end as a dead letter."""
-    held = await running(store, clock, job or a_job(max_attempts=1))
+    held = await running(store, job or a_job(max_attempts=1))
     await end(store, clock, held, failure())
     return await store.get(held.id)
 
 
-async def pending_slot(store: SqlStore, clock: FakeClock, key: str = "k") -> Claimed:
+async def pending_slot(store: SqlStore, key: str = "k") -> Claimed:
     """Run a job that holds its key only while it waits."""
-    return await running(store, clock, a_job(unique_key=key, unique_scope="pending", max_attempts=5))
+    return await running(store, a_job(unique_key=key, unique_scope="pending", max_attempts=5))
 
 
 async def all_jobs(store: SqlStore, *states: JobState) -> list[Job]:

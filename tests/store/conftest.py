@@ -41,14 +41,15 @@ async def store(backend: str, request: pytest.FixtureRequest, rng: Random, clock
             server = request.getfixturevalue("postgres_server") if backend == "postgres" else None
             opened = open_store(stack.enter_context(fresh_url(backend, request.getfixturevalue("tmp_path"), server)), rng=rng)
         try:
-            yield opened
-            assert await check(opened, now=clock.now()) == []
+            timed = opened.at(clock)
+            yield timed
+            assert await check(timed) == []
         finally:
             await opened.aclose()
 
 
 @pytest.fixture
-async def stores(store: SqlStore) -> AsyncIterator[list[SqlStore]]:
+async def stores(store: SqlStore, clock: FakeClock) -> AsyncIterator[list[SqlStore]]:
     """Give five stores on one database; one in memory belongs to a single connection, which they share."""
     database = store.database
     if isinstance(database, Sqlite) and database.path == ":memory:":
@@ -56,7 +57,7 @@ async def stores(store: SqlStore) -> AsyncIterator[list[SqlStore]]:
         return
     assert isinstance(database, Sqlite | Postgres)
     url = f"sqlite:///{database.path}" if isinstance(database, Sqlite) else database.dsn
-    others = [open_store(url, rng=Random(seed)) for seed in range(4)]
+    others = [open_store(url, rng=Random(seed)).at(clock) for seed in range(4)]
     yield [store, *others]
     for other in others:
         await other.aclose()

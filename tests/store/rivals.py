@@ -6,9 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
+from windlass.ports import Clock
 from windlass.store import SqlStore, open_store
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite
+
+
+def _opened(url: str, seed: int, clock: Clock | None) -> SqlStore:
+    store = open_store(url, rng=Random(seed))
+    return store if clock is None else store.at(clock)
 
 
 @asynccontextmanager
@@ -22,7 +28,7 @@ async def rivals(store: SqlStore, count: int = 4) -> AsyncIterator[list[SqlStore
     else:
         yield [store] * count
         return
-    opened = [open_store(url, rng=Random(place)) for place in range(count)]
+    opened = [_opened(url, place, store.test_clock) for place in range(count)]
     try:
         yield opened
     finally:

@@ -20,7 +20,7 @@ from windlass.testing import FakeClock
 
 async def old_job(store: SqlStore, clock: FakeClock, minutes: float, **options: Any) -> int:
     """Enqueue a job that was due so many minutes ago."""
-    return await enqueue_one(store, clock, a_job(run_at=clock.now() - timedelta(minutes=minutes), **options))
+    return await enqueue_one(store, a_job(run_at=clock.now() - timedelta(minutes=minutes), **options))
 
 
 async def priority_of(store: SqlStore, job_id: int) -> tuple[int, int]:
@@ -46,17 +46,17 @@ async def test_a_job_is_raised_by_how_long_it_has_been_due(
     store: SqlStore, clock: FakeClock, *, minutes: int, base: int, expected: int
 ) -> None:
     job_id = await old_job(store, clock, minutes, priority=base)
-    assert await store.age(now=clock.now()) == (expected != base)
+    assert await store.age() == (expected != base)
     assert await priority_of(store, job_id) == (expected, base)
-    assert await store.age(now=clock.now()) == 0
+    assert await store.age() == 0
 
 
 async def test_only_pending_jobs_are_raised(store: SqlStore, clock: FakeClock) -> None:
     held = await old_job(store, clock, 61)
-    await claim_one(store, clock)
-    scheduled = await enqueue_one(store, clock, a_job(delay=timedelta(minutes=1)))
+    await claim_one(store)
+    scheduled = await enqueue_one(store, a_job(delay=timedelta(minutes=1)))
     clock.advance(hours=3)
-    assert await store.age(now=clock.now()) == 0
+    assert await store.age() == 0
     assert await priority_of(store, held) == await priority_of(store, scheduled) == (0, 0)
 
 
@@ -66,10 +66,10 @@ async def test_statements_and_formula_agree(store: SqlStore, clock: FakeClock) -
         a_job(f"task-{place % 3}", lane=f"lane-{place % 2}", priority=place * 7 % 130 - 20, run_at=clock.now() - wait)
         for place, wait in enumerate(waits)
     ]
-    ids = [enqueued.id for enqueued in await store.enqueue(jobs, clock.now())]
+    ids = [enqueued.id for enqueued in await store.enqueue(jobs)]
     for _ in range(3):
         before = {job_id: await priority_of(store, job_id) for job_id in ids}
-        await store.age(limit=7, now=clock.now())
+        await store.age(limit=7)
         for job_id, job in zip(ids, jobs, strict=True):
             assert job.run_at is not None
             expected = aged(*before[job_id], clock.now() - job.run_at)
@@ -79,8 +79,8 @@ async def test_statements_and_formula_agree(store: SqlStore, clock: FakeClock) -
 
 async def test_a_paused_lane_ages_as_well(store: SqlStore, clock: FakeClock) -> None:
     job_id = await old_job(store, clock, 61, lane="fast")
-    await store.lanes.pause("fast", clock.now())
-    assert await store.age(now=clock.now()) == 1
+    await store.lanes.pause("fast")
+    assert await store.age() == 1
     assert await priority_of(store, job_id) == (10, 0)
 
 
@@ -89,8 +89,8 @@ async def test_five_instances_at_once_give_the_same_as_one(
 ) -> None:
     monkeypatch.setattr(aging, "MAX_FOUND", 20)
     jobs = [a_job(f"task-{n % 3}", priority=n % 4, run_at=clock.now() - timedelta(minutes=n)) for n in range(150)]
-    ids = [enqueued.id for enqueued in await stores[0].enqueue(jobs, clock.now())]
-    await asyncio.gather(*(store.age(limit=10, now=clock.now()) for store in stores))
+    ids = [enqueued.id for enqueued in await stores[0].enqueue(jobs)]
+    await asyncio.gather(*(store.age(limit=10) for store in stores))
     for place, job_id in enumerate(ids):
         expected = aged(place % 4, place % 4, timedelta(minutes=place))
         assert await priority_of(stores[0], job_id) == (expected, place % 4)
@@ -98,15 +98,15 @@ async def test_five_instances_at_once_give_the_same_as_one(
 
 async def test_an_aged_job_goes_before_a_younger_one(store: SqlStore, clock: FakeClock) -> None:
     old = await old_job(store, clock, 70, priority=5)
-    await enqueue_one(store, clock, a_job(priority=20))
-    await store.age(now=clock.now())
-    assert (await claim_one(store, clock)).id == old
+    await enqueue_one(store, a_job(priority=20))
+    await store.age()
+    assert (await claim_one(store)).id == old
 
 
 async def test_a_finished_recurring_job_is_back_at_its_base(store: SqlStore, clock: FakeClock) -> None:
     job_id = await old_job(store, clock, 70, recurrence=recurring(), priority=3)
-    await store.age(now=clock.now())
-    held = await claim_one(store, clock)
+    await store.age()
+    held = await claim_one(store)
     assert held.priority == 33
     await end(store, clock, held)
     assert await priority_of(store, job_id) == (3, 3)
@@ -114,9 +114,9 @@ async def test_a_finished_recurring_job_is_back_at_its_base(store: SqlStore, clo
 
 async def test_batches_meet_each_job_once(store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aging, "MAX_FOUND", 30)
-    await store.enqueue([a_job(run_at=clock.now() - timedelta(minutes=62)) for _ in range(95)], clock.now())
-    await store.enqueue([a_job(priority=50, run_at=clock.now() - timedelta(minutes=62)) for _ in range(5)], clock.now())
-    assert await store.age(limit=10, now=clock.now()) == 100
+    await store.enqueue([a_job(run_at=clock.now() - timedelta(minutes=62)) for _ in range(95)])
+    await store.enqueue([a_job(priority=50, run_at=clock.now() - timedelta(minutes=62)) for _ in range(5)])
+    assert await store.age(limit=10) == 100
     rows = await execute(store, "select priority, count(*) from windlass_jobs group by 1 order by 1")
     assert rows == [(10, 95), (60, 5)]
 
@@ -124,24 +124,24 @@ async def test_batches_meet_each_job_once(store: SqlStore, clock: FakeClock, mon
 async def test_a_limit_out_of_range_is_refused(store: SqlStore, clock: FakeClock) -> None:
     await old_job(store, clock, 61)
     with pytest.raises(InvalidInput, match="limit"):
-        await store.age(limit=0, now=clock.now())
+        await store.age(limit=0)
 
 
 async def test_aging_beside_claims_and_finishes_ends_with_every_job_done(stores: list[SqlStore], clock: FakeClock) -> None:
     """Nobody deadlocks, nobody loses a job, nothing runs twice."""
     jobs: list[NewJob] = [a_job(f"task-{n % 4}", run_at=clock.now() - timedelta(minutes=n % 120)) for n in range(400)]
-    await stores[0].enqueue(jobs, clock.now())
+    await stores[0].enqueue(jobs)
     done: list[int] = []
 
     async def work(store: SqlStore) -> None:
         while (found := await store.slices()).open:
-            taken = await store.claim(Slices(found.version, found.open), 7, a_lease(), now=clock.now())
-            await store.finish([ending(job, clock.now()) for job in taken], clock.now())
+            taken = await store.claim(Slices(found.version, found.open), 7, a_lease())
+            await store.finish([ending(job, clock.now()) for job in taken])
             done.extend(job.id for job in taken)
 
     async def age(store: SqlStore) -> None:
         for _ in range(10):
-            await store.age(limit=20, now=clock.now())
+            await store.age(limit=20)
 
     await asyncio.gather(*(work(store) for store in stores[:3]), *(age(store) for store in stores[3:]))
     assert len(done) == len(set(done)) == 400
@@ -158,10 +158,10 @@ async def test_a_pass_goes_on_from_where_its_last_part_ended(
     cursor: str | None = None
     parts: list[int] = []
     while not parts or cursor is not None:
-        swept = await store.age_some(cursor, at_most=3, now=clock.now())
+        swept = await store.age_some(cursor, at_most=3)
         cursor = swept.cursor
         parts.append(swept.rows)
     # A part may end one look late.
     assert (max(parts) < 3 + 3, sum(parts)) == (True, 12)
     assert {job.priority for job in await all_jobs(store)} == {10}
-    assert await store.age_some('["gone", "long", 3]', now=clock.now()) == (0, None)
+    assert await store.age_some('["gone", "long", 3]') == (0, None)

@@ -27,7 +27,7 @@ async def wrote(store: SqlStore, clock: FakeClock, lines: int = 5) -> list[int]:
     numbers = []
     for place in range(lines):
         actor = (ADA, BOB)[place % 2]
-        numbers.append(await store.acting(actor).audit.add(Deed("look", f"job:{place}", "refused", '{"n":1}'), clock.now()))
+        numbers.append(await store.acting(actor).audit.add(Deed("look", f"job:{place}", "refused", '{"n":1}')))
         clock.advance(seconds=1)
     return numbers
 
@@ -52,7 +52,7 @@ async def test_a_line_says_who_did_what(store: SqlStore, clock: FakeClock) -> No
 
 async def test_lines_are_found_by_what_they_say(store: SqlStore, clock: FakeClock) -> None:
     numbers = await wrote(store, clock, 6)
-    await store.acting(ADA).cancel([await enqueue_one(store, clock)], now=clock.now())
+    await store.acting(ADA).cancel([await enqueue_one(store)])
 
     async def found(**wanted: object) -> list[int]:
         return [line.id for line in await store.audit.list(AuditFilter(**wanted))]  # type: ignore[arg-type]
@@ -142,10 +142,10 @@ async def test_a_head_kept_elsewhere_shows_that_the_newest_lines_were_cut_off(st
     assert [broken.place for broken in await store.audit.verify(Link(2, "other"))] == [2]
 
 
-async def test_many_chainers_and_writers_make_one_chain(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_many_chainers_and_writers_make_one_chain(stores: list[SqlStore]) -> None:
     async def write(store: SqlStore) -> None:
         for number in range(15):
-            await store.acting(ADA).audit.add(Deed("look", f"job:{number}"), clock.now())
+            await store.acting(ADA).audit.add(Deed("look", f"job:{number}"))
 
     async def chain(store: SqlStore) -> None:
         for _ in range(15):
@@ -183,7 +183,7 @@ async def test_the_log_cannot_be_emptied(store: SqlStore, clock: FakeClock) -> N
 async def refused(store: SqlStore, clock: FakeClock, lines: int) -> None:
     """Write refusals a second apart."""
     for _ in range(lines):
-        await store.acting(BOB).audit.add(Deed("refuse", "GET /", "refused"), clock.now())
+        await store.acting(BOB).audit.add(Deed("refuse", "GET /", "refused"))
         clock.advance(seconds=1)
 
 
@@ -202,7 +202,7 @@ async def test_old_refusals_are_pruned_and_the_chain_still_holds(store: SqlStore
     await aged(store, clock)
     head = (await store.audit.chain())[1]
     # In two pieces, one of which ends inside a gap; the last link stays.
-    assert [await store.audit.prune_refusals(MONTH, limit=4, now=clock.now()) for _ in range(3)] == [4, 2, 0]
+    assert [await store.audit.prune_refusals(MONTH, limit=4) for _ in range(3)] == [4, 2, 0]
     assert await store.audit.verify() == ()
     await store.audit.chain()
     assert await store.audit.verify(head) == ()
@@ -219,7 +219,7 @@ async def test_a_link_that_was_pruned_is_still_on_the_chain(store: SqlStore, clo
     await wrote(store, clock, 1)
     await store.audit.chain()
     clock.advance(days=31)
-    assert await store.audit.prune_refusals(MONTH, now=clock.now()) == 2
+    assert await store.audit.prune_refusals(MONTH) == 2
     assert await store.audit.verify(head) == ()
 
 
@@ -227,15 +227,15 @@ async def test_young_and_unchained_refusals_stay(store: SqlStore, clock: FakeClo
     await refused(store, clock, 2)
     await wrote(store, clock, 1)
     clock.advance(days=31)
-    assert await store.audit.prune_refusals(MONTH, now=clock.now()) == 0
+    assert await store.audit.prune_refusals(MONTH) == 0
     await store.audit.chain()
-    assert await store.audit.prune_refusals(timedelta(days=32), now=clock.now()) == 0
-    assert await store.audit.prune_refusals(MONTH, now=clock.now()) == 2
+    assert await store.audit.prune_refusals(timedelta(days=32)) == 0
+    assert await store.audit.prune_refusals(MONTH) == 2
 
 
 async def test_what_goes_beyond_a_pruning_is_found(store: SqlStore, clock: FakeClock) -> None:
     await aged(store, clock)
-    await store.audit.prune_refusals(MONTH, now=clock.now())
+    await store.audit.prune_refusals(MONTH)
     await store.audit.chain()
     await tamper(store, "delete from windlass_audit where place = 5")
     assert [broken.place for broken in await store.audit.verify()] == [5]
@@ -244,7 +244,7 @@ async def test_what_goes_beyond_a_pruning_is_found(store: SqlStore, clock: FakeC
 
 async def test_a_pruning_that_says_something_else_is_found(store: SqlStore, clock: FakeClock) -> None:
     await aged(store, clock)
-    await store.audit.prune_refusals(MONTH, now=clock.now())
+    await store.audit.prune_refusals(MONTH)
     await store.audit.chain()
     await tamper(store, "update windlass_audit set details = '{\"gaps\":[[1,5,\"x\"]]}' where action = 'prune refusals'")
     assert await store.audit.verify()

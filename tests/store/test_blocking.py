@@ -31,31 +31,31 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
 
 
 def test_a_job_lives_its_whole_life(store: SqlStore, clock: FakeClock) -> None:
-    [enqueued] = run(store.enqueue([a_job()], clock.now()))
+    [enqueued] = run(store.enqueue([a_job()]))
     lease = Lease(7, "me", timedelta(seconds=20))
-    [claimed] = run(store.claim(run(store.slices(clock.now())), 1, lease, now=clock.now()))
-    assert [held.id for held in run(store.renew([(claimed.id, 7, None)], lease.length, clock.now()))] == [enqueued.id]
+    [claimed] = run(store.claim(run(store.slices()), 1, lease))
+    assert [held.id for held in run(store.renew([(claimed.id, 7, None)], lease.length))] == [enqueued.id]
     ending = decide(claimed, Returned("5"), now=clock.now(), rng=Random(1))
-    assert run(store.finish([ending], clock.now())) == {enqueued.id: JobState.COMPLETED}
+    assert run(store.finish([ending])) == {enqueued.id: JobState.COMPLETED}
 
 
-def test_operators_have_their_verbs(store: SqlStore, clock: FakeClock) -> None:
-    first, second = (job.id for job in run(store.enqueue([a_job(), a_job()], clock.now())))
-    assert run(store.boost([first], 5, clock.now())).one().priority == 5
-    assert run(store.bury([first], "no", clock.now())).one().state is JobState.FAILED
+def test_operators_have_their_verbs(store: SqlStore) -> None:
+    first, second = (job.id for job in run(store.enqueue([a_job(), a_job()])))
+    assert run(store.boost([first], 5)).one().priority == 5
+    assert run(store.bury([first], "no")).one().state is JobState.FAILED
     [letter] = run(store.letters.list()).letters
-    assert [job.id for job in run(store.letters.requeue([letter.id], clock.now())).jobs] == [first]
-    assert run(store.bulk("cancel", JobFilter(), now=clock.now())).matched == 2
+    assert [job.id for job in run(store.letters.requeue([letter.id])).jobs] == [first]
+    assert run(store.bulk("cancel", JobFilter())).matched == 2
     assert run(store.get(second)).state is JobState.CANCELLED
 
 
 def test_breakers_have_theirs(store: SqlStore, clock: FakeClock) -> None:
     mail = BreakerSpec("mail", 3, timedelta(seconds=60))
-    assert run(store.breakers.record(mail, succeeded=False, failures=3, now=clock.now())) is BreakerState.OPEN
-    assert not run(store.breakers.admit(mail, now=clock.now())).is_admitted
+    assert run(store.breakers.record(mail, succeeded=False, failures=3)) is BreakerState.OPEN
+    assert not run(store.breakers.admit(mail)).is_admitted
     clock.advance(seconds=60)
-    admission = run(store.breakers.admit(mail, now=clock.now()))
-    assert run(store.breakers.record(mail, succeeded=True, token=admission.token, now=clock.now())) is BreakerState.CLOSED
+    admission = run(store.breakers.admit(mail))
+    assert run(store.breakers.record(mail, succeeded=True, token=admission.token)) is BreakerState.CLOSED
 
 
 def test_waiting_for_a_wakeup_is_refused(store: SqlStore) -> None:

@@ -29,19 +29,19 @@ MOST_SECONDS = 1.0
 
 
 async def matched(store: SqlStore, wanted: JobFilter) -> list[int]:
-    page = await store.database.run(bulk.page_ids(wanted, 0, 10**9))
+    page = await store.run(bulk.page_ids(wanted, 0, 10**9))
     return page.ids
 
 
 async def test_a_filter_finds_what_it_says(store: SqlStore, clock: FakeClock) -> None:
-    old = await enqueue_one(store, clock, a_job("old", lane="slow", subject="s", correlation_id="c"))
+    old = await enqueue_one(store, a_job("old", lane="slow", subject="s", correlation_id="c"))
     clock.advance(hours=1)
-    child = await enqueue_one(store, clock, a_job("child", parent_id=old, payload='{"Name":"Ann Lee"}'))
-    waiting = await enqueue_one(store, clock, a_job("wait", delay=timedelta(hours=1), unique_key="Key-9"))
-    rule = await enqueue_one(store, clock, a_job("rule", recurrence=recurring(), name="Nightly"))
-    template = await enqueue_one(store, clock, a_job("template", recurrence=recurring(), spawn=True))
-    held = await running(store, clock, a_job("lost", priority=9))
-    await store.take_lease([held.id], clock.now())
+    child = await enqueue_one(store, a_job("child", parent_id=old, payload='{"Name":"Ann Lee"}'))
+    waiting = await enqueue_one(store, a_job("wait", delay=timedelta(hours=1), unique_key="Key-9"))
+    rule = await enqueue_one(store, a_job("rule", recurrence=recurring(), name="Nightly"))
+    template = await enqueue_one(store, a_job("template", recurrence=recurring(), spawn=True))
+    held = await running(store, a_job("lost", priority=9))
+    await store.take_lease([held.id])
     everything = [old, child, waiting, rule, template, held.id]
     state = StateFilter
     found = {
@@ -77,18 +77,18 @@ async def test_a_filter_finds_what_it_says(store: SqlStore, clock: FakeClock) ->
 
 
 async def test_a_bulk_changes_what_it_may_and_counts_the_rest(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job() for _ in range(7)], clock.now())
-    for held in await claim(store, clock, 3):
+    await store.enqueue([a_job() for _ in range(7)])
+    for held in await claim(store, 3):
         await end(store, clock, held)
-    await enqueue_one(store, clock, a_job("other"))
-    done = await store.bulk("cancel", JobFilter(tasks=("work",)), {"reason": "why"}, batch=2, now=clock.now())
+    await enqueue_one(store, a_job("other"))
+    done = await store.bulk("cancel", JobFilter(tasks=("work",)), {"reason": "why"}, batch=2)
     assert done == Bulk(7, 4, 3)
     states = [job.state for job in await all_jobs(store)]
     assert (states.count(JobState.CANCELLED), states.count(JobState.PENDING)) == (4, 1)
 
 
-async def test_a_dry_run_changes_nothing(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job() for _ in range(5)], clock.now())
+async def test_a_dry_run_changes_nothing(store: SqlStore) -> None:
+    await store.enqueue([a_job() for _ in range(5)])
     before = await all_jobs(store)
     assert await store.bulk("delete", JobFilter(), dry_run=True, batch=2) == Bulk(5)
     assert await all_jobs(store) == before
@@ -106,22 +106,22 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("verb", bulk.VERBS)
 async def test_every_verb_goes_in_bulk_as_it_does_by_number(store: SqlStore, clock: FakeClock, verb: str) -> None:
     await fail_for_good(store, clock)
-    await running(store, clock)
-    await running(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
-    await enqueue_one(store, clock)
-    paused = await enqueue_one(store, clock, a_job(delay=timedelta(hours=1)))
-    await store.pause([paused], clock.now())
-    await enqueue_one(store, clock, a_job(delay=timedelta(hours=1)))
+    await running(store)
+    await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
+    await enqueue_one(store)
+    paused = await enqueue_one(store, a_job(delay=timedelta(hours=1)))
+    await store.pause([paused])
+    await enqueue_one(store, a_job(delay=timedelta(hours=1)))
     expected = {
         "cancel": 5, "stop_run": 1, "pause": 1, "resume": 1, "disable": 4, "enable": 5, "run_now": 5, "retry": 1, "boost": 6,
         "set_priority": 6, "delete": 4, "override_status": 6, "clone": 1, "bury": 2, "fail": 4, "take_lease": 2,
     }  # fmt: skip
-    done = await store.bulk(verb, JobFilter(), OPTIONS.get(verb), now=clock.now())
+    done = await store.bulk(verb, JobFilter(), OPTIONS.get(verb))
     assert done == Bulk(6, expected[verb], 6 - expected[verb])
 
 
-async def test_bad_verbs_options_and_batches_are_refused_before_anything_happens(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock)
+async def test_bad_verbs_options_and_batches_are_refused_before_anything_happens(store: SqlStore) -> None:
+    job_id = await enqueue_one(store)
     for verb, options, field in (
         ("explode", {}, "verb"),
         ("boost", {}, "options"),
@@ -139,49 +139,49 @@ async def test_bad_verbs_options_and_batches_are_refused_before_anything_happens
 async def test_a_taken_key_is_refused_and_stops_nobody(store: SqlStore, clock: FakeClock) -> None:
     await fail_for_good(store, clock, a_job(unique_key="k", max_attempts=1))
     await fail_for_good(store, clock)
-    await enqueue_one(store, clock, a_job(unique_key="k"))
+    await enqueue_one(store, a_job(unique_key="k"))
     failed = JobFilter(states=(StateFilter(JobState.FAILED),))
     for batch in (1, 500):
-        assert (await store.bulk("retry", failed, batch=batch, now=clock.now())).refused == 1
-    assert (await store.bulk("clone", failed, now=clock.now())) == Bulk(1, 0, 1)
+        assert (await store.bulk("retry", failed, batch=batch)).refused == 1
+    assert (await store.bulk("clone", failed)) == Bulk(1, 0, 1)
 
 
 async def test_a_bulk_ends_although_it_makes_what_it_looks_for(store: SqlStore, clock: FakeClock) -> None:
     for _ in range(3):
-        await end(store, clock, await running(store, clock))
-    assert await store.bulk("clone", JobFilter(), batch=1, now=clock.now()) == Bulk(3, 3, 0)
+        await end(store, clock, await running(store))
+    assert await store.bulk("clone", JobFilter(), batch=1) == Bulk(3, 3, 0)
     assert len(await all_jobs(store)) == 6
 
 
 async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(store: SqlStore, clock: FakeClock) -> None:
-    ids = [await enqueue_one(store, clock) for _ in range(3)]
+    ids = [await enqueue_one(store) for _ in range(3)]
     pending = JobFilter(states=(StateFilter(JobState.PENDING),))
-    [held] = await claim(store, clock, 1)
+    [held] = await claim(store, 1)
     make = bulk.maker("cancel", {}, {"now": clock.now()})
-    done, _ = await store.database.run(bulk.batch(make, pending, ids))
+    done, _ = await store.run(bulk.batch(make, pending, ids))
     assert done == Bulk(2, 2, 0)
     assert (await store.get(held.id)).state is JobState.RUNNING
 
 
-async def test_windows_without_a_match_are_stepped_over(store: SqlStore, clock: FakeClock, monkeypatch: Any) -> None:
+async def test_windows_without_a_match_are_stepped_over(store: SqlStore, monkeypatch: Any) -> None:
     monkeypatch.setattr(bulk.page_ids, "__defaults__", (3,))
     for place in range(10):
-        await enqueue_one(store, clock, a_job("rare" if place in {0, 8} else "work"))
-    await store.delete([4, 5, 6, 7], clock.now())
-    assert await store.bulk("cancel", JobFilter(tasks=("rare",)), now=clock.now()) == Bulk(2, 2, 0)
+        await enqueue_one(store, a_job("rare" if place in {0, 8} else "work"))
+    await store.delete([4, 5, 6, 7])
+    assert await store.bulk("cancel", JobFilter(tasks=("rare",))) == Bulk(2, 2, 0)
 
 
-async def test_every_batch_is_audited(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job() for _ in range(3)], clock.now())
-    await store.acting(Actor("ann")).bulk("cancel", JobFilter(), batch=2, now=clock.now())
+async def test_every_batch_is_audited(store: SqlStore) -> None:
+    await store.enqueue([a_job() for _ in range(3)])
+    await store.acting(Actor("ann")).bulk("cancel", JobFilter(), batch=2)
     rows = await execute(store, "select principal, action, target, outcome from windlass_audit")
     assert rows == [("ann", "cancel", "jobs", "done")] * 2
 
 
-async def test_two_bulks_at_once_move_each_job_once(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job() for _ in range(300)], clock.now())
+async def test_two_bulks_at_once_move_each_job_once(store: SqlStore) -> None:
+    await store.enqueue([a_job() for _ in range(300)])
     pending = JobFilter(states=(StateFilter(JobState.PENDING),))
-    done = await asyncio.gather(*(store.bulk("bury", pending, {"error": "no"}, batch=20, now=clock.now()) for _ in range(3)))
+    done = await asyncio.gather(*(store.bulk("bury", pending, {"error": "no"}, batch=20) for _ in range(3)))
     assert sum(part.changed for part in done) == 300
     assert sum(part.refused for part in done) == 0
 
@@ -200,11 +200,9 @@ class Stopwatch:
         return answer
 
 
-async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(
-    store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for start in range(0, JOBS, 1000):
-        await store.enqueue([a_job(payload=f'{{"n":{start}}}', unique_key=f"k{start + n}") for n in range(1000)], clock.now())
+        await store.enqueue([a_job(payload=f'{{"n":{start}}}', unique_key=f"k{start + n}") for n in range(1000)])
     watch = Stopwatch(store)
     monkeypatch.setattr(store.database, "run", watch.run)
     longest = {}
@@ -217,7 +215,7 @@ async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(
         ("delete", {}),
     ):
         watch.longest = 0.0
-        assert await store.bulk(verb, JobFilter(tasks=("work",)), options, now=clock.now()) == Bulk(
+        assert await store.bulk(verb, JobFilter(tasks=("work",)), options) == Bulk(
             JOBS * (1 + (verb == "delete")), JOBS * (1 + (verb == "delete")), 0
         )
         longest[verb] = round(watch.longest, 3)
@@ -225,20 +223,20 @@ async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(
     assert max(longest.values()) < MOST_SECONDS, longest
 
 
-async def test_a_bulk_by_numbers_changes_those_that_match(store: SqlStore, clock: FakeClock) -> None:
-    ids = [await enqueue_one(store, clock, a_job(f"t{n % 2}")) for n in range(6)]
+async def test_a_bulk_by_numbers_changes_those_that_match(store: SqlStore) -> None:
+    ids = [await enqueue_one(store, a_job(f"t{n % 2}")) for n in range(6)]
     wanted, everything = JobFilter(tasks=("t1",)), JobFilter()
     asked = [ids[3], ids[0], ids[1], ids[1], 99_999, -5, 2**70]
-    assert await store.bulk("cancel", wanted, ids=asked, dry_run=True, now=clock.now()) == Bulk(2)
-    assert await store.bulk("cancel", wanted, ids=asked, now=clock.now()) == Bulk(2, 2, 0)
-    assert await store.bulk("cancel", everything, ids=asked, batch=1, now=clock.now()) == Bulk(3, 1, 2)
-    assert await store.bulk("cancel", everything, ids=[], now=clock.now()) == Bulk()
+    assert await store.bulk("cancel", wanted, ids=asked, dry_run=True) == Bulk(2)
+    assert await store.bulk("cancel", wanted, ids=asked) == Bulk(2, 2, 0)
+    assert await store.bulk("cancel", everything, ids=asked, batch=1) == Bulk(3, 1, 2)
+    assert await store.bulk("cancel", everything, ids=[]) == Bulk()
     left = {job.id for job in await all_jobs(store) if job.state is JobState.PENDING}
     assert left == {ids[2], ids[4], ids[5]}
 
 
-async def test_a_bulk_by_own_uuid_means_the_job_and_its_children(store: SqlStore, clock: FakeClock) -> None:
-    own = await enqueue_one(store, clock, a_job("parent"))
-    child = await enqueue_one(store, clock, a_job("child", parent_id=own))
-    await enqueue_one(store, clock, a_job("other"))
+async def test_a_bulk_by_own_uuid_means_the_job_and_its_children(store: SqlStore) -> None:
+    own = await enqueue_one(store, a_job("parent"))
+    child = await enqueue_one(store, a_job("child", parent_id=own))
+    await enqueue_one(store, a_job("other"))
     assert await matched(store, JobFilter(correlation_id=str(job_uuid(own)))) == [own, child]

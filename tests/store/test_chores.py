@@ -18,22 +18,22 @@ EVERY = timedelta(minutes=5)
 
 async def test_of_many_instances_one_gets_the_permit_for_each_interval(stores: list[SqlStore], clock: FakeClock) -> None:
     for turn in range(1, 5):
-        asked = [store.chores.due("age", EVERY, f"w{place}", clock.now()) for place, store in enumerate(stores * 4)]
+        asked = [store.chores.due("age", EVERY, f"w{place}") for place, store in enumerate(stores * 4)]
         permits = [permit for permit in await asyncio.gather(*asked) if permit is not None]
         assert permits == [Permit("age", turn, None)]
         clock.advance(minutes=5)
 
 
 async def test_a_chore_is_not_due_before_its_interval_has_passed(store: SqlStore, clock: FakeClock) -> None:
-    assert await store.chores.due("age", EVERY, "w", clock.now())
+    assert await store.chores.due("age", EVERY, "w")
     clock.advance(seconds=299)
-    assert await store.chores.due("age", EVERY, "w", clock.now()) is None
+    assert await store.chores.due("age", EVERY, "w") is None
     clock.advance(seconds=1)
-    assert await store.chores.due("age", EVERY, "w", clock.now())
+    assert await store.chores.due("age", EVERY, "w")
 
 
 async def test_what_a_chore_says_of_itself_is_kept(store: SqlStore, clock: FakeClock) -> None:
-    permit = await store.chores.due("prune", EVERY, "ada", clock.now())
+    permit = await store.chores.due("prune", EVERY, "ada")
     assert permit is not None
     assert await store.chores.done(permit, 12, timedelta(milliseconds=34), error="bo\0om", cursor="17")
     [chore] = await store.chores.list()
@@ -41,22 +41,22 @@ async def test_what_a_chore_says_of_itself_is_kept(store: SqlStore, clock: FakeC
     assert (chore.last_rows, chore.last_duration_ms, chore.last_error, chore.cursor) == (12, 34, "bo\ufffdom", "17")
     assert chore.due_at == clock.now() + EVERY
     clock.advance(minutes=5)
-    assert await store.chores.due("prune", EVERY, "bob", clock.now()) == Permit("prune", 2, "17")
+    assert await store.chores.due("prune", EVERY, "bob") == Permit("prune", 2, "17")
 
 
 async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: SqlStore, clock: FakeClock) -> None:
-    permit = await store.chores.due("prune", EVERY, "ada", clock.now())
+    permit = await store.chores.due("prune", EVERY, "ada")
     assert permit is not None
-    await store.chores.done(permit, 12, timedelta(), cursor="17", again=timedelta(seconds=1), now=clock.now())
-    assert await store.chores.due("prune", EVERY, "bob", clock.now()) is None
+    await store.chores.done(permit, 12, timedelta(), cursor="17", again=timedelta(seconds=1))
+    assert await store.chores.due("prune", EVERY, "bob") is None
     clock.advance(seconds=1)
-    assert await store.chores.due("prune", EVERY, "bob", clock.now()) == Permit("prune", 2, "17")
+    assert await store.chores.due("prune", EVERY, "bob") == Permit("prune", 2, "17")
 
 
 async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: SqlStore, clock: FakeClock) -> None:
-    late = await store.chores.due("age", EVERY, "late", clock.now())
+    late = await store.chores.due("age", EVERY, "late")
     clock.advance(minutes=5)
-    quick = await store.chores.due("age", EVERY, "quick", clock.now())
+    quick = await store.chores.due("age", EVERY, "quick")
     assert late is not None
     assert quick is not None
     assert not await store.chores.done(late, 1, timedelta())
@@ -65,15 +65,15 @@ async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: Sql
     assert (chore.last_rows, chore.worker) == (2, "quick")
 
 
-async def test_a_paused_chore_is_never_due(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_paused_chore_is_never_due(store: SqlStore) -> None:
     acting = store.acting(Actor("ada"))
-    assert await acting.chores.pause("age", clock.now())
-    assert not await acting.chores.pause("age", clock.now())
-    assert await store.chores.due("age", EVERY, "w", clock.now()) is None
-    assert await acting.chores.resume("age", clock.now())
-    assert not await store.chores.resume("age", clock.now())
-    permit = await store.chores.due("age", EVERY, "w", clock.now())
-    await store.chores.pause("age", clock.now())
+    assert await acting.chores.pause("age")
+    assert not await acting.chores.pause("age")
+    assert await store.chores.due("age", EVERY, "w") is None
+    assert await acting.chores.resume("age")
+    assert not await store.chores.resume("age")
+    permit = await store.chores.due("age", EVERY, "w")
+    await store.chores.pause("age")
     assert permit is not None
     assert await store.chores.done(permit, 0, timedelta())
     assert {line.action for line in await store.audit.list()} == {"pause chore", "resume chore"}

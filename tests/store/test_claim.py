@@ -19,8 +19,8 @@ from windlass.testing import FakeClock
 
 
 async def test_a_claim_takes_ownership(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(payload='{"n":1}'))
-    held = await claim_one(store, clock, worker="anna")
+    await enqueue_one(store, a_job(payload='{"n":1}'))
+    held = await claim_one(store, worker="anna")
     job = await store.get(held.id)
     assert (job.state, job.token, job.worker) == (JobState.RUNNING, held.token, "anna")
     assert (job.attempt, job.executions, job.started_at) == (1, 1, clock.now())
@@ -37,49 +37,49 @@ async def test_the_order_is_priority_then_due_time_then_number(store: SqlStore, 
         a_job("c", run_at=early),
         a_job("a", run_at=late),
     ]
-    low, high, older, twin = [await enqueue_one(store, clock, job) for job in jobs]
-    assert [job.id for job in await claim(store, clock)] == [high, older, low, twin]
+    low, high, older, twin = [await enqueue_one(store, job) for job in jobs]
+    assert [job.id for job in await claim(store)] == [high, older, low, twin]
 
 
-async def test_slices_are_read_in_the_order_of_their_heads(store: SqlStore, clock: FakeClock) -> None:
+async def test_slices_are_read_in_the_order_of_their_heads(store: SqlStore) -> None:
     for lane, task, priority in (("x", "a", 0), ("x", "b", 3), ("y", "a", 9), ("y", "c", 0)):
-        await enqueue_one(store, clock, a_job(task, lane=lane, priority=priority))
+        await enqueue_one(store, a_job(task, lane=lane, priority=priority))
     found = await store.slices()
     assert [(part.lane, part.task) for part in found.open][:2] == [("y", "a"), ("x", "b")]
     assert len(found.open) == 4
 
 
-async def test_a_claim_takes_only_from_the_slices_it_names(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job("mine"))
-    await enqueue_one(store, clock, a_job("theirs", priority=100))
+async def test_a_claim_takes_only_from_the_slices_it_names(store: SqlStore) -> None:
+    await enqueue_one(store, a_job("mine"))
+    await enqueue_one(store, a_job("theirs", priority=100))
     found = await store.slices()
     mine = found._replace(open=tuple(part for part in found.open if part.task == "mine"))
-    assert [job.task for job in await store.claim(mine, 10, a_lease(), now=clock.now())] == ["mine"]
+    assert [job.task for job in await store.claim(mine, 10, a_lease())] == ["mine"]
 
 
-async def test_more_slices_than_arms_are_served_by_their_heads(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job(f"task-{place}", priority=place) for place in range(70)], clock.now())
-    got = await claim(store, clock, 100)
+async def test_more_slices_than_arms_are_served_by_their_heads(store: SqlStore) -> None:
+    await store.enqueue([a_job(f"task-{place}", priority=place) for place in range(70)])
+    got = await claim(store, 100)
     assert [job.task for job in got] == [f"task-{place}" for place in range(69, 5, -1)]
-    assert len(await claim(store, clock, 100)) == 6
+    assert len(await claim(store, 100)) == 6
 
 
 async def test_a_job_that_is_not_due_is_not_claimed(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(delay=timedelta(seconds=10)))
-    assert await claim(store, clock) == []
+    await enqueue_one(store, a_job(delay=timedelta(seconds=10)))
+    assert await claim(store) == []
     clock.advance(seconds=10)
-    assert await claim(store, clock) == []
-    await due(store, clock)
-    assert len(await claim(store, clock)) == 1
+    assert await claim(store) == []
+    await due(store)
+    assert len(await claim(store)) == 1
 
 
-async def test_a_paused_lane_or_task_is_not_open(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job("a", lane="fast"))
-    await enqueue_one(store, clock, a_job("b"))
+async def test_a_paused_lane_or_task_is_not_open(store: SqlStore) -> None:
+    await enqueue_one(store, a_job("a", lane="fast"))
+    await enqueue_one(store, a_job("b"))
     seen_before = await store.slices()
     await _close_gates(store)
     assert (await store.slices()).open == ()
-    assert await store.claim(seen_before, 10, a_lease(), now=clock.now()) == []
+    assert await store.claim(seen_before, 10, a_lease()) == []
 
 
 async def _close_gates(store: SqlStore) -> None:
@@ -92,27 +92,27 @@ async def _close_gates(store: SqlStore) -> None:
     await execute(store, "update windlass_gates set version = version + 1")
 
 
-async def test_rivals_never_get_the_same_job(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job(f"task-{place % 5}") for place in range(200)], clock.now())
+async def test_rivals_never_get_the_same_job(store: SqlStore) -> None:
+    await store.enqueue([a_job(f"task-{place % 5}") for place in range(200)])
     found = await store.slices()
-    parts = await asyncio.gather(*(store.claim(found, 30, a_lease(), now=clock.now()) for _ in range(10)))
+    parts = await asyncio.gather(*(store.claim(found, 30, a_lease()) for _ in range(10)))
     ids = [job.id for part in parts for job in part]
     assert len(ids) == len(set(ids)) == 200
 
 
-async def test_a_prefetched_job_has_not_started(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, started=False)
+async def test_a_prefetched_job_has_not_started(store: SqlStore) -> None:
+    held = await running(store, started=False)
     assert (await store.get(held.id)).started_at is None
 
 
 async def suspects(store: SqlStore, clock: FakeClock, count: int, **options: Any) -> list[int]:
     """Let jobs be lost with their worker, and wait again as suspects."""
-    await store.enqueue([a_job(**options) for _ in range(count)], clock.now())
-    lost = await claim(store, clock, count, started=False)
+    await store.enqueue([a_job(**options) for _ in range(count)])
+    lost = await claim(store, count, started=False)
     clock.advance(seconds=31)
-    while await store.reclaim(now=clock.now()):
+    while await store.reclaim():
         pass
-    while (await store.promote(now=clock.now())).jobs:
+    while (await store.promote()).jobs:
         pass
     return [job.id for job in lost]
 
@@ -120,39 +120,39 @@ async def suspects(store: SqlStore, clock: FakeClock, count: int, **options: Any
 async def test_a_suspect_is_left_to_its_own_claim_and_charged(store: SqlStore, clock: FakeClock) -> None:
     [suspect] = await suspects(store, clock, 1, priority=9)
     assert (await store.get(suspect)).crashes == 1
-    others = [await enqueue_one(store, clock) for _ in range(3)]
-    assert [job.id for job in await claim(store, clock, started=False)] == others
-    taken = await store.claim_suspect(await store.slices(), a_lease(), clock.now())
+    others = [await enqueue_one(store) for _ in range(3)]
+    assert [job.id for job in await claim(store, started=False)] == others
+    taken = await store.claim_suspect(await store.slices(), a_lease())
     assert taken is not None
     assert (taken.id, taken.crashes) == (suspect, 1)
     assert (await store.get(suspect)).started_at == clock.now()
-    assert await store.claim_suspect(await store.slices(), a_lease(), clock.now()) is None
+    assert await store.claim_suspect(await store.slices(), a_lease()) is None
 
 
 async def test_suspects_come_in_the_order_of_all_jobs(store: SqlStore, clock: FakeClock) -> None:
     first, second = await suspects(store, clock, 2, task="a")
     [urgent] = await suspects(store, clock, 1, task="b", priority=1)
-    found = await store.slices(clock.now())
+    found = await store.slices()
     assert found.open == ()
     assert [part.task for part in found.suspects] == ["b", "a"]
-    taken = [await store.claim_suspect(found, a_lease(), clock.now()) for _ in range(3)]
+    taken = [await store.claim_suspect(found, a_lease()) for _ in range(3)]
     assert [job and job.id for job in taken] == [urgent, first, second]
 
 
 async def test_a_gate_holds_suspects_back(store: SqlStore, clock: FakeClock) -> None:
     await suspects(store, clock, 1, task="a", lane="slow")
-    found = await store.slices(clock.now())
-    await store.lanes.pause("slow", clock.now())
-    assert await store.claim_suspect(found, a_lease(), clock.now()) is None
-    assert (await store.slices(clock.now())).suspects == ()
+    found = await store.slices()
+    await store.lanes.pause("slow")
+    assert await store.claim_suspect(found, a_lease()) is None
+    assert (await store.slices()).suspects == ()
 
 
 async def test_a_thousand_suspects_at_the_head_hold_up_nobody(store: SqlStore, clock: FakeClock) -> None:
     await suspects(store, clock, 1000, priority=9)
-    await store.enqueue([a_job() for _ in range(200)], clock.now())
-    found = await store.slices(clock.now())
+    await store.enqueue([a_job() for _ in range(200)])
+    found = await store.slices()
     assert [(part.lane, part.task, part.priority) for part in found.open] == [("default", "work", 0)]
-    assert len(await store.claim(found, 200, a_lease(), now=clock.now())) == 200
+    assert len(await store.claim(found, 200, a_lease())) == 200
 
 
 async def test_every_other_reader_of_the_queue_sees_suspects(store: SqlStore, clock: FakeClock) -> None:
@@ -160,16 +160,16 @@ async def test_every_other_reader_of_the_queue_sees_suspects(store: SqlStore, cl
     waited = await store.get(suspect)
     query = JobQuery(filter=JobFilter(states=(StateFilter(JobState.PENDING),)), sort=Sort.PRIORITY)
     assert [job.id for job in (await store.list_jobs(query)).jobs] == [suspect]
-    assert (await store.runs.queue(clock.now())).oldest_pending_at == waited.run_at
+    assert (await store.runs.queue()).oldest_pending_at == waited.run_at
     assert (await store.runs.priorities()).jobs == {3: 1}
     clock.advance(hours=2)
-    assert await store.age(now=clock.now()) == 1
+    assert await store.age() == 1
     assert (await store.get(suspect)).priority > 100 // 2
 
 
 async def test_a_job_that_ends_in_order_is_trusted_again(store: SqlStore, clock: FakeClock) -> None:
     await suspects(store, clock, 1, max_attempts=9)
-    again = await store.claim_suspect(await store.slices(), a_lease(), clock.now())
+    again = await store.claim_suspect(await store.slices(), a_lease())
     assert again is not None
     await end(store, clock, again, Snoozed(timedelta(0)))
     assert (await store.get(again.id)).crashes == 0
@@ -180,14 +180,14 @@ async def test_a_job_that_ends_in_order_is_trusted_again(store: SqlStore, clock:
 )
 async def test_a_suspect_that_did_not_end_in_order_stays_one(store: SqlStore, clock: FakeClock, outcome: Outcome) -> None:
     [suspect] = await suspects(store, clock, 1, max_attempts=9)
-    again = await store.claim_suspect(await store.slices(), a_lease(), clock.now())
+    again = await store.claim_suspect(await store.slices(), a_lease())
     assert again is not None
     await end(store, clock, again, outcome)
     assert (await store.get(suspect)).crashes == 1
 
 
 async def test_release_of_an_unstarted_job_gives_everything_back(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, started=False)
+    held = await running(store, started=False)
     await end(store, clock, held, Released())
     job = await store.get(held.id)
     assert (job.attempt, job.executions, job.run_at) == (0, 0, held.run_at)

@@ -91,7 +91,7 @@ async def test_read_that_asked_for_a_bound_ends_there_and_writes_are_left_alone(
 async def test_sessions_of_ours_end_by_themselves_when_their_client_vanishes(store: SqlStore) -> None:
     """Else the server keeps the locks of a transaction whose client is gone, and its session for hours."""
     shown = single("identity", {}, lambda found: found)
-    await store.database.run(shown)
+    await store.run(shown)
     pools = store.database._pools  # type: ignore[attr-defined]
     async with pools.connection(shown) as connection:
         cursor = await connection.execute(

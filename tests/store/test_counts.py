@@ -17,10 +17,10 @@ from windlass.testing import FakeClock
 async def test_many_folders_beside_writers_lose_nothing(stores: list[SqlStore], clock: FakeClock) -> None:
     async def write(store: SqlStore, task: str) -> None:
         for turn in range(15):
-            await store.enqueue([a_job(f"{task}-{turn % 3}", lane=f"lane-{turn % 2}") for _ in range(4)], clock.now())
+            await store.enqueue([a_job(f"{task}-{turn % 3}", lane=f"lane-{turn % 2}") for _ in range(4)])
             found = await store.slices()
-            taken = await store.claim(found, 3, a_lease(), now=clock.now())
-            await store.finish([ending(job, clock.now()) for job in taken], clock.now())
+            taken = await store.claim(found, 3, a_lease())
+            await store.finish([ending(job, clock.now()) for job in taken])
 
     async def fold(store: SqlStore) -> None:
         for _ in range(20):
@@ -44,9 +44,9 @@ async def test_many_folders_beside_writers_lose_nothing(stores: list[SqlStore], 
     assert sum(one.jobs for one in await stores[0].count_jobs()) == 3 * 15 * 4
 
 
-async def test_folding_changes_no_count_and_ends(store: SqlStore, clock: FakeClock) -> None:
+async def test_folding_changes_no_count_and_ends(store: SqlStore) -> None:
     for _ in range(10):
-        await store.enqueue([a_job()], clock.now())
+        await store.enqueue([a_job()])
     before = await store.count_jobs()
     folded = 0
     while part := await store.fold_counts(limit=3):

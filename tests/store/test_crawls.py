@@ -38,13 +38,13 @@ async def left(store: SqlStore) -> list[tuple[int, str]]:
     return [(number, url.removeprefix(HOME)) for number, url in rows]
 
 
-async def crawling(store: SqlStore, clock: FakeClock) -> tuple[Claimed, CrawlState]:
-    job = await running(store, clock, a_job("crawl", max_attempts=5))
+async def crawling(store: SqlStore) -> tuple[Claimed, CrawlState]:
+    job = await running(store, a_job("crawl", max_attempts=5))
     return job, await store.crawls.begin(held(job), HOME)
 
 
-async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: SqlStore, clock: FakeClock) -> None:
-    job, state = await crawling(store, clock)
+async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: SqlStore) -> None:
+    job, state = await crawling(store)
     state = await visited(store, job, state, HOME + "a", HOME + "b", HOME + "a", HOME)
     state = await visited(store, job, state, HOME + "c", HOME + "b")
     assert await left(store) == [(3, "b"), (4, "c")]
@@ -55,15 +55,15 @@ async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: SqlS
     assert (row.progress_count, row.progress_message) == (2, "2 crawled, 2 indexed, 0 errors, 0 skipped")
 
 
-async def test_it_never_knows_more_addresses_than_it_may_ask_for(store: SqlStore, clock: FakeClock) -> None:
-    job, state = await crawling(store, clock)
+async def test_it_never_knows_more_addresses_than_it_may_ask_for(store: SqlStore) -> None:
+    job, state = await crawling(store)
     state = await visited(store, job, state, *(f"{HOME}{n}" for n in range(10)), max_pages=4)
     state = await visited(store, job, state, HOME + "0", HOME + "new", max_pages=4)
     assert (state.known, await left(store)) == (4, [(3, "1"), (4, "2")])
 
 
-async def test_a_redirect_is_not_crawled_again_and_a_twin_does_not_count(store: SqlStore, clock: FakeClock) -> None:
-    job, state = await crawling(store, clock)
+async def test_a_redirect_is_not_crawled_again_and_a_twin_does_not_count(store: SqlStore) -> None:
+    job, state = await crawling(store)
     state = await visited(store, job, state, HOME + "old", HOME + "new", HOME + "old2", url=HOME + "home")
     state = await visited(store, job, state, HOME + "home", url=HOME + "new")
     state = await visited(store, job, state, url=HOME + "new")
@@ -71,8 +71,8 @@ async def test_a_redirect_is_not_crawled_again_and_a_twin_does_not_count(store: 
     assert await left(store) == []
 
 
-async def test_without_the_lease_nothing_is_kept(store: SqlStore, clock: FakeClock) -> None:
-    job, state = await crawling(store, clock)
+async def test_without_the_lease_nothing_is_kept(store: SqlStore) -> None:
+    job, state = await crawling(store)
     before = await store.get(job.id)
     late = job._replace(token=job.token + 1)
     with pytest.raises(LeaseLost):
@@ -86,10 +86,8 @@ async def test_without_the_lease_nothing_is_kept(store: SqlStore, clock: FakeClo
     assert await store.get(job.id) == before
 
 
-async def test_of_two_that_record_the_same_page_both_are_fenced(
-    stores: list[SqlStore], store: SqlStore, clock: FakeClock
-) -> None:
-    job, state = await crawling(store, clock)
+async def test_of_two_that_record_the_same_page_both_are_fenced(stores: list[SqlStore], store: SqlStore) -> None:
+    job, state = await crawling(store)
     late = job._replace(token=job.token + 1)
     answers = await asyncio.gather(
         *(visited(one, job if place == 2 else late, state, HOME + "a") for place, one in enumerate(stores)),
@@ -100,44 +98,44 @@ async def test_of_two_that_record_the_same_page_both_are_fenced(
 
 
 async def test_the_next_run_goes_on_where_the_last_one_was(store: SqlStore, clock: FakeClock) -> None:
-    job, state = await crawling(store, clock)
+    job, state = await crawling(store)
     state = await visited(store, job, state, HOME + "a", HOME + "b")
     await end(store, clock, job, failure())
     clock.advance(hours=1)
-    await due(store, clock)
-    again = await claim_one(store, clock)
+    await due(store)
+    again = await claim_one(store)
     assert CrawlState.read(again.last_cursor, HOME) == state
     state = await visited(store, again, state)
     assert (state.crawled, await left(store)) == (2, [(3, "b")])
 
 
 async def test_a_crawl_that_ends_leaves_no_frontier_and_a_source_that_has_run(store: SqlStore, clock: FakeClock) -> None:
-    await store.sources.upsert(NewSource("s", "s", HOME), clock.now())
-    job, state = await crawling(store, clock)
+    await store.sources.upsert(NewSource("s", "s", HOME))
+    job, state = await crawling(store)
     state = await visited(store, job, state)
-    done = await store.crawls.complete(held(job), state, clock.now())
+    done = await store.crawls.complete(held(job), state)
     assert (done.is_done, await left(store)) == (True, [])
     assert (await store.sources.get("s")).last_run_at == clock.now()
     assert CrawlState.read((await store.get(job.id)).last_cursor, HOME) == done
 
 
 async def test_a_recurring_crawl_starts_anew_each_time(store: SqlStore, clock: FakeClock) -> None:
-    job = await running(store, clock, a_job("crawl", recurrence=recurring(), run_at=clock.now()))
+    job = await running(store, a_job("crawl", recurrence=recurring(), run_at=clock.now()))
     state = await store.crawls.begin(held(job), HOME)
     await visited(store, job, state, HOME + "a")
     await end(store, clock, job)
     clock.advance(hours=1)
-    await due(store, clock)
-    again = await claim_one(store, clock)
+    await due(store)
+    again = await claim_one(store)
     assert again.last_cursor is None
     assert await store.crawls.begin(held(again), HOME + "x") == CrawlState(HOME + "x", known=1)
     assert await left(store) == [(1, "x")]
 
 
-async def test_a_job_that_is_pruned_takes_its_frontier_along(store: SqlStore, clock: FakeClock) -> None:
-    job, state = await crawling(store, clock)
+async def test_a_job_that_is_pruned_takes_its_frontier_along(store: SqlStore) -> None:
+    job, state = await crawling(store)
     await visited(store, job, state, HOME + "a")
-    await store.cancel([job.id], now=clock.now())
+    await store.cancel([job.id])
     await execute(store, f"delete from windlass_jobs where id = {job.id}")
     await execute(store, f"delete from windlass_bodies where job_id = {job.id}")
     await execute(store, f"delete from windlass_executions where job_id = {job.id}")

@@ -22,12 +22,12 @@ def cron_job(expression: str = "0 * * * *", **options: Any) -> NewJob:
     return a_job(recurrence=Recurrence(cadence=Cron(expression)), **options)
 
 
-async def convert(store: SqlStore, clock: FakeClock, *, dry_run: bool = False, limit: int = 2) -> list[Conversion]:
-    return [each async for each in store.cron_migration.convert(dry_run=dry_run, limit=limit, now=clock.now())]
+async def convert(store: SqlStore, *, dry_run: bool = False, limit: int = 2) -> list[Conversion]:
+    return [each async for each in store.cron_migration.convert(dry_run=dry_run, limit=limit)]
 
 
-async def undo(store: SqlStore, clock: FakeClock) -> list[Conversion]:
-    return [each async for each in store.cron_migration.undo(limit=2, now=clock.now())]
+async def undo(store: SqlStore) -> list[Conversion]:
+    return [each async for each in store.cron_migration.undo(limit=2)]
 
 
 def changed(found: list[Conversion]) -> list[int]:
@@ -35,16 +35,16 @@ def changed(found: list[Conversion]) -> list[int]:
 
 
 async def test_a_converted_job_goes_on_at_its_cron_times(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, cron_job())
+    job_id = await enqueue_one(store, cron_job())
     before = await store.get(job_id)
-    assert changed(await convert(store, clock)) == [job_id]
+    assert changed(await convert(store)) == [job_id]
     after = await store.get(job_id)
     assert after.recurrence == Recurrence(cadence=Every(timedelta(hours=1)), fixed_rate=True)
     assert (after.run_at, after.slot_at, after.state) == (before.run_at, before.slot_at, before.state)
     for hour in range(11, 15):
         clock.move_to((await store.get(job_id)).run_at + timedelta(milliseconds=3))
-        await due(store, clock)
-        held = await claim_one(store, clock)
+        await due(store)
+        held = await claim_one(store)
         clock.advance(minutes=7)
         await end(store, clock, held)
         slot = (await store.get(job_id)).slot_at
@@ -52,31 +52,31 @@ async def test_a_converted_job_goes_on_at_its_cron_times(store: SqlStore, clock:
         assert (slot.hour, slot.minute, slot.second, slot.microsecond) == (hour + 1, 0, 0, 0)
 
 
-async def test_a_dry_run_says_what_would_become_of_each_and_changes_nothing(store: SqlStore, clock: FakeClock) -> None:
-    ids = [await enqueue_one(store, clock, cron_job(text)) for text in ("0 * * * *", "*/7 * * * *", "0 0 1 * *", "0 0 * * *")]
-    await enqueue_one(store, clock, a_job())
-    await enqueue_one(store, clock, a_job(recurrence=Recurrence(cadence=Every(timedelta(hours=1)))))
-    await enqueue_one(store, clock, cron_job("@daily"))
+async def test_a_dry_run_says_what_would_become_of_each_and_changes_nothing(store: SqlStore) -> None:
+    ids = [await enqueue_one(store, cron_job(text)) for text in ("0 * * * *", "*/7 * * * *", "0 0 1 * *", "0 0 * * *")]
+    await enqueue_one(store, a_job())
+    await enqueue_one(store, a_job(recurrence=Recurrence(cadence=Every(timedelta(hours=1)))))
+    await enqueue_one(store, cron_job("@daily"))
     jobs = [await store.get(job_id) for job_id in ids]
-    found = await convert(store, clock, dry_run=True)
+    found = await convert(store, dry_run=True)
     assert [each.job_id for each in found] == ids
     assert [each.reason is None for each in found] == [True, False, False, True]
     assert [await store.get(job_id) for job_id in ids] == jobs
-    assert changed(await convert(store, clock)) == [ids[0], ids[3]]
-    assert changed(await convert(store, clock)) == []
+    assert changed(await convert(store)) == [ids[0], ids[3]]
+    assert changed(await convert(store)) == []
 
 
-async def test_undo_restores_rule_and_metadata(store: SqlStore, clock: FakeClock) -> None:
-    bare = await enqueue_one(store, clock, cron_job())
-    told = await enqueue_one(store, clock, cron_job("*/15 * * * *", metadata=encode_object({"category": "news"})))
-    empty = await enqueue_one(store, clock, cron_job("*/20 * * * *", metadata="{}"))
+async def test_undo_restores_rule_and_metadata(store: SqlStore) -> None:
+    bare = await enqueue_one(store, cron_job())
+    told = await enqueue_one(store, cron_job("*/15 * * * *", metadata=encode_object({"category": "news"})))
+    empty = await enqueue_one(store, cron_job("*/20 * * * *", metadata="{}"))
     before = [await store.get(job_id) for job_id in (bare, told, empty)]
     operator = store.acting(Actor("ada"))
-    await convert(operator, clock)
+    await convert(operator)
     assert set(json.loads((await store.get(told)).metadata or "{}")) == {"category", MARK}
-    assert changed(await undo(operator, clock)) == [bare, told, empty]
+    assert changed(await undo(operator)) == [bare, told, empty]
     assert [core(await store.get(job_id)) for job_id in (bare, told, empty)] == [core(job) for job in before]
-    assert await undo(operator, clock) == []
+    assert await undo(operator) == []
     assert {entry.action for entry in await store.audit.list()} == {"convert cron", "undo cron conversion"}
 
 
@@ -85,33 +85,33 @@ def core(job: Job) -> tuple[object, ...]:
 
 
 async def test_undo_leaves_a_job_whose_cadence_was_edited_since(store: SqlStore, clock: FakeClock) -> None:
-    edited, left = [await enqueue_one(store, clock, cron_job()) for _ in range(2)]
-    await convert(store, clock)
+    edited, left = [await enqueue_one(store, cron_job()) for _ in range(2)]
+    await convert(store)
     rule = Recurrence(cadence=Every(timedelta(minutes=5)))
-    await store.edit(edited, Edit(recurrence=rule, next_at=clock.now() + timedelta(minutes=5)), clock.now())
-    refused, restored = await undo(store, clock)
+    await store.edit(edited, Edit(recurrence=rule, next_at=clock.now() + timedelta(minutes=5)))
+    refused, restored = await undo(store)
     assert (refused.job_id, refused.reason) == (edited, "its cadence was edited since it was converted")
     assert restored.job_id == left
     assert (await store.get(edited)).recurrence == rule
 
 
 async def test_undo_brings_a_job_that_was_resumed_meanwhile_back_into_step(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, cron_job())
-    await convert(store, clock)
-    await store.pause([job_id], clock.now())
+    job_id = await enqueue_one(store, cron_job())
+    await convert(store)
+    await store.pause([job_id])
     clock.advance(minutes=7)
-    await store.resume([job_id], clock.now())
+    await store.resume([job_id])
     assert (await store.get(job_id)).run_at.minute == 37
-    await undo(store, clock)
+    await undo(store)
     assert (await store.get(job_id)).run_at.minute == 0
 
 
 async def test_a_job_that_runs_is_converted_and_keeps_its_times(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, cron_job())
+    job_id = await enqueue_one(store, cron_job())
     clock.advance(minutes=30)
-    await due(store, clock)
-    held = await claim_one(store, clock)
-    assert changed(await convert(store, clock)) == [job_id]
+    await due(store)
+    held = await claim_one(store)
+    assert changed(await convert(store)) == [job_id]
     clock.advance(minutes=3)
     await end(store, clock, held)
     job = await store.get(job_id)
@@ -123,8 +123,8 @@ async def test_a_job_that_runs_is_converted_and_keeps_its_times(store: SqlStore,
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel"])
-async def test_jobs_that_do_not_go_on_by_themselves_are_not_converted(store: SqlStore, clock: FakeClock, verb: str) -> None:
-    job_id = await enqueue_one(store, clock, cron_job())
-    await getattr(store, verb)([job_id], now=clock.now())
-    assert [each.reason is None for each in await convert(store, clock)] == ([False] if verb == "pause" else [])
-    assert not changed(await convert(store, clock))
+async def test_jobs_that_do_not_go_on_by_themselves_are_not_converted(store: SqlStore, verb: str) -> None:
+    job_id = await enqueue_one(store, cron_job())
+    await getattr(store, verb)([job_id])
+    assert [each.reason is None for each in await convert(store)] == ([False] if verb == "pause" else [])
+    assert not changed(await convert(store))

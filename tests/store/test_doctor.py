@@ -41,7 +41,7 @@ class Life:
         self.ids: dict[str, int] = {}
 
     async def enqueue(self, task: str, job: NewJob | None = None) -> int:
-        [enqueued] = await self.store.enqueue([replace(job or a_job(), task=task)], self.clock.now())
+        [enqueued] = await self.store.enqueue([replace(job or a_job(), task=task)])
         self.ids.setdefault(task, enqueued.id)
         return enqueued.id
 
@@ -49,16 +49,16 @@ class Life:
         self.clock.advance(seconds=1)
         found = await self.store.slices()
         found = found._replace(open=tuple(part for part in found.open if part.task == task))
-        [job] = await self.store.claim(found, 1, a_lease(), started=started, now=self.clock.now())
+        [job] = await self.store.claim(found, 1, a_lease(), started=started)
         return job
 
     async def run(self, task: str, *outcomes: Outcome) -> None:
         """Run the job once for each outcome, whenever it is due."""
         for outcome in outcomes:
-            await self.store.run_now([self.ids[task]], self.clock.now())
+            await self.store.run_now([self.ids[task]])
             job = await self.claim(task)
             self.clock.advance(seconds=2)
-            await self.store.finish([ending(job, self.clock.now(), outcome)], self.clock.now())
+            await self.store.finish([ending(job, self.clock.now(), outcome)])
 
     async def live(self, task: str, job: NewJob, *outcomes: Outcome) -> int:
         await self.enqueue(task, job)
@@ -68,14 +68,13 @@ class Life:
     async def problems(self, *statements: str, **options: Any) -> list[Problem]:
         """Say what the doctor finds after these statements, and take them back."""
         database = self.store.database
-        options.setdefault("now", self.clock.now())
         if isinstance(database, Sqlite):
-            return await asyncio.to_thread(_problems_in_sqlite, database, statements, options)
+            return await asyncio.to_thread(_problems_in_sqlite, database, statements, self.clock, options)
         assert isinstance(database, Postgres)
         async with await psycopg.AsyncConnection.connect(database.dsn) as connection:
             for statement in statements:
                 await connection.execute(statement)
-            found = await check(inside(lambda call: _drive_async(connection, call)), **options)
+            found = await check(inside(lambda call: _drive_async(connection, call), self.clock), **options)
             await connection.rollback()
             return found
 
@@ -87,10 +86,10 @@ class Life:
         return {(problem.rule, problem.job_id) for problem in found}
 
 
-def inside(run: Callable[[Call[Any]], Awaitable[Any]]) -> SqlStore:
+def inside(run: Callable[[Call[Any]], Awaitable[Any]], clock: FakeClock) -> SqlStore:
     """Give the store as one open transaction sees it; only reads work there."""
     database: Any = SimpleNamespace(run=run)
-    return SqlStore(database, rng=Random(0))
+    return SqlStore(database, rng=Random(0), clock=clock)
 
 
 class Undo(Exception):
@@ -100,14 +99,14 @@ class Undo(Exception):
         self.found = found
 
 
-def _problems_in_sqlite(database: Sqlite, statements: Sequence[str], options: dict[str, Any]) -> list[Problem]:
+def _problems_in_sqlite(database: Sqlite, statements: Sequence[str], clock: FakeClock, options: dict[str, Any]) -> list[Problem]:
     def work(connection: Any) -> None:
         async def run(call: Call[Any]) -> Any:
             return _drive(connection, database.queries, call)
 
         for statement in statements:
             connection.execute(statement)
-        raise Undo(asyncio.run(check(inside(run), **options)))
+        raise Undo(asyncio.run(check(inside(run, clock), **options)))
 
     with pytest.raises(Undo) as undo:
         database.run_script(work)
@@ -133,20 +132,20 @@ async def _end_jobs(life: Life) -> None:
         f"where job_id = {life.ids['acknowledged']}",
     )
     saved = await life.live("saved", a_job(max_attempts=1), failure())
-    await life.store.retry([saved], life.clock.now())
+    await life.store.retry([saved])
     await life.run("saved", Returned())
     edited = await life.live("edited", a_job(max_attempts=2), failure(), failure())
-    await life.store.edit(edited, Edit(max_attempts=1), life.clock.now())
+    await life.store.edit(edited, Edit(max_attempts=1))
     await life.live("unlimited", a_job(), failure())
     await life.live("gave_up", a_job(), Cancelled("no longer needed"))
     await life.live("retrying", a_job(max_attempts=5), Snoozed(timedelta(seconds=5)), Released(has_started=True), failure())
     await life.live("crashing", a_job(max_attempts=5), failure())
-    await life.store.run_now([life.ids["crashing"]], life.clock.now())
+    await life.store.run_now([life.ids["crashing"]])
     await life.claim("crashing")
     await life.enqueue("lost", a_job())
     await life.claim("lost", started=False)
     life.clock.advance(seconds=LEASE.total_seconds() + 1)
-    await life.store.reclaim(now=life.clock.now())
+    await life.store.reclaim()
 
 
 async def _come_back(life: Life) -> None:
@@ -156,12 +155,12 @@ async def _come_back(life: Life) -> None:
     await life.live("healed", a_job(recurrence=recurring(), max_attempts=1), failure(), Returned())
     await life.live("broken", a_job(recurrence=recurring(on_exhausted=OnExhausted.FAIL), max_attempts=1), failure())
     await life.enqueue("template", a_job(recurrence=recurring(), spawn=True, name="template", child_key="child"))
-    await life.store.spawn(now=life.clock.now())
+    await life.store.spawn()
     await life.enqueue("last_template", a_job(recurrence=recurring(max_runs=1), spawn=True))
-    await life.store.spawn(now=life.clock.now())
+    await life.store.spawn()
     held = await life.live("held", a_job(recurrence=recurring()), Returned())
-    await life.store.pause([held], life.clock.now())
-    await life.store.run_now([held], life.clock.now())
+    await life.store.pause([held])
+    await life.store.run_now([held])
 
 
 async def _hold_keys(life: Life) -> None:
@@ -172,49 +171,49 @@ async def _hold_keys(life: Life) -> None:
     await life.claim("pending_running")
     await life.enqueue("superseded", pending)
     first = await life.claim("superseded")
-    await life.store.enqueue([replace(pending, task="superseded")], life.clock.now())
-    await life.store.finish([ending(first, life.clock.now(), failure())], life.clock.now())
+    await life.store.enqueue([replace(pending, task="superseded")])
+    await life.store.finish([ending(first, life.clock.now(), failure())])
     active = a_job(unique_key="a")
     await life.enqueue("active_key", active)
-    await life.store.enqueue([replace(active, task="active_key", on_conflict=OnConflict.REPLACE)], life.clock.now())
+    await life.store.enqueue([replace(active, task="active_key", on_conflict=OnConflict.REPLACE)])
     await life.live("active_done", active, Returned())
     forever = a_job(unique_key="f", unique_scope=UniqueScope.FOREVER)
     await life.live("forever_done", forever, Returned())
     await life.enqueue("rerun", active)
     await life.claim("rerun")
-    await life.store.enqueue([replace(active, task="rerun", on_conflict=OnConflict.RERUN)], life.clock.now())
+    await life.store.enqueue([replace(active, task="rerun", on_conflict=OnConflict.RERUN)])
 
 
 async def _stop_jobs(life: Life) -> None:
-    store, clock = life.store, life.clock
-    await store.cancel([await life.enqueue("cancelled", a_job(unique_key="c"))], "not wanted", clock.now())
+    store, _clock = life.store, life.clock
+    await store.cancel([await life.enqueue("cancelled", a_job(unique_key="c"))], "not wanted")
     for task, started in (("stopping", True), ("stopping_unstarted", False), ("stopped", True), ("stopped_late", False)):
         await life.enqueue(task, a_job(unique_key="s"))
         job = await life.claim(task, started=started)
-        await store.cancel([job.id], now=clock.now())
+        await store.cancel([job.id])
         if task == "stopped":
-            await store.stop([(job.id, job.token, NO_RUN)], clock.now())
+            await store.stop([(job.id, job.token, NO_RUN)])
         if task == "stopped_late":
-            await store.stop([(job.id, job.token, Run(started_at=job.claimed_at))], clock.now())
+            await store.stop([(job.id, job.token, Run(started_at=job.claimed_at))])
 
 
 async def _wait(life: Life) -> None:
-    store, clock = life.store, life.clock
+    store, _clock = life.store, life.clock
     await life.enqueue("pending")
     await life.enqueue("scheduled", a_job(delay=timedelta(hours=1)))
-    await store.pause([await life.enqueue("paused", a_job(delay=timedelta(hours=1)))], clock.now())
-    await store.disable([await life.enqueue("disabled", a_job(recurrence=recurring()))], clock.now())
+    await store.pause([await life.enqueue("paused", a_job(delay=timedelta(hours=1)))])
+    await store.disable([await life.enqueue("disabled", a_job(recurrence=recurring()))])
     await life.enqueue("running", a_job())
     running = await life.claim("running")
-    await store.renew([(running.id, running.token, running.claimed_at)], LEASE, clock.now())
-    await store.progress(running.id, running.token, count=3, cursor="page 2", now=clock.now())
+    await store.renew([(running.id, running.token, running.claimed_at)], LEASE)
+    await store.progress(running.id, running.token, count=3, cursor="page 2")
     await life.enqueue("prefetched")
     await life.claim("prefetched", started=False)
     await life.live("ticking", a_job(recurrence=recurring()), Returned())
-    await store.run_now([life.ids["ticking"]], clock.now())
+    await store.run_now([life.ids["ticking"]])
     ticking = await life.claim("ticking")
-    await store.disable([ticking.id], clock.now())
-    await store.run_now([ticking.id], clock.now())
+    await store.disable([ticking.id])
+    await store.run_now([ticking.id])
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -373,7 +372,7 @@ BROKEN = [
 async def test_a_store_with_a_varied_life_is_healthy(life: Life) -> None:
     states = {name: (await life.store.get(job_id)).state for name, job_id in life.ids.items()}
     assert set(states.values()) == set(JobState)
-    assert await check(life.store, now=life.clock.now()) == await life.problems() == []
+    assert await check(life.store) == await life.problems() == []
 
 
 async def test_an_empty_store_is_healthy(store: SqlStore) -> None:
@@ -530,10 +529,10 @@ async def test_a_failed_job_without_a_letter_is_reported(life: Life) -> None:
 
 async def test_a_failed_job_may_outlive_its_letter_by_the_time_letters_are_kept(life: Life) -> None:
     lost = f"delete from windlass_dead_letters where job_id = {life.ids['failed']}"
-    later = life.clock.now() + timedelta(days=91)
-    assert await life.broken(lost, now=later) == set()
+    life.clock.advance(days=91)
+    assert await life.broken(lost) == set()
     patient = Retention(keep_dead=timedelta(days=100))
-    assert await life.broken(lost, now=later, kept=patient) == {("letters", life.ids["failed"])}
+    assert await life.broken(lost, kept=patient) == {("letters", life.ids["failed"])}
 
 
 async def test_two_open_letters_of_a_job_are_reported(life: Life) -> None:
@@ -594,19 +593,19 @@ async def test_a_lost_gate_is_reported(life: Life) -> None:
     ],
 )
 async def test_a_breaker_that_contradicts_itself_is_reported(life: Life, rule: str, broken: str) -> None:
-    await life.store.breakers.force_open("b", timedelta(minutes=1), life.clock.now())
+    await life.store.breakers.force_open("b", timedelta(minutes=1))
     assert await life.broken() == set()
     assert await life.broken(f"update windlass_breakers set is_forced = false, {broken}") == {(rule, None)}
 
 
 async def test_a_breaker_that_its_history_does_not_know_is_reported(life: Life) -> None:
-    await life.store.breakers.force_open("b", now=life.clock.now())
+    await life.store.breakers.force_open("b")
     closed = "update windlass_breakers set state = 'closed'"
     assert await life.broken(closed) == {("breaker_forced", None), ("breaker_told", None)}
 
 
 async def test_a_permit_without_a_token_is_reported(life: Life) -> None:
-    await life.store.breakers.force_open("b", now=life.clock.now())
+    await life.store.breakers.force_open("b")
     assert await life.broken("update windlass_breakers set probe_job_id = 5") == {("breaker_permit", 5)}
 
 

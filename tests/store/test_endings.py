@@ -30,32 +30,32 @@ from windlass.store import SqlStore
 from windlass.testing import FakeClock
 
 
-async def test_boost_raises_base_and_current_up_to_a_hundred(store: SqlStore, clock: FakeClock) -> None:
+async def test_boost_raises_base_and_current_up_to_a_hundred(store: SqlStore) -> None:
     found = {}
     for priority in (-(2**31), -10, 0, 95, 100, 101, 2**31 - 1):
-        job_id = await enqueue_one(store, clock, a_job(priority=priority))
-        job = (await store.boost([job_id], 20, clock.now())).one()
+        job_id = await enqueue_one(store, a_job(priority=priority))
+        job = (await store.boost([job_id], 20)).one()
         assert job.priority == job.base_priority
         found[priority] = job.priority
     assert found == {-(2**31): 20 - 2**31, -10: 10, 0: 20, 95: 100, 100: 100, 101: 101, 2**31 - 1: 2**31 - 1}
 
 
-async def test_an_aged_job_is_boosted_from_both_its_priorities(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(priority=5))
+async def test_an_aged_job_is_boosted_from_both_its_priorities(store: SqlStore) -> None:
+    job_id = await enqueue_one(store, a_job(priority=5))
     await execute(store, f"update windlass_jobs set priority = 90 where id = {job_id}")
-    job = (await store.boost([job_id], 30, clock.now())).one()
+    job = (await store.boost([job_id], 30)).one()
     assert (job.priority, job.base_priority) == (100, 35)
 
 
 @pytest.mark.parametrize("amount", [0, -1, 101, True, 1.5])
-async def test_a_boost_out_of_range_is_refused(store: SqlStore, clock: FakeClock, amount: int) -> None:
+async def test_a_boost_out_of_range_is_refused(store: SqlStore, amount: int) -> None:
     with pytest.raises(InvalidInput, match=r"^amount: "):
-        await store.boost([1], amount, clock.now())
+        await store.boost([1], amount)
 
 
 async def test_a_priority_may_go_down_and_is_the_one_to_return_to(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(priority=50))
-    (await store.set_priority([held.id], -3, clock.now())).one()
+    held = await running(store, a_job(priority=50))
+    (await store.set_priority([held.id], -3)).one()
     await end(store, clock, held, failure())
     job = await store.get(held.id)
     assert (job.priority, job.base_priority) == (-3, -3)
@@ -64,8 +64,8 @@ async def test_a_priority_may_go_down_and_is_the_one_to_return_to(store: SqlStor
 
 
 async def test_a_buried_job_has_a_letter_and_frees_its_key(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(unique_key="k", payload='{"n":1}'))
-    job = (await store.bury([job_id], "row 17 is bad\0", clock.now())).one()
+    job_id = await enqueue_one(store, a_job(unique_key="k", payload='{"n":1}'))
+    job = (await store.bury([job_id], "row 17 is bad\0")).one()
     [letter] = await store.list_dead_letters(job_id)
     assert (job.state, job.last_error, job.done_reason, job.unique_slot) == (JobState.FAILED, letter.error, "buried", None)
     assert (letter.error, letter.died_at) == ("row 17 is bad\ufffd", clock.now())
@@ -73,58 +73,58 @@ async def test_a_buried_job_has_a_letter_and_frees_its_key(store: SqlStore, cloc
     assert await store.list_executions(job_id) == []
 
 
-async def test_burying_jobs_of_many_tasks_keeps_their_fingerprints_apart(store: SqlStore, clock: FakeClock) -> None:
+async def test_burying_jobs_of_many_tasks_keeps_their_fingerprints_apart(store: SqlStore) -> None:
     tasks = ("a", "b", 'quo"ted.$[0]')
-    jobs = [await enqueue_one(store, clock, a_job(task)) for task in tasks]
-    await store.bury(jobs, "enough", clock.now())
+    jobs = [await enqueue_one(store, a_job(task)) for task in tasks]
+    await store.bury(jobs, "enough")
     for task, job_id in zip(tasks, jobs, strict=True):
         [letter] = await store.list_dead_letters(job_id)
         assert letter.fingerprint == fingerprint(task, Failure("enough", "Buried"))
 
 
 async def test_a_buried_schedule_updates_its_open_letter(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=1))
+    held = await running(store, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=1))
     await end(store, clock, held, failure())
     clock.advance(seconds=1)
-    await store.bury([held.id], "enough", clock.now())
+    await store.bury([held.id], "enough")
     [letter] = await store.list_dead_letters(held.id)
     assert (letter.deaths, letter.error) == (2, "enough")
 
 
-async def test_a_paused_job_cannot_be_buried(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(delay=timedelta(hours=1)))
-    await store.pause([job_id], clock.now())
+async def test_a_paused_job_cannot_be_buried(store: SqlStore) -> None:
+    job_id = await enqueue_one(store, a_job(delay=timedelta(hours=1)))
+    await store.pause([job_id])
     with pytest.raises(InvalidTransition, match=r"paused → failed"):
-        (await store.bury([job_id], "x", clock.now())).one()
+        (await store.bury([job_id], "x")).one()
 
 
 async def test_a_run_failed_by_hand_follows_its_policy(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(max_attempts=2))
+    held = await running(store, a_job(max_attempts=2))
     clock.advance(seconds=2)
-    job = (await store.fail([held.id], "stuck", will_retry=True, now=clock.now())).one()
+    job = (await store.fail([held.id], "stuck", will_retry=True)).one()
     [row] = await store.list_executions(held.id)
     assert (job.state, job.wait_reason, job.run_at) == (JobState.SCHEDULED, WaitReason.RETRY, clock.now() + timedelta(seconds=1))
     assert (row.status, row.reason, row.error, row.duration_ms) == (RunStatus.FAILED, RunReason.ERROR, "stuck", 2000)
     assert not await end(store, clock, held)
     clock.advance(seconds=5)
-    await due(store, clock)
-    last = await claim_one(store, clock)
-    assert (await store.fail([last.id], "again", will_retry=True, now=clock.now())).one().state is JobState.FAILED
+    await due(store)
+    last = await claim_one(store)
+    assert (await store.fail([last.id], "again", will_retry=True)).one().state is JobState.FAILED
     [letter] = await store.list_dead_letters(held.id)
     assert letter.error == "again"
 
 
-async def test_a_run_failed_for_good_has_a_letter(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(max_attempts=5))
-    job = (await store.fail([held.id], "never", will_retry=False, now=clock.now())).one()
+async def test_a_run_failed_for_good_has_a_letter(store: SqlStore) -> None:
+    held = await running(store, a_job(max_attempts=5))
+    job = (await store.fail([held.id], "never", will_retry=False)).one()
     [letter] = await store.list_dead_letters(held.id)
     assert (job.state, letter.error) == (JobState.FAILED, "never")
 
 
 async def test_a_prefetched_run_failed_by_hand_counts_from_its_claim(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, started=False)
+    held = await running(store, started=False)
     clock.advance(seconds=3)
-    job = (await store.fail([held.id], "stuck", will_retry=True, now=clock.now())).one()
+    job = (await store.fail([held.id], "stuck", will_retry=True)).one()
     [row] = await store.list_executions(held.id)
     assert (job.attempt, job.executions, row.started_at) == (1, 1, held.claimed_at)
 
@@ -135,37 +135,37 @@ async def test_a_schedule_survives_a_run_failed_by_hand(store: SqlStore, clock: 
         (recurring(on_exhausted=OnExhausted.FAIL), JobState.FAILED),
         (Recurrence(cadence=ByHandler()), JobState.SCHEDULED),
     ):
-        held = await running(store, clock, a_job(recurrence=rule, run_at=clock.now()))
-        assert (await store.fail([held.id], "no", will_retry=False, now=clock.now())).one().state is state
+        held = await running(store, a_job(recurrence=rule, run_at=clock.now()))
+        assert (await store.fail([held.id], "no", will_retry=False)).one().state is state
 
 
 async def test_a_due_job_that_is_failed_waits_for_its_retry_and_is_charged_nothing(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(retry=RetrySpec(base=timedelta(seconds=7), jitter=0.0)))
-    job = (await store.fail([job_id], "no", will_retry=True, now=clock.now())).one()
+    job_id = await enqueue_one(store, a_job(retry=RetrySpec(base=timedelta(seconds=7), jitter=0.0)))
+    job = (await store.fail([job_id], "no", will_retry=True)).one()
     assert (job.state, job.wait_reason, job.run_at) == (JobState.SCHEDULED, WaitReason.RETRY, clock.now() + timedelta(seconds=7))
     assert (job.attempt, job.executions, job.last_error, job.last_error_at) == (0, 0, "no", clock.now())
     clock.advance(seconds=7)
-    await due(store, clock)
-    assert (await claim_one(store, clock)).attempt == 1
+    await due(store)
+    assert (await claim_one(store)).attempt == 1
 
 
-async def test_a_job_that_waits_for_its_time_is_only_failed_for_good(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(delay=timedelta(hours=1)))
+async def test_a_job_that_waits_for_its_time_is_only_failed_for_good(store: SqlStore) -> None:
+    job_id = await enqueue_one(store, a_job(delay=timedelta(hours=1)))
     with pytest.raises(InvalidTransition, match=r"cannot fail job .*scheduled → scheduled"):
-        (await store.fail([job_id], "no", will_retry=True, now=clock.now())).one()
-    assert (await store.fail([job_id], "no", will_retry=False, now=clock.now())).one().state is JobState.FAILED
+        (await store.fail([job_id], "no", will_retry=True)).one()
+    assert (await store.fail([job_id], "no", will_retry=False)).one().state is JobState.FAILED
 
 
-async def test_more_runs_than_one_statement_takes_are_failed_together(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job(max_attempts=1) for _ in range(601)], clock.now())
-    held = await claim(store, clock, 601)
-    moved = await store.fail([job.id for job in held], "all", will_retry=False, now=clock.now())
+async def test_more_runs_than_one_statement_takes_are_failed_together(store: SqlStore) -> None:
+    await store.enqueue([a_job(max_attempts=1) for _ in range(601)])
+    held = await claim(store, 601)
+    moved = await store.fail([job.id for job in held], "all", will_retry=False)
     assert len(moved.changed) == 601
 
 
 async def test_a_taken_lease_is_a_lost_one(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
-    job = (await store.take_lease([held.id], clock.now())).one()
+    held = await running(store)
+    job = (await store.take_lease([held.id])).one()
     [row] = await store.list_executions(held.id)
     assert (job.state, job.wait_reason, job.crashes, job.run_at) == (JobState.SCHEDULED, WaitReason.LOST, 1, clock.now())
     assert (row.status, row.reason) == (RunStatus.FAILED, RunReason.LEASE_EXPIRED)
@@ -175,31 +175,31 @@ async def test_a_taken_lease_is_a_lost_one(store: SqlStore, clock: FakeClock) ->
 async def test_a_taken_lease_and_a_reclaimed_one_leave_the_same(store: SqlStore, clock: FakeClock) -> None:
     for started in (True, False):
         jobs = [a_job(f"t{started}-{way}", max_attempts=2) for way in range(2)]
-        held = [await running(store, clock, job, started=started) for job in jobs]
+        held = [await running(store, job, started=started) for job in jobs]
         clock.advance(seconds=31)
-        await store.take_lease([held[0].id], clock.now())
-        await store.reclaim(now=clock.now())
+        await store.take_lease([held[0].id])
+        await store.reclaim()
         [taken, reclaimed] = [await store.get(job.id) for job in held]
         shown = [
             (job.state, job.wait_reason, job.attempt, job.executions, job.crashes, job.run_at, job.last_error)
             for job in (taken, reclaimed)
         ]
         assert shown[0] == shown[1]
-        await store.cancel([job.id for job in held], now=clock.now())
+        await store.cancel([job.id for job in held])
 
 
-async def test_taking_the_lease_of_a_cancelled_run_is_its_stop(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(unique_key="k"))
-    await store.cancel([held.id], now=clock.now())
-    job = (await store.take_lease([held.id], clock.now())).one()
+async def test_taking_the_lease_of_a_cancelled_run_is_its_stop(store: SqlStore) -> None:
+    held = await running(store, a_job(unique_key="k"))
+    await store.cancel([held.id])
+    job = (await store.take_lease([held.id])).one()
     assert (job.state, job.token, job.unique_slot) == (JobState.CANCELLED, None, None)
-    assert await store.stop([(held.id, held.token, Run())], clock.now()) == []
+    assert await store.stop([(held.id, held.token, Run())]) == []
 
 
-async def test_a_job_whose_key_was_taken_meanwhile_is_superseded(store: SqlStore, clock: FakeClock) -> None:
-    held = await pending_slot(store, clock)
-    await enqueue_one(store, clock, a_job(unique_key="k"))
-    job = (await store.take_lease([held.id], clock.now())).one()
+async def test_a_job_whose_key_was_taken_meanwhile_is_superseded(store: SqlStore) -> None:
+    held = await pending_slot(store)
+    await enqueue_one(store, a_job(unique_key="k"))
+    job = (await store.take_lease([held.id])).one()
     assert (job.state, job.done_reason) == (JobState.CANCELLED, "superseded")
 
 
@@ -224,10 +224,10 @@ async def test_a_clone_is_a_new_job_with_all_the_old_one_had(store: SqlStore, cl
         created_by="ann",
     )
     dead = await fail_for_good(store, clock)
-    held = await running(store, clock, wish)
+    held = await running(store, wish)
     await end(store, clock, held)
     old = await store.get(held.id)
-    new = (await store.clone([held.id], now=clock.now())).one()
+    new = (await store.clone([held.id])).one()
     same = [
         "task",
         "lane",
@@ -250,33 +250,33 @@ async def test_a_clone_is_a_new_job_with_all_the_old_one_had(store: SqlStore, cl
     ]
     assert {name: getattr(new, name) for name in same} == {name: getattr(old, name) for name in same}
     assert (new.id != old.id, new.parent_id, new.state, new.attempt) == (True, old.id, JobState.PENDING, 0)
-    assert (await store.clone([dead.id], "bob", clock.now())).one().created_by == "bob"
+    assert (await store.clone([dead.id], "bob")).one().created_by == "bob"
 
 
 async def test_a_clone_goes_through_the_uniqueness_gate(store: SqlStore, clock: FakeClock) -> None:
-    done, other = await running(store, clock, a_job(unique_key="k")), await running(store, clock, a_job("other"))
+    done, other = await running(store, a_job(unique_key="k")), await running(store, a_job("other"))
     await end(store, clock, done)
     await end(store, clock, other)
-    moved = await store.clone([done.id, done.id], now=clock.now())
+    moved = await store.clone([done.id, done.id])
     [new] = moved.changed
     with pytest.raises(SlotTaken, match=f"job {new.id}"):
-        await store.clone([done.id], now=clock.now())
-    moved = await store.clone([done.id, other.id], now=clock.now())
+        await store.clone([done.id])
+    moved = await store.clone([done.id, other.id])
     assert [job.parent_id for job in moved.changed] == [other.id]
     assert [job.id for job in moved.refused] == [done.id]
 
 
-async def test_a_clone_of_a_schedule_has_no_name(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), name="nightly"))
-    await store.cancel([job_id], now=clock.now())
-    new = (await store.clone([job_id], now=clock.now())).one()
+async def test_a_clone_of_a_schedule_has_no_name(store: SqlStore) -> None:
+    job_id = await enqueue_one(store, a_job(recurrence=recurring(), name="nightly"))
+    await store.cancel([job_id])
+    new = (await store.clone([job_id])).one()
     assert (new.name, new.recurrence, new.state) == (None, recurring(), JobState.SCHEDULED)
 
 
-async def test_only_a_finished_job_can_be_cloned(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+async def test_only_a_finished_job_can_be_cloned(store: SqlStore) -> None:
+    held = await running(store)
     with pytest.raises(InvalidTransition, match=r"cannot clone job \d+: running"):
-        (await store.clone([held.id], now=clock.now())).one()
+        (await store.clone([held.id])).one()
 
 
 async def test_a_deleted_job_leaves_nothing_but_its_items(store: SqlStore, clock: FakeClock) -> None:
@@ -287,7 +287,7 @@ async def test_a_deleted_job_leaves_nothing_but_its_items(store: SqlStore, clock
         f"insert into windlass_items (collection, key, job_id, data, created_at) values ('c', 'k', {dead.id}, '{{}}', {now})",
     )
     await execute(store, f"insert into windlass_idempotency (job_id, key, created_at) values ({dead.id}, 'k', {now})")
-    assert (await store.delete([dead.id], clock.now())).one().id == dead.id
+    assert (await store.delete([dead.id])).one().id == dead.id
     with pytest.raises(JobNotFound):
         await store.get(dead.id)
     counted = []
@@ -295,30 +295,30 @@ async def test_a_deleted_job_leaves_nothing_but_its_items(store: SqlStore, clock
         [[rows]] = await execute(store, f"select count(*) from windlass_{table} where job_id = {dead.id}")
         counted.append(rows)
     assert counted == [0, 0, 0, 0, 1]
-    assert (await store.delete([dead.id], clock.now())).missing == (dead.id,)
+    assert (await store.delete([dead.id])).missing == (dead.id,)
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-async def test_a_held_job_cannot_be_deleted(store: SqlStore, clock: FakeClock, *, is_cancelled: bool) -> None:
-    held = await running(store, clock)
+async def test_a_held_job_cannot_be_deleted(store: SqlStore, *, is_cancelled: bool) -> None:
+    held = await running(store)
     if is_cancelled:
-        await store.cancel([held.id], now=clock.now())
+        await store.cancel([held.id])
     with pytest.raises(LeaseHeld, match="worker-1 holds its lease"):
-        (await store.delete([held.id], clock.now())).one()
+        (await store.delete([held.id])).one()
     assert (await store.get(held.id)).token == held.token
 
 
-async def test_a_number_is_not_given_out_again(store: SqlStore, clock: FakeClock) -> None:
-    last = await enqueue_one(store, clock)
-    await store.delete([last], clock.now())
-    assert await enqueue_one(store, clock) > last
+async def test_a_number_is_not_given_out_again(store: SqlStore) -> None:
+    last = await enqueue_one(store)
+    await store.delete([last])
+    assert await enqueue_one(store) > last
 
 
 async def test_delete_and_claim_at_once_leave_no_half_of_a_job(store: SqlStore, clock: FakeClock) -> None:
     for _ in range(8):
-        job_id = await enqueue_one(store, clock)
+        job_id = await enqueue_one(store)
         slices = await store.slices()
-        moved, taken = await asyncio.gather(store.delete([job_id], clock.now()), claim(store, clock))
+        moved, taken = await asyncio.gather(store.delete([job_id]), claim(store))
         assert bool(moved.changed) != bool(taken)
         assert slices.open
         for held in taken:
@@ -327,9 +327,7 @@ async def test_delete_and_claim_at_once_leave_no_half_of_a_job(store: SqlStore, 
 
 async def test_of_a_failure_by_hand_and_a_finish_at_once_one_counts(store: SqlStore, clock: FakeClock) -> None:
     for _ in range(8):
-        held = await running(store, clock)
-        moved, was_accepted = await asyncio.gather(
-            store.fail([held.id], "no", will_retry=False, now=clock.now()), end(store, clock, held)
-        )
+        held = await running(store)
+        moved, was_accepted = await asyncio.gather(store.fail([held.id], "no", will_retry=False), end(store, clock, held))
         assert bool(moved.changed) != was_accepted
         assert len(await store.list_executions(held.id)) == 1

@@ -18,17 +18,17 @@ from windlass.testing import FakeClock
 
 
 async def test_an_immediate_job_is_pending_and_new(store: SqlStore, clock: FakeClock) -> None:
-    job = await store.get(await enqueue_one(store, clock))
+    job = await store.get(await enqueue_one(store))
     assert (job.state, job.wait_reason, job.run_at) == (JobState.PENDING, WaitReason.NEW, clock.now())
 
 
 async def test_a_delayed_job_is_scheduled_for_the_databases_clock(store: SqlStore, clock: FakeClock) -> None:
-    job = await store.get(await enqueue_one(store, clock, a_job(delay=timedelta(minutes=5))))
+    job = await store.get(await enqueue_one(store, a_job(delay=timedelta(minutes=5))))
     assert (job.state, job.wait_reason) == (JobState.SCHEDULED, WaitReason.DELAY)
     assert job.run_at == clock.now() + timedelta(minutes=5)
 
 
-async def test_every_option_comes_back(store: SqlStore, clock: FakeClock) -> None:
+async def test_every_option_comes_back(store: SqlStore) -> None:
     given = a_job(
         "crawl",
         payload=encode_object({"url": "https://example.org", "π": [1, 2.5, None]}),
@@ -49,7 +49,7 @@ async def test_every_option_comes_back(store: SqlStore, clock: FakeClock) -> Non
         recurrence=recurring(),
         child_key="child",
     )
-    job = await store.get(await enqueue_one(store, clock, given))
+    job = await store.get(await enqueue_one(store, given))
     for field in ("task", "payload", "lane", "priority", "max_attempts", "subject", "correlation_id", "target_count"):
         assert getattr(job, field) == getattr(given, field)
     for field in ("item_key", "collection", "metadata", "description", "created_by", "declared_by", "name", "child_key"):
@@ -68,86 +68,86 @@ async def test_every_option_comes_back(store: SqlStore, clock: FakeClock) -> Non
         '{"emoji":"😀","newline":"\\n"}',
     ],
 )
-async def test_payload_text_is_kept_to_the_letter(store: SqlStore, clock: FakeClock, text: str) -> None:
-    held = await running(store, clock, a_job(payload=text))
+async def test_payload_text_is_kept_to_the_letter(store: SqlStore, text: str) -> None:
+    held = await running(store, a_job(payload=text))
     assert held.payload == text
     assert (await store.get(held.id)).payload == text
 
 
-async def test_bulk_answers_in_the_order_of_the_request(store: SqlStore, clock: FakeClock) -> None:
+async def test_bulk_answers_in_the_order_of_the_request(store: SqlStore) -> None:
     jobs = [a_job("b" if place % 3 else "a", payload=f'{{"n":{place}}}', priority=place % 2) for place in range(50)]
-    answers = await store.enqueue(jobs, clock.now())
+    answers = await store.enqueue(jobs)
     payloads = [(await store.get(answer.id)).payload for answer in answers]
     assert payloads == [job.payload for job in jobs]
 
 
-async def test_a_large_bulk_is_whole(store: SqlStore, clock: FakeClock) -> None:
-    answers = await store.enqueue([a_job(payload=f'{{"n":{place}}}') for place in range(2500)], clock.now())
+async def test_a_large_bulk_is_whole(store: SqlStore) -> None:
+    answers = await store.enqueue([a_job(payload=f'{{"n":{place}}}') for place in range(2500)])
     assert len({answer.id for answer in answers}) == 2500
     assert (await store.get(answers[2499].id)).payload == '{"n":2499}'
 
 
-async def test_nothing_to_enqueue_is_nothing(store: SqlStore, clock: FakeClock) -> None:
-    assert await store.enqueue([], clock.now()) == []
+async def test_nothing_to_enqueue_is_nothing(store: SqlStore) -> None:
+    assert await store.enqueue([]) == []
 
 
-async def test_ids_are_never_used_again(store: SqlStore, clock: FakeClock) -> None:
-    first = await enqueue_one(store, clock, a_job(unique_key="k"))
-    await store.enqueue([a_job(unique_key="k"), a_job()], clock.now())
-    later = await enqueue_one(store, clock)
+async def test_ids_are_never_used_again(store: SqlStore) -> None:
+    first = await enqueue_one(store, a_job(unique_key="k"))
+    await store.enqueue([a_job(unique_key="k"), a_job()])
+    later = await enqueue_one(store)
     assert first < later
 
 
 @pytest.mark.parametrize("scope", list(UniqueScope))
-async def test_a_taken_key_returns_the_holder(store: SqlStore, clock: FakeClock, scope: UniqueScope) -> None:
-    first = await enqueue_one(store, clock, a_job(unique_key="k", unique_scope=scope))
-    [again] = await store.enqueue([a_job(unique_key="k", unique_scope=scope)], clock.now())
+async def test_a_taken_key_returns_the_holder(store: SqlStore, scope: UniqueScope) -> None:
+    first = await enqueue_one(store, a_job(unique_key="k", unique_scope=scope))
+    [again] = await store.enqueue([a_job(unique_key="k", unique_scope=scope)])
     assert again == (first, True)
 
 
-async def test_keys_are_per_task(store: SqlStore, clock: FakeClock) -> None:
-    first = await enqueue_one(store, clock, a_job("one", unique_key="k"))
-    second = await enqueue_one(store, clock, a_job("two", unique_key="k"))
+async def test_keys_are_per_task(store: SqlStore) -> None:
+    first = await enqueue_one(store, a_job("one", unique_key="k"))
+    second = await enqueue_one(store, a_job("two", unique_key="k"))
     assert first != second
 
 
-async def test_duplicates_inside_one_bulk_lead_to_one_job(store: SqlStore, clock: FakeClock) -> None:
-    answers = await store.enqueue([a_job(unique_key="k"), a_job(), a_job(unique_key="k")], clock.now())
+async def test_duplicates_inside_one_bulk_lead_to_one_job(store: SqlStore) -> None:
+    answers = await store.enqueue([a_job(unique_key="k"), a_job(), a_job(unique_key="k")])
     assert answers[0].id == answers[2].id
     assert [answer.is_duplicate for answer in answers] == [False, False, True]
 
 
-async def test_a_running_job_frees_a_pending_key_and_keeps_an_active_one(store: SqlStore, clock: FakeClock) -> None:
-    await running(store, clock, a_job("loose", unique_key="k", unique_scope=UniqueScope.PENDING))
-    [loose] = await store.enqueue([a_job("loose", unique_key="k", unique_scope=UniqueScope.PENDING)], clock.now())
+async def test_a_running_job_frees_a_pending_key_and_keeps_an_active_one(store: SqlStore) -> None:
+    await running(store, a_job("loose", unique_key="k", unique_scope=UniqueScope.PENDING))
+    [loose] = await store.enqueue([a_job("loose", unique_key="k", unique_scope=UniqueScope.PENDING)])
     assert not loose.is_duplicate
-    await claim(store, clock)
-    await running(store, clock, a_job("strict", unique_key="k"))
-    [strict] = await store.enqueue([a_job("strict", unique_key="k")], clock.now())
+    await claim(store)
+    await running(store, a_job("strict", unique_key="k"))
+    [strict] = await store.enqueue([a_job("strict", unique_key="k")])
     assert strict.is_duplicate
 
 
 async def test_a_finished_job_frees_its_key_unless_it_is_forever(store: SqlStore, clock: FakeClock) -> None:
     for scope, is_taken in ((UniqueScope.PENDING, False), (UniqueScope.ACTIVE, False), (UniqueScope.FOREVER, True)):
         job = a_job(scope, unique_key="k", unique_scope=scope)
-        held = await running(store, clock, job)
+        held = await running(store, job)
         await end(store, clock, held)
-        [again] = await store.enqueue([job], clock.now())
+        [again] = await store.enqueue([job])
         assert again.is_duplicate is is_taken
-        await store.cancel([again.id], now=clock.now())
+        await store.cancel([again.id])
 
 
-async def test_reject_names_the_holder_and_writes_nothing(store: SqlStore, clock: FakeClock) -> None:
-    holder = await enqueue_one(store, clock, a_job(unique_key="k"))
+async def test_reject_names_the_holder_and_writes_nothing(store: SqlStore) -> None:
+    holder = await enqueue_one(store, a_job(unique_key="k"))
     with pytest.raises(DuplicateJob, match=f"job {holder}"):
-        await store.enqueue([a_job("other"), a_job(unique_key="k", on_conflict=OnConflict.REJECT)], clock.now())
+        await store.enqueue([a_job("other"), a_job(unique_key="k", on_conflict=OnConflict.REJECT)])
     assert [job.id for job in await all_jobs(store)] == [holder]
 
 
 async def test_replace_changes_a_waiting_job(store: SqlStore, clock: FakeClock) -> None:
-    holder = await enqueue_one(store, clock, a_job(unique_key="k", payload='{"n":1}'))
+    holder = await enqueue_one(store, a_job(unique_key="k", payload='{"n":1}'))
     new = a_job(unique_key="k", payload='{"n":2}', priority=9, delay=timedelta(hours=1), on_conflict=OnConflict.REPLACE)
-    [answer] = await store.enqueue([new], clock.now())
+    [answer] = await store.enqueue([new])
     job = await store.get(holder)
     assert answer == (holder, True)
     assert (job.payload, job.priority, job.base_priority) == ('{"n":2}', 9, 9)
@@ -158,26 +158,26 @@ async def test_replace_changes_a_waiting_job(store: SqlStore, clock: FakeClock) 
     )
 
 
-async def test_replace_leaves_a_running_job_alone(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(unique_key="k", payload='{"n":1}'))
-    await store.enqueue([a_job(unique_key="k", payload='{"n":2}', on_conflict=OnConflict.REPLACE)], clock.now())
+async def test_replace_leaves_a_running_job_alone(store: SqlStore) -> None:
+    held = await running(store, a_job(unique_key="k", payload='{"n":1}'))
+    await store.enqueue([a_job(unique_key="k", payload='{"n":2}', on_conflict=OnConflict.REPLACE)])
     assert (await store.get(held.id)).payload == '{"n":1}'
 
 
 async def test_rerun_makes_a_running_job_run_once_more(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(unique_key="k"))
-    await store.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)], clock.now())
+    held = await running(store, a_job(unique_key="k"))
+    await store.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)])
     await end(store, clock, held)
-    await store.promote(now=clock.now())
-    again = await claim_one(store, clock)
+    await store.promote()
+    again = await claim_one(store)
     assert (again.id, again.attempt, again.execution) == (held.id, 1, 2)
     await end(store, clock, again)
     assert (await store.get(held.id)).state is JobState.COMPLETED
 
 
-async def test_a_name_is_global(store: SqlStore, clock: FakeClock) -> None:
-    first = await enqueue_one(store, clock, a_job("one", name="daily", recurrence=recurring()))
-    [again] = await store.enqueue([a_job("two", name="daily", recurrence=recurring())], clock.now())
+async def test_a_name_is_global(store: SqlStore) -> None:
+    first = await enqueue_one(store, a_job("one", name="daily", recurrence=recurring()))
+    [again] = await store.enqueue([a_job("two", name="daily", recurrence=recurring())])
     assert again == (first, True)
 
 
@@ -194,18 +194,18 @@ async def test_a_name_is_global(store: SqlStore, clock: FakeClock) -> None:
         ["not an object"],
     ],
 )
-async def test_a_payload_no_database_can_keep_is_refused(store: SqlStore, clock: FakeClock, payload: object) -> None:
+async def test_a_payload_no_database_can_keep_is_refused(store: SqlStore, payload: object) -> None:
     with pytest.raises(InvalidPayload, match="payload"):
-        await enqueue_one(store, clock, a_job(payload=encode_object(payload)))
+        await enqueue_one(store, a_job(payload=encode_object(payload)))
     assert await all_jobs(store) == []
 
 
-async def test_a_payload_of_depth_1000_is_refused(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_payload_of_depth_1000_is_refused(store: SqlStore) -> None:
     deep: dict[str, object] = {}
     for _ in range(1000):
         deep = {"a": deep}
     with pytest.raises(InvalidPayload, match="payload"):
-        await enqueue_one(store, clock, a_job(payload=encode_object(deep)))
+        await enqueue_one(store, a_job(payload=encode_object(deep)))
     assert await all_jobs(store) == []
 
 
@@ -223,29 +223,29 @@ async def test_a_payload_of_depth_1000_is_refused(store: SqlStore, clock: FakeCl
         ("correlation_id", {"correlation_id": "\ud800"}),
     ],
 )
-async def test_bad_options_name_the_field(store: SqlStore, clock: FakeClock, field: str, options: dict[str, Any]) -> None:
+async def test_bad_options_name_the_field(store: SqlStore, field: str, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
-        await enqueue_one(store, clock, a_job(**options))
+        await enqueue_one(store, a_job(**options))
     assert await all_jobs(store) == []
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001, True])
-async def test_a_claim_limit_out_of_range_is_refused(store: SqlStore, clock: FakeClock, limit: int) -> None:
-    await enqueue_one(store, clock)
+async def test_a_claim_limit_out_of_range_is_refused(store: SqlStore, limit: int) -> None:
+    await enqueue_one(store)
     with pytest.raises(InvalidInput, match=r"^limit: "):
-        await claim(store, clock, limit)
+        await claim(store, limit)
 
 
-async def test_the_last_of_several_replacements_counts(store: SqlStore, clock: FakeClock) -> None:
-    holder = await enqueue_one(store, clock, a_job(unique_key="k"))
+async def test_the_last_of_several_replacements_counts(store: SqlStore) -> None:
+    holder = await enqueue_one(store, a_job(unique_key="k"))
     jobs = [a_job(unique_key="k", payload=f'{{"n":{n}}}', on_conflict=OnConflict.REPLACE) for n in range(5)]
-    await store.enqueue(jobs, clock.now())
+    await store.enqueue(jobs)
     assert (await store.get(holder)).payload == '{"n":4}'
 
 
 async def test_a_rerun_whose_holder_has_just_ended_is_a_new_job(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(unique_key="k"))
-    call = work.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)], clock.now())
+    held = await running(store, a_job(unique_key="k"))
+    call = work.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)])
     ended: list[object] = []
 
     def steps() -> Steps[list[Enqueued]]:
@@ -255,14 +255,14 @@ async def test_a_rerun_whose_holder_has_just_ended_is_a_new_job(store: SqlStore,
         while True:
             answer = yield step
             if step.query == "find_holders" and not ended:
-                ended.append((yield from work.finish([ending(held, clock.now())], now=clock.now()).steps()))
+                ended.append((yield from work.finish([ending(held, clock.now())]).steps()))
             try:
                 step = inner.send(answer)
             except StopIteration as done:
                 answers: list[Enqueued] = done.value
                 return answers
 
-    [answer] = await store.database.run(Call(steps))
+    [answer] = await store.run(Call(steps))
     assert ended
     assert answer.id != held.id
     assert not answer.is_duplicate
@@ -285,6 +285,6 @@ def test_text_that_is_not_one_json_value_is_refused(field: str, options: dict[st
 
 async def test_of_two_tasks_under_one_name_the_first_of_the_batch_gets_it(store: SqlStore, clock: FakeClock) -> None:
     jobs = [a_job(task, name="n", recurrence=recurring(), run_at=clock.now()) for task in ("mail", "crawl")]
-    answers = await store.enqueue(jobs, clock.now())
+    answers = await store.enqueue(jobs)
     assert (await store.get(answers[0].id)).task == "mail"
     assert answers[1] == (answers[0].id, True)

@@ -55,13 +55,13 @@ def kinds(clock: FakeClock) -> list[NewJob]:
 
 async def test_the_row_is_the_one_in_the_database(store: SqlStore, clock: FakeClock) -> None:
     for job in kinds(clock):
-        [stored] = await store.enqueue_and_get([job], clock.now())
+        [stored] = await store.enqueue_and_get([job])
         assert stored.is_duplicate is False
         assert stored.job == await store.get(stored.id), job.task
 
 
 async def test_many_rows_are_those_in_the_database(store: SqlStore, clock: FakeClock) -> None:
-    stored = await store.enqueue_and_get(kinds(clock), clock.now())
+    stored = await store.enqueue_and_get(kinds(clock))
     assert [one.job for one in stored] == [await store.get(one.id) for one in stored]
     assert [one.job.task for one in stored] == [job.task for job in kinds(clock)]
     assert await store.enqueue_and_get([]) == []
@@ -74,29 +74,29 @@ async def test_without_a_given_clock_the_times_are_the_database_s(store: SqlStor
 
 
 async def test_a_duplicate_shows_its_holder(store: SqlStore, clock: FakeClock) -> None:
-    [first] = await store.enqueue_and_get([a_job("x", unique_key="k", lane="default")], clock.now())
+    [first] = await store.enqueue_and_get([a_job("x", unique_key="k", lane="default")])
     clock.advance(seconds=5)
-    await claim(store, clock)
+    await claim(store)
     [again, other, twin] = await store.enqueue_and_get(
-        [a_job("x", unique_key="k"), a_job("x", unique_key="o"), a_job("x", unique_key="o")], clock.now()
+        [a_job("x", unique_key="k"), a_job("x", unique_key="o"), a_job("x", unique_key="o")]
     )
     assert (again.is_duplicate, other.is_duplicate, twin.is_duplicate) == (True, False, True)
     assert again.job == await store.get(first.id)
     assert other.job == twin.job == await store.get(other.id)
     with pytest.raises(DuplicateJob):
-        await store.enqueue_and_get([a_job("x", unique_key="k", on_conflict=OnConflict.REJECT)], clock.now())
+        await store.enqueue_and_get([a_job("x", unique_key="k", on_conflict=OnConflict.REJECT)])
 
 
-async def test_a_replaced_job_shows_what_it_became(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job("x", unique_key="k", payload='{"a":1}')], clock.now())
+async def test_a_replaced_job_shows_what_it_became(store: SqlStore) -> None:
+    await store.enqueue([a_job("x", unique_key="k", payload='{"a":1}')])
     wanted = a_job("x", unique_key="k", payload='{"a":2}', priority=4, on_conflict=OnConflict.REPLACE)
-    [stored] = await store.enqueue_and_get([wanted], clock.now())
+    [stored] = await store.enqueue_and_get([wanted])
     assert (stored.is_duplicate, stored.job.payload, stored.job.priority) == (True, '{"a":2}', 4)
 
 
-async def test_of_racing_enqueues_of_a_key_all_see_the_one_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_of_racing_enqueues_of_a_key_all_see_the_one_job(store: SqlStore) -> None:
     async def one() -> tuple[int, bool]:
-        [stored] = await store.enqueue_and_get([a_job("x", unique_key="k")], clock.now())
+        [stored] = await store.enqueue_and_get([a_job("x", unique_key="k")])
         return stored.id, stored.is_duplicate
 
     answers = await asyncio.gather(*(one() for _ in range(20)))

@@ -16,75 +16,84 @@ from windlass.store import SqlStore
 from windlass.testing import FakeClock
 
 HOUR = timedelta(hours=1)
-Builder = Callable[[SqlStore, FakeClock], Awaitable[int]]
+Builder = Callable[[SqlStore], Awaitable[int]]
 
 
-async def _scheduled(store: SqlStore, clock: FakeClock) -> int:
-    return await enqueue_one(store, clock, a_job(delay=HOUR))
+def clock_of(store: SqlStore) -> FakeClock:
+    assert isinstance(store.test_clock, FakeClock)
+    return store.test_clock
 
 
-async def _retrying(store: SqlStore, clock: FakeClock) -> int:
-    held = await running(store, clock)
-    await end(store, clock, held, failure())
+async def _scheduled(store: SqlStore) -> int:
+    return await enqueue_one(store, a_job(delay=HOUR))
+
+
+async def _pending(store: SqlStore) -> int:
+    return await enqueue_one(store)
+
+
+async def _retrying(store: SqlStore) -> int:
+    held = await running(store)
+    await end(store, clock_of(store), held, failure())
     return held.id
 
 
-async def _recurring(store: SqlStore, clock: FakeClock) -> int:
-    return await enqueue_one(store, clock, a_job(recurrence=recurring(), delay=HOUR))
+async def _recurring(store: SqlStore) -> int:
+    return await enqueue_one(store, a_job(recurrence=recurring(), delay=HOUR))
 
 
-async def _due_recurring(store: SqlStore, clock: FakeClock) -> int:
-    return await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
+async def _due_recurring(store: SqlStore) -> int:
+    return await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock_of(store).now()))
 
 
-async def _template(store: SqlStore, clock: FakeClock) -> int:
-    return await enqueue_one(store, clock, a_job(recurrence=recurring(), spawn=True, delay=HOUR))
+async def _template(store: SqlStore) -> int:
+    return await enqueue_one(store, a_job(recurrence=recurring(), spawn=True, delay=HOUR))
 
 
-async def _running(store: SqlStore, clock: FakeClock) -> int:
-    return (await running(store, clock)).id
+async def _running(store: SqlStore) -> int:
+    return (await running(store)).id
 
 
-async def _prefetched(store: SqlStore, clock: FakeClock) -> int:
-    return (await running(store, clock, started=False)).id
+async def _prefetched(store: SqlStore) -> int:
+    return (await running(store, started=False)).id
 
 
-async def _running_recurring(store: SqlStore, clock: FakeClock) -> int:
-    await _due_recurring(store, clock)
-    return (await claim_one(store, clock)).id
+async def _running_recurring(store: SqlStore) -> int:
+    await _due_recurring(store)
+    return (await claim_one(store)).id
 
 
-async def _paused(store: SqlStore, clock: FakeClock) -> int:
-    job_id = await _scheduled(store, clock)
-    await store.pause([job_id], clock.now())
+async def _paused(store: SqlStore) -> int:
+    job_id = await _scheduled(store)
+    await store.pause([job_id])
     return job_id
 
 
-async def _paused_template(store: SqlStore, clock: FakeClock) -> int:
-    job_id = await _template(store, clock)
-    await store.pause([job_id], clock.now())
+async def _paused_template(store: SqlStore) -> int:
+    job_id = await _template(store)
+    await store.pause([job_id])
     return job_id
 
 
-async def _completed(store: SqlStore, clock: FakeClock) -> int:
-    held = await running(store, clock)
-    await end(store, clock, held)
+async def _completed(store: SqlStore) -> int:
+    held = await running(store)
+    await end(store, clock_of(store), held)
     return held.id
 
 
-async def _failed(store: SqlStore, clock: FakeClock) -> int:
-    return (await fail_for_good(store, clock)).id
+async def _failed(store: SqlStore) -> int:
+    return (await fail_for_good(store, clock_of(store))).id
 
 
-async def _cancelled(store: SqlStore, clock: FakeClock) -> int:
-    job_id = await _scheduled(store, clock)
-    await store.cancel([job_id], now=clock.now())
+async def _cancelled(store: SqlStore) -> int:
+    job_id = await _scheduled(store)
+    await store.cancel([job_id])
     return job_id
 
 
-async def _stopping(store: SqlStore, clock: FakeClock) -> int:
-    job_id = await _running(store, clock)
-    await store.cancel([job_id], now=clock.now())
+async def _stopping(store: SqlStore) -> int:
+    job_id = await _running(store)
+    await store.cancel([job_id])
     return job_id
 
 
@@ -104,7 +113,7 @@ STATES: Mapping[str, Builder] = {
     "scheduled": _scheduled,
     "recurring": _recurring,
     "due recurring": _due_recurring,
-    "pending": enqueue_one,
+    "pending": _pending,
 }
 WAITING = {"pending", "scheduled", "retrying", "recurring", "due recurring", "template"}
 PAUSED = {"paused", "paused template"}
@@ -146,7 +155,7 @@ async def _everything(store: SqlStore) -> dict[int, tuple[Any, ...]]:
 
 async def _walk(store: SqlStore, clock: FakeClock, verb: Callable[[int], Awaitable[Moved]], legal: set[str]) -> dict[str, Job]:
     """Bring one job into each state, then move each of them while all others look on."""
-    jobs = {name: await build(store, clock) for name, build in STATES.items()}
+    jobs = {name: await build(store) for name, build in STATES.items()}
     clock.advance(seconds=1)
     changed = {}
     for name, job_id in jobs.items():
@@ -169,7 +178,7 @@ async def test_a_verb_changes_exactly_what_it_may(store: SqlStore, clock: FakeCl
     options, legal = LEGAL[verb]
 
     async def move(job_id: int) -> Moved:
-        moved: Moved = await getattr(store, verb)([job_id], **options, now=clock.now())
+        moved: Moved = await getattr(store, verb)([job_id], **options)
         return moved
 
     await _walk(store, clock, move, legal)
@@ -177,14 +186,14 @@ async def test_a_verb_changes_exactly_what_it_may(store: SqlStore, clock: FakeCl
 
 async def test_fail_by_policy_is_for_runs_and_what_is_due(store: SqlStore, clock: FakeClock) -> None:
     legal = RUNNING | {"pending", "due recurring"}
-    changed = await _walk(store, clock, lambda job_id: store.fail([job_id], "no", will_retry=True, now=clock.now()), legal)
+    changed = await _walk(store, clock, lambda job_id: store.fail([job_id], "no", will_retry=True), legal)
     assert {job.state for job in changed.values()} == {JobState.SCHEDULED}
 
 
 @pytest.mark.parametrize("status", OVERRIDES)
 async def test_an_override_leads_from_anywhere_to_its_state(store: SqlStore, clock: FakeClock, status: JobState) -> None:
     async def move(job_id: int) -> Moved:
-        return await store.override_status([job_id], status, by="ann", lease_length=LENGTH, now=clock.now())
+        return await store.override_status([job_id], status, by="ann", lease_length=LENGTH)
 
     changed = await _walk(store, clock, move, OVERRIDES[status])
     assert {job.state for job in changed.values()} == {status}
@@ -194,17 +203,17 @@ async def test_an_override_leads_from_anywhere_to_its_state(store: SqlStore, clo
 
 
 @pytest.mark.parametrize("verb", LEGAL)
-async def test_many_at_once_are_the_same_as_one_by_one(store: SqlStore, clock: FakeClock, verb: str) -> None:
+async def test_many_at_once_are_the_same_as_one_by_one(store: SqlStore, verb: str) -> None:
     options, legal = LEGAL[verb]
-    jobs = {await build(store, clock): name for name, build in STATES.items()}
-    moved = await getattr(store, verb)([*jobs, 10**9], **options, now=clock.now())
+    jobs = {await build(store): name for name, build in STATES.items()}
+    moved = await getattr(store, verb)([*jobs, 10**9], **options)
     changed = [job.parent_id if verb == "clone" else job.id for job in moved.changed]
     assert {jobs[job_id] for job_id in changed} == legal
     assert {jobs[job.id] for job in moved.refused} == ALL - legal
     assert moved.missing == (10**9,)
 
 
-async def test_a_refused_move_shows_the_row_as_it_is(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await _completed(store, clock)
-    [left] = (await store.boost([job_id], 1, clock.now())).refused
+async def test_a_refused_move_shows_the_row_as_it_is(store: SqlStore) -> None:
+    job_id = await _completed(store)
+    [left] = (await store.boost([job_id], 1)).refused
     assert left == replace(await store.get(job_id))

@@ -16,19 +16,19 @@ from windlass.testing import FakeClock
 
 async def ran(store: SqlStore, clock: FakeClock, times: int) -> int:
     """Run a recurring job so many times."""
-    job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
+    job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now()))
     for _ in range(times):
-        await due(store, clock)
-        await end(store, clock, await claim_one(store, clock))
+        await due(store)
+        await end(store, clock, await claim_one(store))
         clock.advance(minutes=31)
     return job_id
 
 
 async def test_the_run_that_goes_on_comes_first_and_has_no_end(store: SqlStore, clock: FakeClock) -> None:
     job_id = await ran(store, clock, 2)
-    await due(store, clock)
+    await due(store)
     clock.advance(seconds=5)
-    job = await claim_one(store, clock)
+    job = await claim_one(store)
     first, *ended = await store.list_executions(job_id)
     assert (first.number, first.status, first.started_at, first.finished_at) == (3, RunStatus.RUNNING, job.claimed_at, None)
     assert (first.token, first.worker, first.duration_ms, first.attempt, first.slot_at) == (
@@ -47,16 +47,16 @@ async def test_the_run_that_goes_on_comes_first_and_has_no_end(store: SqlStore, 
     assert await store.count_executions(job_id) == 3
 
 
-async def test_a_run_that_has_not_started_is_not_shown(store: SqlStore, clock: FakeClock) -> None:
-    job = await running(store, clock, started=False)
+async def test_a_run_that_has_not_started_is_not_shown(store: SqlStore) -> None:
+    job = await running(store, started=False)
     assert await store.list_executions(job.id) == []
     assert await store.count_executions(job.id) == 0
 
 
 async def test_runs_come_in_pages_by_offset_and_by_number(store: SqlStore, clock: FakeClock) -> None:
     job_id = await ran(store, clock, 5)
-    await due(store, clock)
-    await claim_one(store, clock)
+    await due(store)
+    await claim_one(store)
     numbers = [run.number for offset in (0, 2, 4, 6) for run in await store.list_executions(job_id, limit=2, offset=offset)]
     assert numbers == [6, 5, 4, 3, 2, 1]
     assert [run.number for run in await store.list_executions(job_id, limit=2, before=4)] == [3, 2]
@@ -71,7 +71,7 @@ async def test_what_retention_took_is_not_counted(store: SqlStore, clock: FakeCl
 
 
 async def test_one_run_is_read_whole(store: SqlStore, clock: FakeClock) -> None:
-    job = await running(store, clock, a_job(max_attempts=1))
+    job = await running(store, a_job(max_attempts=1))
     await end(store, clock, job, failure("no luck"))
     run = await store.get_execution(job.id, 1)
     assert (run.error, run.error_type, run.status) == ("no luck", "RuntimeError", RunStatus.FAILED)

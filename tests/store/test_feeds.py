@@ -36,15 +36,15 @@ URL = "https://example.org/feed.xml"
 HOUR = timedelta(hours=1)
 
 
-async def subscribed(store: SqlStore, clock: FakeClock, subscriber: str = "ann", url: str = URL) -> Feed:
-    return await store.feeds.subscribe(url, subscriber, now=clock.now())
+async def subscribed(store: SqlStore, subscriber: str = "ann", url: str = URL) -> Feed:
+    return await store.feeds.subscribe(url, subscriber)
 
 
-async def fetching(store: SqlStore, clock: FakeClock) -> tuple[Feed, Claimed]:
+async def fetching(store: SqlStore) -> tuple[Feed, Claimed]:
     """Subscribe to a feed and claim its job."""
-    feed = await subscribed(store, clock)
-    await due(store, clock)
-    return feed, await claim_one(store, clock)
+    feed = await subscribed(store)
+    await due(store)
+    return feed, await claim_one(store)
 
 
 async def fetch_jobs(store: SqlStore) -> list[Job]:
@@ -56,7 +56,7 @@ def entry(guid: str = "1", **said: Any) -> NewEntry:
 
 
 async def test_a_first_subscription_makes_the_feed_and_its_job_due_at_once(store: SqlStore, clock: FakeClock) -> None:
-    feed = await subscribed(store, clock)
+    feed = await subscribed(store)
     [job] = await fetch_jobs(store)
     assert (job.id, job.name, job.subject) == (feed.job_id, f"fetch_feed:{feed.id}", str(feed.id))
     assert job.payload == f'{{"feedId":"{feed.id}"}}'
@@ -65,102 +65,102 @@ async def test_a_first_subscription_makes_the_feed_and_its_job_due_at_once(store
 
 
 async def test_subscribing_again_and_others_change_nothing_but_the_count(store: SqlStore, clock: FakeClock) -> None:
-    first = await subscribed(store, clock)
+    first = await subscribed(store)
     clock.advance(seconds=5)
-    again = await subscribed(store, clock)
-    other = await subscribed(store, clock, "bob")
+    again = await subscribed(store)
+    other = await subscribed(store, "bob")
     assert (again.job_id, again.next_fetch_at, again.subscribers) == (first.job_id, first.next_fetch_at, 1)
     assert (other.job_id, other.next_fetch_at, other.subscribers) == (first.job_id, first.next_fetch_at, 2)
     assert len(await fetch_jobs(store)) == 1
 
 
 async def test_the_last_to_leave_disables_the_job_and_a_new_one_keeps_its_time(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
-    await subscribed(store, clock, "bob")
+    feed, held = await fetching(store)
+    await subscribed(store, "bob")
     next_at = clock.now() + HOUR
     assert await end(store, clock, held, Returned(None, next_at))
-    assert (await store.feeds.unsubscribe(feed.id, "ann", now=clock.now())).next_fetch_at == next_at
-    left = await store.feeds.unsubscribe(feed.id, "bob", now=clock.now())
+    assert (await store.feeds.unsubscribe(feed.id, "ann")).next_fetch_at == next_at
+    left = await store.feeds.unsubscribe(feed.id, "bob")
     assert (left.next_fetch_at, left.subscribers) == (None, 0)
     job = await store.get(held.id)
     assert (job.state, job.run_at) == (JobState.PAUSED, next_at)
-    back = await subscribed(store, clock, "ann")
+    back = await subscribed(store, "ann")
     assert (back.next_fetch_at, back.job_id, back.subscribers) == (next_at, held.id, 1)
 
 
-async def test_leaving_twice_or_without_having_come_is_fine(store: SqlStore, clock: FakeClock) -> None:
-    feed = await subscribed(store, clock)
-    assert (await store.feeds.unsubscribe(feed.id, "eve", now=clock.now())).subscribers == 1
+async def test_leaving_twice_or_without_having_come_is_fine(store: SqlStore) -> None:
+    feed = await subscribed(store)
+    assert (await store.feeds.unsubscribe(feed.id, "eve")).subscribers == 1
     for _ in range(2):
-        assert (await store.feeds.unsubscribe(feed.id, "ann", now=clock.now())).next_fetch_at is None
+        assert (await store.feeds.unsubscribe(feed.id, "ann")).next_fetch_at is None
     with pytest.raises(FeedNotFound, match="99"):
         await store.feeds.unsubscribe(99, "ann")
 
 
 async def test_a_job_disabled_during_its_run_finishes_it_and_then_rests(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
-    assert (await store.feeds.unsubscribe(feed.id, "ann", now=clock.now())).next_fetch_at is None
-    await store.feeds.record_fetch(feed.id, held.token, Fetched([entry()]), clock.now())
+    feed, held = await fetching(store)
+    assert (await store.feeds.unsubscribe(feed.id, "ann")).next_fetch_at is None
+    await store.feeds.record_fetch(feed.id, held.token, Fetched([entry()]))
     assert await end(store, clock, held, Returned(None, clock.now() + HOUR))
     assert (await store.feeds.get(feed.id)).next_fetch_at is None
-    assert (await subscribed(store, clock)).next_fetch_at == clock.now() + HOUR
+    assert (await subscribed(store)).next_fetch_at == clock.now() + HOUR
 
 
 async def test_whatever_moves_the_job_moves_the_mirror(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
+    feed, held = await fetching(store)
     await end(store, clock, held, failure())
     job = await store.get(held.id)
     assert (job.state, job.run_at) == (JobState.SCHEDULED, clock.now() + HOUR)
     for verb, expected in (("pause", None), ("enable", clock.now() + HOUR), ("run_now", clock.now()), ("delete", None)):
-        await getattr(store, verb)([held.id], now=clock.now())
+        await getattr(store, verb)([held.id])
         assert (await store.feeds.get(feed.id)).next_fetch_at == expected, verb
     assert (await store.feeds.get(feed.id)).job_id is None
-    assert (await subscribed(store, clock)).next_fetch_at == clock.now()
+    assert (await subscribed(store)).next_fetch_at == clock.now()
 
 
 async def test_a_cancelled_job_begins_anew_with_the_next_subscription(store: SqlStore, clock: FakeClock) -> None:
-    feed = await subscribed(store, clock)
-    await store.cancel([feed.job_id or 0], now=clock.now())
+    feed = await subscribed(store)
+    await store.cancel([feed.job_id or 0])
     assert (await store.feeds.get(feed.id)).next_fetch_at is None
     clock.advance(seconds=1)
-    assert (await subscribed(store, clock, "bob")).next_fetch_at == clock.now()
+    assert (await subscribed(store, "bob")).next_fetch_at == clock.now()
 
 
-async def test_a_feed_whose_mirror_was_tampered_with_is_reported(store: SqlStore, clock: FakeClock) -> None:
-    feed = await subscribed(store, clock)
+async def test_a_feed_whose_mirror_was_tampered_with_is_reported(store: SqlStore) -> None:
+    feed = await subscribed(store)
     await execute(store, "update windlass_feeds set next_fetch_at = null")
-    assert [(one.rule, one.job_id) for one in await check(store, now=clock.now())] == [("feed", feed.job_id)]
-    await subscribed(store, clock)
+    assert [(one.rule, one.job_id) for one in await check(store)] == [("feed", feed.job_id)]
+    await subscribed(store)
 
 
-async def test_subscribers_are_counted_as_they_come_leave_and_come_back(store: SqlStore, clock: FakeClock) -> None:
-    feed = await subscribed(store, clock)
+async def test_subscribers_are_counted_as_they_come_leave_and_come_back(store: SqlStore) -> None:
+    feed = await subscribed(store)
     steps = [("+bob", 2), ("+bob", 2), ("-eve", 2), ("-bob", 1), ("-bob", 1), ("+bob", 2), ("-ann", 1), ("-bob", 0), ("+ann", 1)]
     for said, expected in steps:
         if said[0] == "+":
-            await subscribed(store, clock, said[1:])
+            await subscribed(store, said[1:])
         else:
-            await store.feeds.unsubscribe(feed.id, said[1:], now=clock.now())
+            await store.feeds.unsubscribe(feed.id, said[1:])
         assert (await store.feeds.get(feed.id)).subscribers == expected, said
-        assert await check(store, now=clock.now()) == []
+        assert await check(store) == []
 
 
-async def test_subscribers_that_are_miscounted_are_reported(store: SqlStore, clock: FakeClock) -> None:
-    feed = await subscribed(store, clock)
+async def test_subscribers_that_are_miscounted_are_reported(store: SqlStore) -> None:
+    feed = await subscribed(store)
     await execute(store, "update windlass_feeds set subscribers = 5")
-    [problem] = await check(store, now=clock.now())
+    [problem] = await check(store)
     assert (problem.rule, problem.job_id, problem.detail) == ("subscribers", feed.job_id, f"feed {feed.id}: 5 counted, 1 present")
     await execute(store, "update windlass_feeds set subscribers = 1")
 
 
 async def test_what_a_run_finds_is_kept_once_and_changed_in_place(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
+    feed, held = await fetching(store)
     found = Fetched([entry("1"), entry("2", published_at=clock.now())], title="News", etag='"a"', site_url="https://example.org")
-    first = await store.feeds.record_fetch(feed.id, held.token, found, clock.now())
+    first = await store.feeds.record_fetch(feed.id, held.token, found)
     assert (first.new, first.feed.title, first.feed.etag) == (2, "News", '"a"')
     clock.advance(seconds=1)
     again = Fetched([entry("2", title="changed"), entry("3"), entry("3", title="last")], etag='"b"')
-    second = await store.feeds.record_fetch(feed.id, held.token, again, clock.now())
+    second = await store.feeds.record_fetch(feed.id, held.token, again)
     assert (second.new, second.feed.title, second.feed.etag) == (1, "News", '"b"')
     kept = await store.feeds.entries(feed.id)
     assert [(one.guid, one.title) for one in kept] == [("3", "last"), ("2", "changed"), ("1", "title 1")]
@@ -170,74 +170,74 @@ async def test_what_a_run_finds_is_kept_once_and_changed_in_place(store: SqlStor
 
 
 async def test_an_answer_without_a_change_keeps_what_is_known(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
+    feed, held = await fetching(store)
     known = Fetched([], title="News", etag='"a"', last_modified="then", hub="https://hub.example/", topic=URL)
-    await store.feeds.record_fetch(feed.id, held.token, known, clock.now())
+    await store.feeds.record_fetch(feed.id, held.token, known)
     clock.advance(seconds=1)
-    left = (await store.feeds.record_fetch(feed.id, held.token, Fetched(), clock.now())).feed
+    left = (await store.feeds.record_fetch(feed.id, held.token, Fetched())).feed
     assert (left.title, left.etag, left.last_modified, left.websub_hub) == ("News", '"a"', "then", "https://hub.example/")
     assert left.last_fetched_at == clock.now()
 
 
 async def test_a_failure_counts_once_for_each_planned_run(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
+    feed, held = await fetching(store)
     for _ in range(2):
-        counted = await store.feeds.record_failure(feed.id, held.token, "500", now=clock.now())
+        counted = await store.feeds.record_failure(feed.id, held.token, "500")
         assert (counted.consecutive_failures, counted.last_error) == (1, "500")
     await end(store, clock, held, failure())
     clock.advance(hours=1)
-    await due(store, clock)
-    held = await claim_one(store, clock)
-    assert (await store.feeds.record_failure(feed.id, held.token, "501", now=clock.now())).consecutive_failures == 2
-    found = await store.feeds.record_fetch(feed.id, held.token, Fetched(), clock.now())
+    await due(store)
+    held = await claim_one(store)
+    assert (await store.feeds.record_failure(feed.id, held.token, "501")).consecutive_failures == 2
+    found = await store.feeds.record_fetch(feed.id, held.token, Fetched())
     assert (found.feed.consecutive_failures, found.feed.last_error) == (0, None)
 
 
-async def test_a_moved_feed_that_fails_is_tried_at_its_own_address(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
+async def test_a_moved_feed_that_fails_is_tried_at_its_own_address(store: SqlStore) -> None:
+    feed, held = await fetching(store)
     moved = Fetched([], fetch_url="https://example.org/new.xml", etag='"a"')
-    assert (await store.feeds.record_fetch(feed.id, held.token, moved, clock.now())).feed.fetch_url == moved.fetch_url
-    left = await store.feeds.record_failure(feed.id, held.token, "404", now=clock.now())
+    assert (await store.feeds.record_fetch(feed.id, held.token, moved)).feed.fetch_url == moved.fetch_url
+    left = await store.feeds.record_failure(feed.id, held.token, "404")
     assert (left.fetch_url, left.etag, left.url) == (None, None, URL)
 
 
 async def test_a_feed_that_is_gone_rests_until_somebody_subscribes(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
-    gone = await store.feeds.record_failure(feed.id, held.token, "410", is_gone=True, now=clock.now())
+    feed, held = await fetching(store)
+    gone = await store.feeds.record_failure(feed.id, held.token, "410", is_gone=True)
     assert (gone.gone_at, gone.next_fetch_at) == (clock.now(), None)
     await end(store, clock, held, failure())
     assert (await store.get(held.id)).state is JobState.PAUSED
-    back = await subscribed(store, clock, "bob")
+    back = await subscribed(store, "bob")
     assert (back.gone_at, back.next_fetch_at) == (None, clock.now() + HOUR)
 
 
-async def test_a_run_that_lost_its_lease_writes_nothing(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
+async def test_a_run_that_lost_its_lease_writes_nothing(store: SqlStore) -> None:
+    feed, held = await fetching(store)
     for call in (
-        store.feeds.record_fetch(feed.id, held.token + 1, Fetched([entry()]), clock.now()),
-        store.feeds.record_failure(feed.id, held.token + 1, "late", now=clock.now()),
+        store.feeds.record_fetch(feed.id, held.token + 1, Fetched([entry()])),
+        store.feeds.record_failure(feed.id, held.token + 1, "late"),
     ):
         with pytest.raises(LeaseLost):
             await call
-    other = await running(store, clock)
+    other = await running(store)
     with pytest.raises(LeaseLost):
-        await store.feeds.record_fetch(feed.id, other.token, Fetched([entry()]), clock.now())
+        await store.feeds.record_fetch(feed.id, other.token, Fetched([entry()]))
     left = await store.feeds.get(feed.id)
     assert (await store.feeds.entries(feed.id), left.consecutive_failures, left.last_error) == ([], 0, None)
 
 
-async def test_only_the_newest_entries_are_kept(store: SqlStore, clock: FakeClock) -> None:
-    feed = await subscribed(store, clock)
+async def test_only_the_newest_entries_are_kept(store: SqlStore) -> None:
+    feed = await subscribed(store)
     for start in range(0, KEPT_ENTRIES + 500, 500):
-        await store.feeds.add_entries(feed.id, [entry(f"{number}") for number in range(start, start + 500)], clock.now())
+        await store.feeds.add_entries(feed.id, [entry(f"{number}") for number in range(start, start + 500)])
     assert (await store.feeds.count_entries(feed.id)).total == KEPT_ENTRIES
     assert (await store.feeds.entries(feed.id, limit=1))[0].guid == f"{KEPT_ENTRIES + 499}"
-    assert await store.feeds.add_entries(feed.id, [entry("600")], clock.now()) == 0
+    assert await store.feeds.add_entries(feed.id, [entry("600")]) == 0
 
 
-async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: SqlStore, clock: FakeClock) -> None:
+async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: SqlStore) -> None:
     for place in range(5):
-        await subscribed(store, clock, "ann" if place % 2 else "bob", f"{URL}?{place}")
+        await subscribed(store, "ann" if place % 2 else "bob", f"{URL}?{place}")
     first = await store.feeds.list(limit=2)
     rest = await store.feeds.list(after=first[-1].id)
     assert [one.url[-1] for one in [*first, *rest]] == ["0", "1", "2", "3", "4"]
@@ -245,7 +245,7 @@ async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: SqlStore, 
     [page] = await store.feeds.list(limit=1, subscriber="bob")
     pages = [page, *await store.feeds.list(after=page.id, subscriber="bob")]
     assert [one.url[-1] for one in pages] == ["0", "2", "4"]
-    await store.feeds.unsubscribe(first[1].id, "ann", now=clock.now())
+    await store.feeds.unsubscribe(first[1].id, "ann")
     assert [one.url[-1] for one in await store.feeds.list(subscriber="ann")] == ["3"]
     assert (await store.feeds.count()).total == 5
     totals = {name: await store.feeds.count(subscriber=name) for name in ("ann", "bob", "eve")}
@@ -269,45 +269,45 @@ def test_a_subscriber_without_a_name_is_refused(subscriber: str) -> None:
             reads(subscriber=subscriber)
 
 
-async def test_subscriptions_by_operators_are_audited(store: SqlStore, clock: FakeClock) -> None:
+async def test_subscriptions_by_operators_are_audited(store: SqlStore) -> None:
     acting = store.acting(Actor("ann"))
-    feed = await acting.feeds.subscribe(URL, "ann", now=clock.now())
-    await acting.feeds.unsubscribe(feed.id, "ann", now=clock.now())
+    feed = await acting.feeds.subscribe(URL, "ann")
+    await acting.feeds.unsubscribe(feed.id, "ann")
     told = [(one.action, one.target) for one in await store.audit.list()]
     assert told == [("unsubscribe from feed", f"feed:{feed.id}"), ("subscribe to feed", f"feed:{feed.id}")]
 
 
 async def test_a_hub_is_asked_agrees_expires_and_denies(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
-    assert await store.feeds.expiring_websub(now=clock.now()) == []
+    feed, held = await fetching(store)
+    assert await store.feeds.expiring_websub() == []
     hub = Fetched([], hub="https://hub.example/", topic=URL)
-    await store.feeds.record_fetch(feed.id, held.token, hub, clock.now())
-    assert [one.id for one in await store.feeds.expiring_websub(now=clock.now())] == [feed.id]
-    asked = await store.feeds.ask_websub(feed.id, "token", "secret", clock.now())
+    await store.feeds.record_fetch(feed.id, held.token, hub)
+    assert [one.id for one in await store.feeds.expiring_websub()] == [feed.id]
+    asked = await store.feeds.ask_websub(feed.id, "token", "secret")
     assert (asked.websub_state, asked.websub_token, asked.websub_secret) == ("pending", "token", "secret")
-    agreed = await store.feeds.verify_websub(feed.id, timedelta(days=2), clock.now())
+    agreed = await store.feeds.verify_websub(feed.id, timedelta(days=2))
     assert (agreed.websub_state, agreed.websub_expires_at) == ("active", clock.now() + timedelta(days=2))
-    assert await store.feeds.expiring_websub(now=clock.now()) == []
+    assert await store.feeds.expiring_websub() == []
     clock.advance(days=1)
-    assert len(await store.feeds.expiring_websub(now=clock.now())) == 1
-    again = await store.feeds.ask_websub(feed.id, "other", "other", clock.now())
+    assert len(await store.feeds.expiring_websub()) == 1
+    again = await store.feeds.ask_websub(feed.id, "other", "other")
     assert (again.websub_state, again.websub_token, again.websub_secret) == ("active", "token", "secret")
-    assert (await store.feeds.deny_websub(feed.id, clock.now())).websub_state == "denied"
-    assert await store.feeds.expiring_websub(now=clock.now()) == []
+    assert (await store.feeds.deny_websub(feed.id)).websub_state == "denied"
+    assert await store.feeds.expiring_websub() == []
     clock.advance(days=8)
-    assert len(await store.feeds.expiring_websub(now=clock.now())) == 1
-    await store.feeds.unsubscribe(feed.id, "ann", now=clock.now())
-    assert await store.feeds.expiring_websub(now=clock.now()) == []
+    assert len(await store.feeds.expiring_websub()) == 1
+    await store.feeds.unsubscribe(feed.id, "ann")
+    assert await store.feeds.expiring_websub() == []
 
 
-async def test_another_hub_gets_other_secrets(store: SqlStore, clock: FakeClock) -> None:
-    feed, held = await fetching(store, clock)
+async def test_another_hub_gets_other_secrets(store: SqlStore) -> None:
+    feed, held = await fetching(store)
     for hub in ("https://hub.example/", "https://other.example/"):
         found = Fetched([], hub=hub, topic=URL)
-        left = (await store.feeds.record_fetch(feed.id, held.token, found, clock.now())).feed
+        left = (await store.feeds.record_fetch(feed.id, held.token, found)).feed
         assert (left.websub_state, left.websub_token, left.websub_secret) == (None, None, None)
-        await store.feeds.ask_websub(feed.id, hub, hub, clock.now())
-        kept = (await store.feeds.record_fetch(feed.id, held.token, found, clock.now())).feed
+        await store.feeds.ask_websub(feed.id, hub, hub)
+        kept = (await store.feeds.record_fetch(feed.id, held.token, found)).feed
         assert (kept.websub_state, kept.websub_token) == ("pending", hub)
 
 

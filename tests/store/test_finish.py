@@ -30,7 +30,7 @@ from windlass.testing import FakeClock
 
 
 async def test_a_completed_run_leaves_job_and_execution(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(run_at=clock.now() - timedelta(seconds=3)))
+    held = await running(store, a_job(run_at=clock.now() - timedelta(seconds=3)))
     started_at = held.claimed_at
     clock.advance(seconds=2)
     run = Run(started_at, clock.now(), "line", 12, 34, 5, 4, '{"m":1}')
@@ -46,7 +46,7 @@ async def test_a_completed_run_leaves_job_and_execution(store: SqlStore, clock: 
 
 
 async def test_a_failure_waits_and_keeps_its_error(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     await end(store, clock, held, Raised(Failure("boom", "ValueError", "trace")))
     job = await store.get(held.id)
     [row] = await store.list_executions(held.id)
@@ -71,14 +71,14 @@ async def test_attempts_used_up_leave_a_dead_letter_with_the_whole_job(store: Sq
 
 
 async def test_snooze_and_release_use_no_attempt_and_leave_their_execution(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     await end(store, clock, held, Snoozed(timedelta(minutes=5)))
     job = await store.get(held.id)
     assert (job.state, job.wait_reason, job.attempt, job.executions) == (JobState.SCHEDULED, WaitReason.SNOOZE, 0, 1)
     assert job.run_at == clock.now() + timedelta(minutes=5)
     clock.advance(minutes=5)
-    await due(store, clock)
-    [again] = await claim(store, clock)
+    await due(store)
+    [again] = await claim(store)
     await end(store, clock, again, Released(has_started=True))
     job = await store.get(held.id)
     assert (job.wait_reason, job.attempt, job.executions) == (WaitReason.RELEASED, 0, 2)
@@ -87,22 +87,22 @@ async def test_snooze_and_release_use_no_attempt_and_leave_their_execution(store
 
 
 async def test_a_handler_may_cancel_its_job(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     await end(store, clock, held, Cancelled("not needed"))
     job = await store.get(held.id)
     assert (job.state, job.done_reason) == (JobState.CANCELLED, "not needed")
 
 
 async def test_finish_returns_to_the_base_priority(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(priority=3))
+    job_id = await enqueue_one(store, a_job(priority=3))
     await execute(store, "update windlass_jobs set priority = 60")
-    [held] = await claim(store, clock)
+    [held] = await claim(store)
     await end(store, clock, held, failure())
     assert (await store.get(job_id)).priority == 3
 
 
 async def test_a_recurring_job_comes_back_in_the_same_row(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
+    held = await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
     clock.advance(minutes=1)
     await end(store, clock, held)
     job = await store.get(held.id)
@@ -117,14 +117,14 @@ async def test_a_recurring_job_comes_back_in_the_same_row(store: SqlStore, clock
 
 
 async def test_a_recurring_job_ends_after_its_last_run(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(recurrence=recurring(max_runs=1), run_at=clock.now()))
+    held = await running(store, a_job(recurrence=recurring(max_runs=1), run_at=clock.now()))
     await end(store, clock, held)
     job = await store.get(held.id)
     assert (job.state, job.done_reason) == (JobState.COMPLETED, "ended")
 
 
 async def test_a_death_of_a_recurring_job_has_one_letter_that_a_success_closes(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=1))
+    held = await running(store, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=1))
     for deaths in (1, 2):
         await end(store, clock, held, failure())
         [letter] = await store.list_dead_letters(held.id)
@@ -132,8 +132,8 @@ async def test_a_death_of_a_recurring_job_has_one_letter_that_a_success_closes(s
         assert (letter.deaths, letter.closed_at) == (deaths, None)
         assert (job.state, job.attempt, job.consecutive_failures) == (JobState.SCHEDULED, 0, deaths)
         clock.advance(hours=1)
-        await due(store, clock)
-        [held] = await claim(store, clock)
+        await due(store)
+        [held] = await claim(store)
     await end(store, clock, held)
     [letter] = await store.list_dead_letters(held.id)
     assert (letter.closed_at, letter.closed_reason) == (clock.now(), "succeeded")
@@ -147,15 +147,15 @@ async def test_face_001s_recurring_job_fails_for_good(store: SqlStore, clock: Fa
 
 
 async def test_a_job_whose_handler_picks_the_time_never_dies(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(recurrence=Recurrence(cadence=ByHandler()), max_attempts=1))
+    held = await running(store, a_job(recurrence=Recurrence(cadence=ByHandler()), max_attempts=1))
     waits = []
     for _ in range(4):
         await end(store, clock, held, failure())
         job = await store.get(held.id)
         waits.append((job.run_at - clock.now()).total_seconds())
         clock.advance(hours=1)
-        await due(store, clock)
-        [held] = await claim(store, clock)
+        await due(store)
+        [held] = await claim(store)
     chosen = clock.now() + timedelta(days=2)
     await end(store, clock, held, Returned(run_again_at=chosen))
     job = await store.get(held.id)
@@ -164,11 +164,11 @@ async def test_a_job_whose_handler_picks_the_time_never_dies(store: SqlStore, cl
 
 
 async def test_a_batch_of_mixed_endings_is_each_its_own(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job(max_attempts=1 + place % 2) for place in range(40)], clock.now())
-    batch = await claim(store, clock, 40)
+    await store.enqueue([a_job(max_attempts=1 + place % 2) for place in range(40)])
+    batch = await claim(store, 40)
     outcomes = [Returned(f'{{"n":{place}}}') if place % 3 else failure(f"boom {place}") for place in range(40)]
     endings = [ending(job, clock.now(), outcome) for job, outcome in zip(batch, outcomes, strict=True)]
-    accepted = await store.finish(endings, clock.now())
+    accepted = await store.finish(endings)
     for place, job in enumerate(batch):
         expected = JobState.COMPLETED if place % 3 else JobState.SCHEDULED if place % 2 else JobState.FAILED
         assert accepted[job.id] is expected
@@ -178,11 +178,11 @@ async def test_a_batch_of_mixed_endings_is_each_its_own(store: SqlStore, clock: 
 
 
 async def test_one_poisoned_row_does_not_hold_back_the_others(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job(max_attempts=3) for _ in range(500)], clock.now())
-    batch = await claim(store, clock, 500)
+    await store.enqueue([a_job(max_attempts=3) for _ in range(500)])
+    batch = await claim(store, 500)
     endings = [ending(job, clock.now()) for job in batch]
     endings[100] = endings[100]._replace(result='{"not json')
-    accepted = await store.finish(endings, clock.now())
+    accepted = await store.finish(endings)
     assert len(accepted) == 500
     assert set(accepted.values()) == {JobState.COMPLETED}
     [row] = await store.list_executions(batch[100].id)
@@ -190,11 +190,11 @@ async def test_one_poisoned_row_does_not_hold_back_the_others(store: SqlStore, c
 
 
 async def test_a_poisoned_decision_ends_as_a_failure_that_says_so(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job() for _ in range(5)], clock.now())
-    batch = await claim(store, clock)
+    await store.enqueue([a_job() for _ in range(5)])
+    batch = await claim(store)
     endings = [ending(job, clock.now()) for job in batch]
     endings[2] = endings[2]._replace(attempt=-5)
-    accepted = await store.finish(endings, clock.now())
+    accepted = await store.finish(endings)
     assert accepted[batch[2].id] is JobState.FAILED
     assert list(accepted.values()).count(JobState.COMPLETED) == 4
     [letter] = await store.list_dead_letters(batch[2].id)
@@ -202,7 +202,7 @@ async def test_a_poisoned_decision_ends_as_a_failure_that_says_so(store: SqlStor
 
 
 async def test_text_that_no_database_keeps_is_mended(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(max_attempts=1))
+    held = await running(store, a_job(max_attempts=1))
     await end(store, clock, held, Raised(Failure("a\0b\ud800c" + "x" * 100_000, "Bad\0", "t\0" * 50_000)))
     [row] = await store.list_executions(held.id)
     assert row.error is not None
@@ -211,19 +211,19 @@ async def test_text_that_no_database_keeps_is_mended(store: SqlStore, clock: Fak
 
 
 async def test_raw_bad_text_in_a_finish_is_stripped(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     bad = ending(held, clock.now(), failure())._replace(failure=Failure("a\0b", "X\ud800"))
-    assert await store.finish([bad], clock.now()) == {held.id: JobState.SCHEDULED}
+    assert await store.finish([bad]) == {held.id: JobState.SCHEDULED}
     assert (await store.get(held.id)).last_error == "a?b"
 
 
 async def test_a_retry_whose_key_was_taken_ends_superseded_and_harms_nobody(store: SqlStore, clock: FakeClock) -> None:
-    other = await running(store, clock, a_job("other"))
-    first = await pending_slot(store, clock)
-    second = await pending_slot(store, clock)
-    rival = await enqueue_one(store, clock, a_job(unique_key="k", unique_scope="pending"))
+    other = await running(store, a_job("other"))
+    first = await pending_slot(store)
+    second = await pending_slot(store)
+    rival = await enqueue_one(store, a_job(unique_key="k", unique_scope="pending"))
     endings = [ending(job, clock.now(), failure()) for job in (first, second, other)]
-    accepted = await store.finish(endings, clock.now())
+    accepted = await store.finish(endings)
     assert accepted == {first.id: JobState.CANCELLED, second.id: JobState.CANCELLED, other.id: JobState.SCHEDULED}
     job = await store.get(first.id)
     assert (job.done_reason, job.unique_slot) == ("superseded", None)
@@ -231,11 +231,11 @@ async def test_a_retry_whose_key_was_taken_ends_superseded_and_harms_nobody(stor
 
 
 async def test_of_two_that_come_back_in_one_batch_the_first_gets_the_key(store: SqlStore, clock: FakeClock) -> None:
-    first = await pending_slot(store, clock)
-    second = await pending_slot(store, clock)
-    third = await pending_slot(store, clock)
+    first = await pending_slot(store)
+    second = await pending_slot(store)
+    third = await pending_slot(store)
     endings = [ending(third, clock.now()), ending(second, clock.now(), failure()), ending(first, clock.now(), failure())]
-    accepted = await store.finish(endings, clock.now())
+    accepted = await store.finish(endings)
     assert accepted == {
         third.id: JobState.COMPLETED,
         second.id: JobState.CANCELLED,
@@ -245,10 +245,10 @@ async def test_of_two_that_come_back_in_one_batch_the_first_gets_the_key(store: 
 
 
 async def test_a_lost_lease_whose_key_was_taken_ends_superseded(store: SqlStore, clock: FakeClock) -> None:
-    held = await pending_slot(store, clock)
-    await enqueue_one(store, clock, a_job(unique_key="k", unique_scope="pending"))
+    held = await pending_slot(store)
+    await enqueue_one(store, a_job(unique_key="k", unique_scope="pending"))
     clock.advance(seconds=31)
-    await store.reclaim(now=clock.now())
+    await store.reclaim()
     job = await store.get(held.id)
     assert (job.state, job.done_reason) == (JobState.CANCELLED, "superseded")
     [row] = await store.list_executions(held.id)
@@ -262,7 +262,7 @@ class _Odd(int):
 
 @pytest.mark.parametrize("value", ['1,"state":"failed","attempt":9', float("nan"), 1.5, [1], _Odd(7), True])
 async def test_what_a_handler_counts_cannot_change_the_record(store: SqlStore, clock: FakeClock, value: Any) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     run = Run(held.claimed_at, clock.now(), items_crawled=value, items_indexed=3)
     assert await end(store, clock, held, Returned(), run=run)
     job = await store.get(held.id)

@@ -24,26 +24,26 @@ from windlass.testing import FakeClock
 ADA = Actor("ada")
 
 
-async def test_a_paused_lane_is_not_claimed_from(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(lane="fast"))
-    other = await enqueue_one(store, clock, a_job(lane="slow"))
-    assert await store.acting(ADA).lanes.pause("fast", clock.now()) == ("fast", True, "ada", True)
-    assert [job.id for job in await claim(store, clock)] == [other]
-    assert await store.lanes.resume("fast", clock.now()) == ("fast", False, None, True)
-    assert len(await claim(store, clock)) == 1
+async def test_a_paused_lane_is_not_claimed_from(store: SqlStore) -> None:
+    await enqueue_one(store, a_job(lane="fast"))
+    other = await enqueue_one(store, a_job(lane="slow"))
+    assert await store.acting(ADA).lanes.pause("fast") == ("fast", True, "ada", True)
+    assert [job.id for job in await claim(store)] == [other]
+    assert await store.lanes.resume("fast") == ("fast", False, None, True)
+    assert len(await claim(store)) == 1
 
 
-async def test_a_paused_task_is_not_claimed_from(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job("mail"))
-    other = await enqueue_one(store, clock, a_job("work"))
-    await store.tasks.pause("mail", clock.now())
-    assert [job.id for job in await claim(store, clock)] == [other]
-    await store.tasks.resume("mail", clock.now())
-    assert len(await claim(store, clock)) == 1
+async def test_a_paused_task_is_not_claimed_from(store: SqlStore) -> None:
+    await enqueue_one(store, a_job("mail"))
+    other = await enqueue_one(store, a_job("work"))
+    await store.tasks.pause("mail")
+    assert [job.id for job in await claim(store)] == [other]
+    await store.tasks.resume("mail")
+    assert len(await claim(store)) == 1
 
 
-async def test_a_claim_from_older_slices_takes_nothing(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock)
+async def test_a_claim_from_older_slices_takes_nothing(store: SqlStore) -> None:
+    await enqueue_one(store)
     moves: list[Callable[[str], Awaitable[Gate]]] = [
         store.lanes.pause,
         store.lanes.resume,
@@ -53,76 +53,76 @@ async def test_a_claim_from_older_slices_takes_nothing(store: SqlStore, clock: F
     for move in moves:
         old = await store.slices()
         await move("other")
-        assert await store.claim(old, 1, a_lease(), now=clock.now()) == []
-    assert len(await claim(store, clock)) == 1
+        assert await store.claim(old, 1, a_lease()) == []
+    assert len(await claim(store)) == 1
 
 
-async def test_who_paused_first_stays_named_and_the_gates_move_once(store: SqlStore, clock: FakeClock) -> None:
-    await store.acting(ADA).lanes.pause("fast", clock.now())
+async def test_who_paused_first_stays_named_and_the_gates_move_once(store: SqlStore) -> None:
+    await store.acting(ADA).lanes.pause("fast")
     version = (await store.slices()).version
-    assert await store.acting(Actor("bob")).lanes.pause("fast", clock.now()) == ("fast", True, "ada", False)
+    assert await store.acting(Actor("bob")).lanes.pause("fast") == ("fast", True, "ada", False)
     assert (await store.slices()).version == version
-    assert await store.lanes.resume("never", clock.now()) == ("never", False, None, False)
+    assert await store.lanes.resume("never") == ("never", False, None, False)
 
 
-async def test_a_pause_is_audited(store: SqlStore, clock: FakeClock) -> None:
-    await store.acting(ADA).lanes.pause("fast", clock.now())
-    await store.acting(ADA).tasks.resume("mail", clock.now())
+async def test_a_pause_is_audited(store: SqlStore) -> None:
+    await store.acting(ADA).lanes.pause("fast")
+    await store.acting(ADA).tasks.resume("mail")
     lines = [(line.principal, line.action, line.target) for line in await store.audit.list()]
     assert lines == [("ada", "resume task", "task:mail"), ("ada", "pause lane", "lane:fast")]
 
 
 async def test_lanes_are_listed_with_their_counts(store: SqlStore, clock: FakeClock) -> None:
     await fail_for_good(store, clock, a_job(lane="fast", max_attempts=1))
-    await enqueue_one(store, clock, a_job("other", lane="fast"))
-    await enqueue_one(store, clock, a_job(lane="fast"))
+    await enqueue_one(store, a_job("other", lane="fast"))
+    await enqueue_one(store, a_job(lane="fast"))
     await store.fold_counts()
-    await enqueue_one(store, clock, a_job(lane="fast"))
-    await store.acting(ADA).lanes.pause("empty", clock.now())
+    await enqueue_one(store, a_job(lane="fast"))
+    await store.acting(ADA).lanes.pause("empty")
     lanes = {lane.name: lane for lane in await store.lanes.list()}
     assert lanes["fast"].counts == {JobState.PENDING: 3, JobState.FAILED: 1}
     assert (lanes["empty"].paused_at, lanes["empty"].paused_by, lanes["empty"].counts) == (clock.now(), "ada", {})
 
 
 async def test_a_drain_counts_runs_and_cancelled_ones_that_have_not_stopped(store: SqlStore, clock: FakeClock) -> None:
-    first = await running(store, clock, a_job(lane="fast"))
-    second = await running(store, clock, a_job(lane="fast"))
-    await running(store, clock, a_job("other"))
-    await store.cancel([second.id], now=clock.now())
-    assert await store.lanes.drain("fast", clock.now()) == ("fast", 2, True)
+    first = await running(store, a_job(lane="fast"))
+    second = await running(store, a_job(lane="fast"))
+    await running(store, a_job("other"))
+    await store.cancel([second.id])
+    assert await store.lanes.drain("fast") == ("fast", 2, True)
     assert await store.tasks.running_in("other") == 1
     await end(store, clock, first)
-    await store.stop([(second.id, second.token, Run())], clock.now())
-    drained = await store.lanes.drain("fast", clock.now())
+    await store.stop([(second.id, second.token, Run())])
+    drained = await store.lanes.drain("fast")
     assert drained.is_done
     assert await store.lanes.running_in("fast") == 0
-    assert await store.tasks.drain("other", clock.now()) == ("other", 1, True)
+    assert await store.tasks.drain("other") == ("other", 1, True)
 
 
-async def test_bad_names_are_refused(store: SqlStore, clock: FakeClock) -> None:
+async def test_bad_names_are_refused(store: SqlStore) -> None:
     for call in (store.lanes.pause, store.tasks.resume, store.lanes.drain):
         with pytest.raises(InvalidInput):
-            await call("", clock.now())
+            await call("")
 
 
-async def _take_from(store: SqlStore, lane: str, clock: FakeClock) -> int:
+async def _take_from(store: SqlStore, lane: str) -> int:
     seen = await store.slices()
     mine = Slices(seen.version, tuple(part for part in seen.open if part.lane == lane))
     taken = 0
-    while got := await store.claim(mine, 3, a_lease(), now=clock.now()):
+    while got := await store.claim(mine, 3, a_lease()):
         taken += len(got)
     return taken
 
 
-async def test_after_a_drain_nothing_more_starts(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_after_a_drain_nothing_more_starts(stores: list[SqlStore]) -> None:
     """Claimers race with the pause; what the drain counted is all there will ever be."""
     store, *claimers = stores
     for lane in range(8):
         name = f"lane-{lane}"
-        await store.enqueue([a_job(lane=name) for _ in range(200)], clock.now())
-        racing = asyncio.gather(*(_take_from(rival, name, clock) for rival in claimers))
+        await store.enqueue([a_job(lane=name) for _ in range(200)])
+        racing = asyncio.gather(*(_take_from(rival, name) for rival in claimers))
         await asyncio.sleep(0.001 * lane)
-        drain = await store.lanes.drain(name, clock.now())
+        drain = await store.lanes.drain(name)
         taken = sum(await racing)
         assert drain == (name, taken, True)
         assert await store.lanes.running_in(name) == taken
@@ -141,24 +141,24 @@ async def _is_paused(store: SqlStore) -> bool:
 
 
 async def _has_writers(store: SqlStore) -> bool:
-    writers = await store.database.run(list_writers())
+    writers = await store.run(list_writers())
     return bool(writers)
 
 
-async def _claim_held_open(connection: psycopg.AsyncConnection[Any], slices: Slices, clock: FakeClock) -> int:
-    call = work.claim(slices, 10, a_lease(), started=True, now=clock.now())
+async def _claim_held_open(connection: psycopg.AsyncConnection[Any], slices: Slices) -> int:
+    call = work.claim(slices, 10, a_lease(), started=True)
     taken = await _drive_async(connection, call)
     return len(taken)
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_claim_under_way_during_the_pause_is_seen(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_claim_under_way_during_the_pause_is_seen(store: SqlStore) -> None:
     assert isinstance(store.database, Postgres)
-    await enqueue_one(store, clock)
+    await enqueue_one(store)
     slices = await store.slices()
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
-        assert await _claim_held_open(connection, slices, clock) == 1
-        draining = asyncio.create_task(store.lanes.drain("default", clock.now()))
+        assert await _claim_held_open(connection, slices) == 1
+        draining = asyncio.create_task(store.lanes.drain("default"))
         # The pause has committed and the count alone would say that nothing runs.
         await _until(lambda: _is_paused(store))
         assert await store.lanes.running_in("default") == 0
@@ -168,10 +168,10 @@ async def test_a_claim_under_way_during_the_pause_is_seen(store: SqlStore, clock
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_claim_whose_snapshot_is_older_than_the_pause_is_waited_for(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_claim_whose_snapshot_is_older_than_the_pause_is_waited_for(store: SqlStore) -> None:
     """The claim has its lock on the table and its snapshot, and sleeps before it takes the row."""
     assert isinstance(store.database, Postgres)
-    await enqueue_one(store, clock)
+    await enqueue_one(store)
     slow = """
         update windlass_jobs j set state = 'running', wait_reason = null, attempt = 1, executions = 1, token = 1, worker = 'w',
             claimed_at = now(), started_at = now(), lease_expires_at = now() + interval '1 hour'
@@ -181,20 +181,18 @@ async def test_a_claim_whose_snapshot_is_older_than_the_pause_is_waited_for(stor
     async with await psycopg.AsyncConnection.connect(store.database.dsn, autocommit=True) as connection:
         claiming = asyncio.create_task(connection.execute(slow, [version]))
         await _until(lambda: _has_writers(store))
-        drain = await store.lanes.drain("default", clock.now())
+        drain = await store.lanes.drain("default")
         taken = (await claiming).rowcount
     assert drain == ("default", taken, True)
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_writer_that_stays_leaves_the_drain_unsettled(
-    store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_writer_that_stays_leaves_the_drain_unsettled(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(store.database, Postgres)
     monkeypatch.setattr(gates, "_LOOKS", 3)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
         await connection.execute("update windlass_jobs set lane = lane where false")
-        drain = await store.lanes.drain("default", clock.now())
+        drain = await store.lanes.drain("default")
         assert (drain.running, drain.is_settled, drain.is_done) == (0, False, False)
         await connection.rollback()
-    assert (await store.lanes.drain("default", clock.now())).is_done
+    assert (await store.lanes.drain("default")).is_done

@@ -31,124 +31,124 @@ async def kept(store: SqlStore, collection: str) -> list[Any]:
 
 
 async def test_what_is_new_is_kept_and_what_is_known_is_counted(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     clock.advance(seconds=5)
-    assert await store.items.add(held.id, held.token, phones(1, 2, 3), clock.now()) == Added(3, 0)
-    assert await store.items.add(held.id, held.token, phones(3, 4), clock.now()) == Added(1, 1)
+    assert await store.items.add(held.id, held.token, phones(1, 2, 3)) == Added(3, 0)
+    assert await store.items.add(held.id, held.token, phones(3, 4)) == Added(1, 1)
     job = await store.get(held.id)
     assert (job.progress_count, job.result_count, job.last_progress_at) == (5, 4, clock.now())
     assert job.lease_expires_at == held.lease_expires_at
     assert await kept(store, "work") == phones(1, 2, 3, 4)
 
 
-async def test_twins_in_one_call_count_as_duplicates_and_the_first_is_kept(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+async def test_twins_in_one_call_count_as_duplicates_and_the_first_is_kept(store: SqlStore) -> None:
+    held = await running(store)
     twins = [{"phone": "+1 2", "name": "first"}, {"phone": "3"}, {"phone": "1-2", "name": "second"}]
-    assert await store.items.add(held.id, held.token, twins, clock.now()) == Added(2, 1)
+    assert await store.items.add(held.id, held.token, twins) == Added(2, 1)
     assert await kept(store, "work") == twins[:2]
 
 
 async def test_an_item_is_kept_as_it_came(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     odd = {"z": 1, "a": [1.5, True, None, {}], "ü": "ß\n\"'", "big": 2**63, "": ""}
-    await store.items.add(held.id, held.token, [odd], clock.now())
+    await store.items.add(held.id, held.token, [odd])
     [item] = await store.items.list(job_id=held.id)
     assert list(decode(item.data).items()) == list(odd.items())
     assert (item.collection, item.job_id, item.created_at) == ("work", held.id, clock.now())
 
 
-async def test_nothing_is_nothing(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
-    assert await store.items.add(held.id, held.token, [], clock.now()) == Added(0, 0)
+async def test_nothing_is_nothing(store: SqlStore) -> None:
+    held = await running(store)
+    assert await store.items.add(held.id, held.token, []) == Added(0, 0)
 
 
-async def test_jobs_of_a_task_share_a_collection_unless_they_name_one(store: SqlStore, clock: FakeClock) -> None:
-    first = await running(store, clock)
-    second = await running(store, clock)
-    other = await running(store, clock, a_job(collection="berlin"))
-    assert await store.items.add(first.id, first.token, phones(1), clock.now()) == Added(1, 0)
-    assert await store.items.add(second.id, second.token, phones(1, 2), clock.now()) == Added(1, 1)
-    assert await store.items.add(other.id, other.token, phones(1), clock.now()) == Added(1, 0)
+async def test_jobs_of_a_task_share_a_collection_unless_they_name_one(store: SqlStore) -> None:
+    first = await running(store)
+    second = await running(store)
+    other = await running(store, a_job(collection="berlin"))
+    assert await store.items.add(first.id, first.token, phones(1)) == Added(1, 0)
+    assert await store.items.add(second.id, second.token, phones(1, 2)) == Added(1, 1)
+    assert await store.items.add(other.id, other.token, phones(1)) == Added(1, 0)
     assert [item.job_id for item in await store.items.list(collection="work")] == [first.id, second.id]
     assert [item.collection for item in await store.items.list(job_id=other.id)] == ["berlin"]
 
 
-async def test_a_job_says_which_fields_make_the_key(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(item_key='["name","city"]'))
+async def test_a_job_says_which_fields_make_the_key(store: SqlStore) -> None:
+    held = await running(store, a_job(item_key='["name","city"]'))
     found = [{"name": "Ann", "city": "Ulm", "phone": "1"}, {"name": "Ann", "city": "Ulm", "phone": "2"}, {"name": "Ann"}]
-    assert await store.items.add(held.id, held.token, found, clock.now()) == Added(2, 1)
-    assert await store.items.add(held.id, held.token, found, clock.now()) == Added(0, 3)
+    assert await store.items.add(held.id, held.token, found) == Added(2, 1)
+    assert await store.items.add(held.id, held.token, found) == Added(0, 3)
 
 
 async def test_a_first_item_says_that_a_prefetched_run_has_started(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, started=False)
+    held = await running(store, started=False)
     clock.advance(seconds=1)
-    await store.items.add(held.id, held.token, phones(1), clock.now())
+    await store.items.add(held.id, held.token, phones(1))
     assert (await store.get(held.id)).started_at == clock.now()
     await end(store, clock, held)
 
 
 async def test_a_late_holder_adds_nothing(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     clock.advance(seconds=31)
-    await store.reclaim(now=clock.now())
-    await due(store, clock)
-    again = await claim_one(store, clock)
+    await store.reclaim()
+    await due(store)
+    again = await claim_one(store)
     for token in (held.token, 0, 2**80):
         with pytest.raises(LeaseLost):
-            await store.items.add(held.id, token, phones(1), clock.now())
+            await store.items.add(held.id, token, phones(1))
     assert await store.items.list(job_id=held.id) == []
-    assert await store.items.add(again.id, again.token, phones(1), clock.now()) == Added(1, 0)
+    assert await store.items.add(again.id, again.token, phones(1)) == Added(1, 0)
 
 
 async def test_a_cancelled_or_finished_run_adds_nothing(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
-    await store.cancel([held.id], now=clock.now())
+    held = await running(store)
+    await store.cancel([held.id])
     with pytest.raises(LeaseLost):
-        await store.items.add(held.id, held.token, phones(1), clock.now())
-    done = await running(store, clock)
+        await store.items.add(held.id, held.token, phones(1))
+    done = await running(store)
     await end(store, clock, done)
     with pytest.raises(LeaseLost):
-        await store.items.add(done.id, done.token, phones(1), clock.now())
+        await store.items.add(done.id, done.token, phones(1))
 
 
 @pytest.mark.parametrize("job_id", [0, -1, 404, 2**70])
-async def test_an_unknown_job_has_no_items(store: SqlStore, clock: FakeClock, job_id: int) -> None:
+async def test_an_unknown_job_has_no_items(store: SqlStore, job_id: int) -> None:
     with pytest.raises(JobNotFound):
-        await store.items.add(job_id, 1, phones(1), clock.now())
+        await store.items.add(job_id, 1, phones(1))
 
 
 async def test_items_stay_when_their_run_fails(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
-    await store.items.add(held.id, held.token, phones(1), clock.now())
+    held = await running(store)
+    await store.items.add(held.id, held.token, phones(1))
     await end(store, clock, held, failure())
     job = await store.get(held.id)
     assert (job.state, job.result_count) == (JobState.SCHEDULED, 1)
     assert await kept(store, "work") == phones(1)
 
 
-async def test_a_bad_item_is_named_and_nothing_is_written(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+async def test_a_bad_item_is_named_and_nothing_is_written(store: SqlStore) -> None:
+    held = await running(store)
     with pytest.raises(InvalidPayload) as refused:
-        await store.items.add(held.id, held.token, [*phones(1), {"x": float("inf")}], clock.now())
+        await store.items.add(held.id, held.token, [*phones(1), {"x": float("inf")}])
     assert refused.value.field == "items[1]"
     assert await store.items.list(job_id=held.id) == []
     assert (await store.get(held.id)).progress_count == 0
 
 
-async def test_a_thousand_items_with_the_longest_keys_fit_in_one_call(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(item_key='["id"]', collection="😀" * 200))
+async def test_a_thousand_items_with_the_longest_keys_fit_in_one_call(store: SqlStore) -> None:
+    held = await running(store, a_job(item_key='["id"]', collection="😀" * 200))
     found = [{"id": f"{place:04}" + "😀" * 180} for place in range(1000)]
-    assert await store.items.add(held.id, held.token, found, clock.now()) == Added(1000, 0)
-    assert await store.items.add(held.id, held.token, found[::-1], clock.now()) == Added(0, 1000)
+    assert await store.items.add(held.id, held.token, found) == Added(1000, 0)
+    assert await store.items.add(held.id, held.token, found[::-1]) == Added(0, 1000)
 
 
-async def test_items_are_read_page_by_page(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
-    other = await running(store, clock, a_job(collection="other"))
+async def test_items_are_read_page_by_page(store: SqlStore) -> None:
+    held = await running(store)
+    other = await running(store, a_job(collection="other"))
     for number in range(7):
-        await store.items.add(held.id, held.token, phones(number), clock.now())
-        await store.items.add(other.id, other.token, phones(number), clock.now())
+        await store.items.add(held.id, held.token, phones(number))
+        await store.items.add(other.id, other.token, phones(number))
     first = await store.items.list(collection="work", limit=3)
     rest = await store.items.list(collection="work", after=first[-1].id)
     assert [decode(item.data) for item in [*first, *rest]] == phones(*range(7))
@@ -177,23 +177,23 @@ async def test_a_bad_question_is_refused_by_name(store: SqlStore, field: str, as
     assert refused.value.field == field
 
 
-async def test_a_collection_is_counted_up_to_a_bound(store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = await running(store, clock)
+async def test_a_collection_is_counted_up_to_a_bound(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = await running(store)
     monkeypatch.setattr(calls, "MOST_COUNTED", 3)
     assert await store.items.count("work") == ItemCount(0, is_exact=True)
-    await store.items.add(held.id, held.token, phones(1, 2, 3), clock.now())
+    await store.items.add(held.id, held.token, phones(1, 2, 3))
     assert await store.items.count("work") == ItemCount(3, is_exact=True)
-    await store.items.add(held.id, held.token, phones(4, 5), clock.now())
+    await store.items.add(held.id, held.token, phones(4, 5))
     assert await store.items.count("work") == ItemCount(3, is_exact=False)
 
 
-async def test_racing_adders_of_the_same_keys_count_exactly(store: SqlStore, clock: FakeClock, backend: str) -> None:
-    jobs = [await running(store, clock) for _ in range(8)]
+async def test_racing_adders_of_the_same_keys_count_exactly(store: SqlStore, backend: str) -> None:
+    jobs = [await running(store) for _ in range(8)]
 
     async def add(one: SqlStore, place: int) -> list[Added]:
         rng = Random(place)
         job = jobs[place]
-        return [await one.items.add(job.id, job.token, phones(*rng.sample(range(60), 25)), clock.now()) for _ in range(8)]
+        return [await one.items.add(job.id, job.token, phones(*rng.sample(range(60), 25))) for _ in range(8)]
 
     async with rivals(store) as stores:
         answers = await asyncio.gather(*(add(stores[place % len(stores)], place) for place in range(8)))
@@ -208,23 +208,23 @@ async def test_racing_adders_of_the_same_keys_count_exactly(store: SqlStore, clo
 
 
 async def test_a_worker_that_adds_while_its_lease_is_taken_back_is_refused_or_counted(store: SqlStore, clock: FakeClock) -> None:
-    jobs = [await running(store, clock) for _ in range(20)]
+    jobs = [await running(store) for _ in range(20)]
     clock.advance(seconds=31)
-    adds = [store.items.add(job.id, job.token, phones(f"{job.id}000"), clock.now()) for job in jobs]
-    *answers, _ = await asyncio.gather(*adds, store.reclaim(now=clock.now()), return_exceptions=True)
+    adds = [store.items.add(job.id, job.token, phones(f"{job.id}000")) for job in jobs]
+    *answers, _ = await asyncio.gather(*adds, store.reclaim(), return_exceptions=True)
     for job, answer in zip(jobs, answers, strict=True):
         assert isinstance(answer, Added | LeaseLost)
         assert (await store.get(job.id)).result_count == isinstance(answer, Added)
 
 
-async def test_a_reader_that_goes_on_after_the_last_item_it_saw_misses_none(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_reader_that_goes_on_after_the_last_item_it_saw_misses_none(store: SqlStore) -> None:
     if not isinstance(store.database, Postgres):
         pytest.skip("there is one writer at a time")
-    slow = await running(store, clock)
-    quick = await running(store, clock)
+    slow = await running(store)
+    quick = await running(store)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
-        await store.database.run_within(connection, calls.add(slow.id, slow.token, phones(1), clock.now()))
-        other = asyncio.create_task(store.items.add(quick.id, quick.token, phones(2), clock.now()))
+        await store.run_within(connection, calls.add(slow.id, slow.token, phones(1)))
+        other = asyncio.create_task(store.items.add(quick.id, quick.token, phones(2)))
         await asyncio.wait({other}, timeout=0.3)
         seen = list(await store.items.list(collection="work"))
         await connection.commit()

@@ -17,7 +17,7 @@ from windlass.testing import FakeClock
 
 async def die(store: SqlStore, clock: FakeClock, task: str = "work", message: str = "boom") -> int:
     """Let a job fail for good; returns its letter."""
-    job = await running(store, clock, a_job(task, max_attempts=1))
+    job = await running(store, a_job(task, max_attempts=1))
     await end(store, clock, job, failure(message))
     [letter] = await store.list_dead_letters(job.id)
     clock.advance(seconds=1)
@@ -36,7 +36,7 @@ async def test_letters_are_listed_newest_first_and_filtered(store: SqlStore, clo
     third = await die(store, clock, "email", "no disk")
     back = await fail_for_good(store, clock)
     [last] = [letter.id for letter in await store.list_dead_letters(back.id)]
-    await store.retry([back.id], clock.now())
+    await store.retry([back.id])
     await acknowledge(store, second)
     fingerprint = (await store.letters.get(third)).fingerprint
 

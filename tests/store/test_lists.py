@@ -111,19 +111,19 @@ async def a_mixed_queue(store: SqlStore, clock: FakeClock) -> list[Job]:
             "delay": rng.choice([None, None, timedelta(hours=1), timedelta(hours=place)]),
             "max_attempts": rng.choice([1, 3]),
         }
-        await store.enqueue([a_job(rng.choice(["email", "report"]), **options)], clock.now())
-    await store.enqueue([a_job("tick", recurrence=recurring(), name="every half hour", run_at=clock.now())], clock.now())
-    await store.enqueue([a_job("tick", recurrence=recurring(), spawn=True, run_at=clock.now())], clock.now())
-    for job in await claim(store, clock, 24):
+        await store.enqueue([a_job(rng.choice(["email", "report"]), **options)])
+    await store.enqueue([a_job("tick", recurrence=recurring(), name="every half hour", run_at=clock.now())])
+    await store.enqueue([a_job("tick", recurrence=recurring(), spawn=True, run_at=clock.now())])
+    for job in await claim(store, 24):
         clock.advance(seconds=rng.choice([0, 2]))
         if rng.random() < 0.6:
             await end(store, clock, job, rng.choice([None, None, failure("Boom!")]))
     everything = await every_job(store)
     waiting = [job.id for job in everything if job.state in {JobState.PENDING, JobState.SCHEDULED}]
     running = [job.id for job in everything if job.state is JobState.RUNNING]
-    await store.pause([*waiting[:6], *[job.id for job in everything if job.cadence]], clock.now())
-    await store.cancel([*waiting[6:9], *running[:1]], now=clock.now())
-    await store.promote(now=clock.now())
+    await store.pause([*waiting[:6], *[job.id for job in everything if job.cadence]])
+    await store.cancel([*waiting[6:9], *running[:1]])
+    await store.promote()
     return await every_job(store)
 
 
@@ -188,12 +188,10 @@ async def test_a_list_that_is_too_long_to_sort_says_so_and_keeps_to_the_newest(
     assert (counted.total, counted.is_total_exact, counted.is_complete) == (20, False, False)
 
 
-async def test_a_long_list_of_slices_sorts_the_newest_of_each(
-    store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_list_of_slices_sorts_the_newest_of_each(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "MOST_SORTED", 6)
     monkeypatch.setattr(lists, "MOST_COUNTED", 10)
-    await store.enqueue([a_job(f"task-{place % 3}", delay=timedelta(hours=place)) for place in range(1, 31)], clock.now())
+    await store.enqueue([a_job(f"task-{place % 3}", delay=timedelta(hours=place)) for place in range(1, 31)])
     page = await store.list_jobs(JobQuery(filter=in_states(JobState.SCHEDULED), sort=Sort.UPDATED_AT))
     assert [job.id for job in page.jobs] == [30, 29, 28, 27, 26, 25]
     assert (page.total, page.is_total_exact, page.is_complete, page.next_cursor) == (30, True, False, None)
@@ -231,9 +229,9 @@ async def test_a_search_that_stops_early_goes_on_where_it_stopped(
         assert found == reference(jobs, query)
 
 
-async def test_very_many_slices_are_one_list_too(store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    await store.enqueue([a_job(f"task-{place}", lane=f"lane-{place % 3}") for place in range(90)], clock.now())
-    [job] = await claim(store, clock, 1)
+async def test_very_many_slices_are_one_list_too(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.enqueue([a_job(f"task-{place}", lane=f"lane-{place % 3}") for place in range(90)])
+    [job] = await claim(store, 1)
     expected = [job_id for job_id in range(90, 0, -1) if job_id != job.id]
     page = await store.list_jobs(JobQuery(filter=in_states(JobState.PENDING), limit=500))
     assert [one.id for one in page.jobs] == expected
@@ -246,10 +244,10 @@ async def test_very_many_slices_are_one_list_too(store: SqlStore, clock: FakeClo
     assert [one.id for one in page.jobs] == [job_id for job_id in expected if job_id >= 40]
 
 
-async def test_a_job_enqueued_between_two_pages_moves_nothing_on_the_next(store: SqlStore, clock: FakeClock) -> None:
-    ids = [enqueued.id for enqueued in await store.enqueue([a_job()] * 6, clock.now())]
+async def test_a_job_enqueued_between_two_pages_moves_nothing_on_the_next(store: SqlStore) -> None:
+    ids = [enqueued.id for enqueued in await store.enqueue([a_job()] * 6)]
     first = await store.list_jobs(JobQuery(limit=3))
-    await enqueue_one(store, clock)
+    await enqueue_one(store)
     second = await store.list_jobs(JobQuery(limit=3, cursor=first.next_cursor))
     assert [job.id for job in (*first.jobs, *second.jobs)] == ids[::-1]
     assert (second.total, second.next_cursor) == (7, None)
@@ -289,7 +287,7 @@ def test_a_page_that_cannot_be_is_refused_by_name(field: str, options: dict[str,
 
 
 async def test_a_cursor_serves_only_the_list_it_came_from(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job()] * 3, clock.now())
+    await store.enqueue([a_job()] * 3)
     cursor = (await store.list_jobs(JobQuery(limit=1))).next_cursor
     assert cursor is not None
     for other in (
@@ -304,13 +302,13 @@ async def test_a_cursor_serves_only_the_list_it_came_from(store: SqlStore, clock
         JobQuery(cursor=cursor, offset=1)
 
 
-async def test_a_job_s_own_uuid_is_a_correlation_of_itself_and_its_children(store: SqlStore, clock: FakeClock) -> None:
-    own = await enqueue_one(store, clock, a_job("parent"))
-    other = await enqueue_one(store, clock, a_job("other", correlation_id="c"))
+async def test_a_job_s_own_uuid_is_a_correlation_of_itself_and_its_children(store: SqlStore) -> None:
+    own = await enqueue_one(store, a_job("parent"))
+    other = await enqueue_one(store, a_job("other", correlation_id="c"))
     uuid = str(job_uuid(own))
-    child = await enqueue_one(store, clock, a_job("child", parent_id=own, correlation_id=uuid))
-    odd = await enqueue_one(store, clock, a_job("odd", parent_id=own, correlation_id="c"))
-    cousin = await enqueue_one(store, clock, a_job("cousin", correlation_id=uuid))
+    child = await enqueue_one(store, a_job("child", parent_id=own, correlation_id=uuid))
+    odd = await enqueue_one(store, a_job("odd", parent_id=own, correlation_id="c"))
+    cousin = await enqueue_one(store, a_job("cousin", correlation_id=uuid))
 
     async def found(correlation_id: str, **rest: Any) -> list[int]:
         query = JobQuery(filter=JobFilter(correlation_id=correlation_id), **rest)
@@ -327,10 +325,10 @@ async def test_a_job_s_own_uuid_is_a_correlation_of_itself_and_its_children(stor
     assert [job.id for job in related.jobs] == [own, child, odd, cousin]
 
 
-async def test_a_list_by_own_uuid_goes_on_page_by_page_and_keeps_its_other_filters(store: SqlStore, clock: FakeClock) -> None:
-    own = await enqueue_one(store, clock, a_job("parent"))
+async def test_a_list_by_own_uuid_goes_on_page_by_page_and_keeps_its_other_filters(store: SqlStore) -> None:
+    own = await enqueue_one(store, a_job("parent"))
     uuid = str(job_uuid(own))
-    children = [await enqueue_one(store, clock, a_job(f"t{n % 2}", parent_id=own, correlation_id=uuid)) for n in range(7)]
+    children = [await enqueue_one(store, a_job(f"t{n % 2}", parent_id=own, correlation_id=uuid)) for n in range(7)]
     for descending in (True, False):
         seen: list[int] = []
         query = JobQuery(filter=JobFilter(correlation_id=uuid), limit=3, is_descending=descending)

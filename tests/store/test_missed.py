@@ -34,8 +34,8 @@ def half_hourly(misfire: Misfire = Misfire.ONCE, **options: Any) -> Recurrence:
 async def slots_run(store: SqlStore, clock: FakeClock, job_id: int) -> list[datetime]:
     """Run whatever is due until nothing is, each run in no time; returns the slots that were served."""
     for _ in range(50):
-        await due(store, clock)
-        for job in await claim(store, clock):
+        await due(store)
+        for job in await claim(store):
             await end(store, clock, job)
     runs = await store.list_executions(job_id)
     return [run.slot_at for run in reversed(runs) if run.slot_at is not None]
@@ -44,7 +44,7 @@ async def slots_run(store: SqlStore, clock: FakeClock, job_id: int) -> list[date
 @pytest.mark.parametrize("rule", [hourly(), half_hourly(), Recurrence(cadence=Every(30 * MINUTE))], ids=str)
 async def test_a_job_that_missed_many_slots_runs_once_by_default(store: SqlStore, clock: FakeClock, rule: Recurrence) -> None:
     first = rule.first(clock.now())
-    job_id = await enqueue_one(store, clock, a_job(recurrence=rule))
+    job_id = await enqueue_one(store, a_job(recurrence=rule))
     clock.advance(hours=5, minutes=10)
     assert await slots_run(store, clock, job_id) == [first]
     job = await store.get(job_id)
@@ -65,7 +65,7 @@ async def test_a_job_that_skips_waits_for_its_next_slot(
     store: SqlStore, clock: FakeClock, rule: Recurrence, wait: timedelta
 ) -> None:
     start = clock.now() + 30 * MINUTE
-    job_id = await enqueue_one(store, clock, a_job(recurrence=rule, run_at=start))
+    job_id = await enqueue_one(store, a_job(recurrence=rule, run_at=start))
     clock.advance(hours=5, minutes=10)
     assert await slots_run(store, clock, job_id) == []
     job = await store.get(job_id)
@@ -74,13 +74,13 @@ async def test_a_job_that_skips_waits_for_its_next_slot(
 
 
 async def test_a_slot_that_is_a_minute_late_is_not_missed(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=half_hourly(Misfire.SKIP)))
+    job_id = await enqueue_one(store, a_job(recurrence=half_hourly(Misfire.SKIP)))
     clock.advance(minutes=31)
     assert len(await slots_run(store, clock, job_id)) == 1
 
 
 async def test_of_missed_slots_the_one_that_is_hardly_late_still_runs(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=half_hourly(Misfire.SKIP)))
+    job_id = await enqueue_one(store, a_job(recurrence=half_hourly(Misfire.SKIP)))
     clock.advance(hours=4, seconds=20)
     assert await slots_run(store, clock, job_id) == [clock.now() - 20 * SECOND]
 
@@ -89,7 +89,7 @@ async def test_of_missed_slots_the_one_that_is_hardly_late_still_runs(store: Sql
 async def test_all_runs_the_newest_missed_slots_and_no_more_than_it_may(
     store: SqlStore, clock: FakeClock, rule: Recurrence
 ) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=rule))
+    job_id = await enqueue_one(store, a_job(recurrence=rule))
     step = HOUR if isinstance(rule.cadence, Cron) else 30 * MINUTE
     clock.advance(hours=5, minutes=10)
     latest = rule.first(clock.now() - step - 10 * MINUTE)
@@ -103,7 +103,7 @@ async def test_all_runs_the_newest_missed_slots_and_no_more_than_it_may(
 @pytest.mark.parametrize("rule", [hourly(Misfire.ALL), half_hourly(Misfire.ALL)], ids=str)
 async def test_all_runs_every_missed_slot_once(store: SqlStore, clock: FakeClock, rule: Recurrence) -> None:
     first = rule.first(clock.now())
-    job_id = await enqueue_one(store, clock, a_job(recurrence=rule))
+    job_id = await enqueue_one(store, a_job(recurrence=rule))
     step = HOUR if isinstance(rule.cadence, Cron) else 30 * MINUTE
     clock.advance(hours=3, minutes=10)
     served = await slots_run(store, clock, job_id)
@@ -112,69 +112,69 @@ async def test_all_runs_every_missed_slot_once(store: SqlStore, clock: FakeClock
 
 
 async def test_a_pending_job_that_waits_for_too_long_is_skipped_too(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=hourly(Misfire.SKIP)))
+    job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
     clock.advance(minutes=30)
-    await due(store, clock)
+    await due(store)
     assert (await store.get(job_id)).state is JobState.PENDING
     clock.advance(minutes=2)
-    await due(store, clock)
+    await due(store)
     assert (await store.get(job_id)).state is JobState.SCHEDULED
-    assert await claim(store, clock) == []
+    assert await claim(store) == []
 
 
 async def test_what_an_operator_asked_for_is_never_skipped(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=hourly(Misfire.SKIP)))
-    await store.run_now([job_id], clock.now())
+    job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
+    await store.run_now([job_id])
     clock.advance(hours=2)
-    await due(store, clock)
-    assert (await claim_one(store, clock)).id == job_id
+    await due(store)
+    assert (await claim_one(store)).id == job_id
 
 
 async def test_a_retry_is_never_skipped(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(recurrence=hourly(Misfire.SKIP), max_attempts=3))
+    await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP), max_attempts=3))
     clock.advance(minutes=30)
-    await due(store, clock)
-    await end(store, clock, await claim_one(store, clock), failure())
+    await due(store)
+    await end(store, clock, await claim_one(store), failure())
     clock.advance(hours=2)
-    await due(store, clock)
-    assert (await claim_one(store, clock)).attempt == 2
+    await due(store)
+    assert (await claim_one(store)).attempt == 2
 
 
 async def test_a_rerun_is_never_skipped(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=hourly(Misfire.SKIP)))
+    job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
     clock.advance(minutes=30)
-    await due(store, clock)
-    held = await claim_one(store, clock)
-    await store.run_now([job_id], clock.now())
+    await due(store)
+    held = await claim_one(store)
+    await store.run_now([job_id])
     await end(store, clock, held)
     clock.advance(hours=2)
-    await due(store, clock)
-    assert (await claim_one(store, clock)).id == job_id
+    await due(store)
+    assert (await claim_one(store)).id == job_id
 
 
 async def test_skipping_past_the_end_ends_the_job(store: SqlStore, clock: FakeClock) -> None:
     rule = hourly(Misfire.SKIP, end_at=clock.now() + 2 * HOUR)
-    job_id = await enqueue_one(store, clock, a_job(recurrence=rule, unique_key="k"))
+    job_id = await enqueue_one(store, a_job(recurrence=rule, unique_key="k"))
     clock.advance(hours=5)
-    await due(store, clock)
+    await due(store)
     job = await store.get(job_id)
     assert (job.state, job.done_reason, job.unique_slot) == (JobState.CANCELLED, "ended", None)
 
 
 async def test_a_late_job_with_a_rule_nobody_can_read_runs_and_says_so(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=hourly(Misfire.SKIP)))
+    job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
     await execute(store, f"""update windlass_jobs set cadence = '{{"misfire":"skip"}}' where id = {job_id}""")
     clock.advance(hours=2)
-    await due(store, clock)
-    await end(store, clock, await claim_one(store, clock))
+    await due(store)
+    await end(store, clock, await claim_one(store))
     assert (await store.get(job_id)).state is JobState.FAILED
     (await store.delete([job_id])).one()
 
 
 async def test_racing_promoters_move_a_missed_job_once(stores: list[SqlStore], clock: FakeClock) -> None:
-    ids = [await enqueue_one(stores[0], clock, a_job(recurrence=half_hourly(Misfire.ALL, misfire_max=2))) for _ in range(20)]
+    ids = [await enqueue_one(stores[0], a_job(recurrence=half_hourly(Misfire.ALL, misfire_max=2))) for _ in range(20)]
     clock.advance(hours=5, minutes=10)
-    counts = await asyncio.gather(*(store.promote(now=clock.now()) for store in stores))
+    counts = await asyncio.gather(*(store.promote() for store in stores))
     assert sum(count.jobs for count in counts) == 20
     assert {(await stores[0].get(job_id)).slot_at for job_id in ids} == {clock.now() - 40 * MINUTE}
 
@@ -182,24 +182,24 @@ async def test_racing_promoters_move_a_missed_job_once(stores: list[SqlStore], c
 async def test_jitter_delays_the_run_and_never_the_slot(store: SqlStore, clock: FakeClock) -> None:
     rule = half_hourly(jitter=5 * MINUTE)
     start = clock.now()
-    job_id = await enqueue_one(store, clock, a_job(recurrence=rule))
+    job_id = await enqueue_one(store, a_job(recurrence=rule))
     waits = set()
     for place in range(1, 5):
         job = await store.get(job_id)
         assert job.slot_at == start + place * 30 * MINUTE
         waits.add(job.run_at - job.slot_at)
         clock.advance(seconds=(job.run_at - clock.now()).total_seconds())
-        await due(store, clock)
-        await end(store, clock, await claim_one(store, clock))
+        await due(store)
+        await end(store, clock, await claim_one(store))
     assert len(waits) == 4
     assert all(timedelta() <= wait <= 5 * MINUTE for wait in waits)
 
 
 async def test_a_resumed_job_has_jitter_too(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=half_hourly(jitter=5 * MINUTE)))
-    await store.pause([job_id], clock.now())
+    job_id = await enqueue_one(store, a_job(recurrence=half_hourly(jitter=5 * MINUTE)))
+    await store.pause([job_id])
     clock.advance(minutes=3)
-    job = (await store.resume([job_id], clock.now())).one()
+    job = (await store.resume([job_id])).one()
     assert job.slot_at == clock.now() + 30 * MINUTE
     assert job.slot_at < job.run_at <= job.slot_at + 5 * MINUTE
 
@@ -208,11 +208,11 @@ def a_template(rule: Recurrence, **options: Any) -> NewJob:
     return a_job("crawl", recurrence=rule, spawn=True, name="template", **options)
 
 
-async def children(store: SqlStore, clock: FakeClock, passes: int = 50) -> list[Job]:
+async def children(store: SqlStore, passes: int = 50) -> list[Job]:
     """Let a template spawn for as long as it is due."""
     found = []
     for _ in range(passes):
-        found += [await store.get(child.id) for child in await store.spawn(now=clock.now())]
+        found += [await store.get(child.id) for child in await store.spawn()]
     return found
 
 
@@ -222,93 +222,93 @@ async def test_a_template_serves_missed_slots_by_its_rule(
     store: SqlStore, clock: FakeClock, cadence: Cron | Every, *, misfire: Misfire, expected: int
 ) -> None:
     rule = Recurrence(cadence=cadence, misfire=misfire)
-    template = await enqueue_one(store, clock, a_template(rule, run_at=clock.now() + 30 * MINUTE))
+    template = await enqueue_one(store, a_template(rule, run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=5, minutes=10)
-    assert len(await children(store, clock)) == expected
+    assert len(await children(store)) == expected
     left = await store.get(template)
     assert (left.run_at, left.completed_runs) == (clock.now() + 20 * MINUTE, expected)
 
 
 async def test_a_template_catches_up_with_the_newest_slots(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_template(hourly(Misfire.ALL, misfire_max=2), run_at=clock.now() + 30 * MINUTE))
+    await enqueue_one(store, a_template(hourly(Misfire.ALL, misfire_max=2), run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=5, minutes=10)
-    assert len(await children(store, clock)) == 2
+    assert len(await children(store)) == 2
 
 
 async def test_promote_says_that_a_template_has_slots_left(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_template(hourly(Misfire.ALL), run_at=clock.now() + 30 * MINUTE))
+    await enqueue_one(store, a_template(hourly(Misfire.ALL), run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=3)
-    await store.spawn(now=clock.now())
-    assert await store.promote(now=clock.now()) == Promoted(0, None, has_templates=True)
+    await store.spawn()
+    assert await store.promote() == Promoted(0, None, has_templates=True)
 
 
 async def test_run_now_of_a_late_template_that_skips_spawns(store: SqlStore, clock: FakeClock) -> None:
-    template = await enqueue_one(store, clock, a_template(hourly(Misfire.SKIP)))
-    await store.pause([template], clock.now())
+    template = await enqueue_one(store, a_template(hourly(Misfire.SKIP)))
+    await store.pause([template])
     clock.advance(hours=5)
-    await store.run_now([template], clock.now())
-    assert len(await children(store, clock)) == 1
+    await store.run_now([template])
+    assert len(await children(store)) == 1
 
 
 async def test_a_template_that_allows_overlap_has_a_job_for_each_slot(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_template(hourly(overlap=Overlap.ALLOW)))
+    await enqueue_one(store, a_template(hourly(overlap=Overlap.ALLOW)))
     found = []
     for _ in range(3):
         clock.advance(hours=1)
-        found += await children(store, clock, 2)
+        found += await children(store, 2)
     assert len({child.id for child in found}) == 3
 
 
 async def test_a_template_that_skips_overlap_waits_for_its_job(store: SqlStore, clock: FakeClock) -> None:
-    template = await enqueue_one(store, clock, a_template(hourly(overlap=Overlap.SKIP)))
+    template = await enqueue_one(store, a_template(hourly(overlap=Overlap.SKIP)))
     clock.advance(hours=1)
-    [first] = await children(store, clock, 2)
+    [first] = await children(store, 2)
     clock.advance(hours=1)
-    assert await children(store, clock, 2) == []
+    assert await children(store, 2) == []
     left = await store.get(template)
     assert (left.state, left.completed_runs) == (JobState.SCHEDULED, 1)
     assert left.run_at > clock.now()
-    held = await claim_one(store, clock)
+    held = await claim_one(store)
     clock.advance(hours=1)
-    assert await children(store, clock, 2) == []
-    await store.cancel([first.id], now=clock.now())
+    assert await children(store, 2) == []
+    await store.cancel([first.id])
     clock.advance(hours=1)
     # Cancelled, but its worker has not stopped yet.
-    assert await children(store, clock, 2) == []
-    await store.stop([(held.id, held.token, Run(held.claimed_at))], clock.now())
+    assert await children(store, 2) == []
+    await store.stop([(held.id, held.token, Run(held.claimed_at))])
     clock.advance(hours=1)
-    assert len(await children(store, clock, 2)) == 1
+    assert len(await children(store, 2)) == 1
 
 
 async def test_a_template_that_replaces_cancels_its_unfinished_jobs(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_template(hourly(overlap=Overlap.CANCEL_PREVIOUS)))
+    await enqueue_one(store, a_template(hourly(overlap=Overlap.CANCEL_PREVIOUS)))
     clock.advance(hours=1)
-    [waiting] = await children(store, clock, 2)
+    [waiting] = await children(store, 2)
     clock.advance(hours=1)
-    [running] = await children(store, clock, 2)
+    [running] = await children(store, 2)
     assert (await store.get(waiting.id)).state is JobState.CANCELLED
-    assert (await claim_one(store, clock)).id == running.id
+    assert (await claim_one(store)).id == running.id
     clock.advance(hours=1)
-    [newest] = await children(store, clock, 2)
+    [newest] = await children(store, 2)
     assert (await store.get(running.id)).state is JobState.CANCELLED
     assert newest.state is JobState.PENDING
 
 
 async def test_a_childs_own_key_still_decides(store: SqlStore, clock: FakeClock) -> None:
-    rival = await enqueue_one(store, clock, a_job("crawl", unique_key="r/python"))
-    await enqueue_one(store, clock, a_template(hourly(overlap=Overlap.CANCEL_PREVIOUS), child_key="r/python"))
+    rival = await enqueue_one(store, a_job("crawl", unique_key="r/python"))
+    await enqueue_one(store, a_template(hourly(overlap=Overlap.CANCEL_PREVIOUS), child_key="r/python"))
     clock.advance(hours=1)
-    assert await store.spawn(now=clock.now()) == [(rival, True)]
+    assert await store.spawn() == [(rival, True)]
 
 
 @pytest.mark.parametrize("overlap", Overlap)
 async def test_racing_spawners_serve_a_slot_once(stores: list[SqlStore], clock: FakeClock, overlap: Overlap) -> None:
-    await enqueue_one(stores[0], clock, a_template(hourly(overlap=overlap)))
+    await enqueue_one(stores[0], a_template(hourly(overlap=overlap)))
     for slot in range(3):
         clock.advance(hours=1)
-        answers = await asyncio.gather(*(store.spawn(now=clock.now()) for store in stores[:4] * 2))
+        answers = await asyncio.gather(*(store.spawn() for store in stores[:4] * 2))
         assert sum(len(answer) for answer in answers) == (1 if overlap is not Overlap.SKIP or slot == 0 else 0)
-    unfinished = await claim(stores[0], clock)
+    unfinished = await claim(stores[0])
     assert len(unfinished) == {Overlap.ALLOW: 3, Overlap.SKIP: 1, Overlap.CANCEL_PREVIOUS: 1}[overlap]
 
 

@@ -31,14 +31,14 @@ def a_page(url: str = "https://example.org/", title: str = "Title", text: str = 
     return new_page(url, title=title, text=text, **given | said)
 
 
-async def keep(store: SqlStore, clock: FakeClock, *made: NewPage, source: str = "s") -> list[bool]:
+async def keep(store: SqlStore, *made: NewPage, source: str = "s") -> list[bool]:
     def steps() -> Steps[list[bool]]:
         answers: list[bool] = []
         for one in made:
-            answers += [(yield from pages.upsert(source, one, clock.now()))]
+            answers += [(yield from pages.upsert(source, one))]
         return answers
 
-    return await store.database.run(Call(steps))
+    return await store.run(Call(steps))
 
 
 async def found(store: SqlStore, wanted: str, **said: Any) -> list[str]:
@@ -46,23 +46,22 @@ async def found(store: SqlStore, wanted: str, **said: Any) -> list[str]:
 
 
 async def test_a_page_is_kept_once_and_counts_only_when_it_changed(store: SqlStore, clock: FakeClock) -> None:
-    assert await keep(store, clock, a_page(etag='"1"')) == [True]
+    assert await keep(store, a_page(etag='"1"')) == [True]
     [first] = await store.pages.list()
     clock.advance(seconds=5)
-    assert await keep(store, clock, a_page(etag='"2"')) == [False]
+    assert await keep(store, a_page(etag='"2"')) == [False]
     [same] = await store.pages.list()
     assert (same.id, same.etag, same.fetched_at, same.changed_at) == (first.id, '"2"', clock.now(), first.changed_at)
     clock.advance(seconds=5)
-    assert await keep(store, clock, a_page(text="other words")) == [True]
+    assert await keep(store, a_page(text="other words")) == [True]
     changed = await store.pages.get(first.id)
     assert (changed.text, changed.changed_at, changed.created_at) == ("other words", clock.now(), first.created_at)
     assert (await found(store, "text"), await found(store, "other")) == ([], [""])
 
 
-async def test_words_are_found_without_regard_to_case_accents_and_order(store: SqlStore, clock: FakeClock) -> None:
+async def test_words_are_found_without_regard_to_case_accents_and_order(store: SqlStore) -> None:
     await keep(
         store,
-        clock,
         a_page("https://e.org/a", "Café Crème", "The quick brown fox."),
         a_page("https://e.org/b", "Straße", "foo-bar foo_baz example.com 3.14 ﬁnd"),
         a_page("https://e.org/c", "数学", "Ünïcode Привет"),
@@ -108,8 +107,8 @@ ODD = [
 ]
 
 
-async def test_no_search_is_a_syntax_error(store: SqlStore, clock: FakeClock) -> None:
-    await keep(store, clock, a_page(text="something else"))
+async def test_no_search_is_a_syntax_error(store: SqlStore) -> None:
+    await keep(store, a_page(text="something else"))
     for wanted in ODD:
         assert await found(store, wanted) == [], wanted
 
@@ -122,9 +121,9 @@ def test_what_is_looked_for_is_found_by_the_words_it_has(wanted: str, text: str)
     assert all(word.rstrip("*") for word in search_words(wanted))
 
 
-async def test_pages_come_in_parts_in_the_order_they_were_found(store: SqlStore, clock: FakeClock) -> None:
-    await keep(store, clock, *(a_page(f"https://e.org/{n}", text=f"word n{n}") for n in range(5)))
-    await keep(store, clock, a_page("https://e.org/other", text="word"), source="t")
+async def test_pages_come_in_parts_in_the_order_they_were_found(store: SqlStore) -> None:
+    await keep(store, *(a_page(f"https://e.org/{n}", text=f"word n{n}") for n in range(5)))
+    await keep(store, a_page("https://e.org/other", text="word"), source="t")
     first = await store.pages.search("word", limit=2)
     assert [one.url[-1] for one in first] == ["0", "1"]
     assert await found(store, "word", after=first[-1].id) == ["2", "3", "4", "other"]
@@ -133,14 +132,14 @@ async def test_pages_come_in_parts_in_the_order_they_were_found(store: SqlStore,
     assert len(await store.pages.list(limit=6)) == 6
 
 
-async def test_lists_have_the_beginning_of_a_text_and_a_page_all_of_it(store: SqlStore, clock: FakeClock) -> None:
-    await keep(store, clock, a_page(text="ü" * 200_000))
+async def test_lists_have_the_beginning_of_a_text_and_a_page_all_of_it(store: SqlStore) -> None:
+    await keep(store, a_page(text="ü" * 200_000))
     [listed] = await store.pages.list()
     assert (len(listed.text), len((await store.pages.get(listed.id)).text)) == (300, 100_000)
 
 
-async def test_text_that_no_database_holds_is_mended(store: SqlStore, clock: FakeClock) -> None:
-    await keep(store, clock, a_page(title="a\0b", text="c\ud800d \ufdfa" + " ".join(f"\ufdfa{n}" for n in range(12_000))))
+async def test_text_that_no_database_holds_is_mended(store: SqlStore) -> None:
+    await keep(store, a_page(title="a\0b", text="c\ud800d \ufdfa" + " ".join(f"\ufdfa{n}" for n in range(12_000))))
     [kept] = await store.pages.list()
     assert kept.title == "a\ufffdb"
 
@@ -151,9 +150,9 @@ async def test_an_unknown_page_is_not_found(store: SqlStore) -> None:
             await store.pages.get(page_id)
 
 
-async def test_the_pages_of_a_source_are_deleted_together(store: SqlStore, clock: FakeClock) -> None:
-    await keep(store, clock, *(a_page(f"https://e.org/{n}", text="word") for n in range(230)))
-    await keep(store, clock, a_page("https://e.org/other", text="word"), source="t")
+async def test_the_pages_of_a_source_are_deleted_together(store: SqlStore) -> None:
+    await keep(store, *(a_page(f"https://e.org/{n}", text="word") for n in range(230)))
+    await keep(store, a_page("https://e.org/other", text="word"), source="t")
     assert await store.acting(Actor("ada")).pages.delete("s") == 230
     assert await store.pages.delete("s") == 0
     assert await found(store, "word") == ["other"]
@@ -172,18 +171,18 @@ async def test_bad_bounds_are_refused(store: SqlStore) -> None:
         await store.pages.search("x" * 201)
 
 
-async def test_the_index_of_words_is_sound_after_all_kinds_of_changes(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_index_of_words_is_sound_after_all_kinds_of_changes(store: SqlStore) -> None:
     if store.database.dialect != "sqlite":
         pytest.skip("PostgreSQL keeps its own index")
-    held = await running(store, clock)
+    held = await running(store)
     holder = Holder(held.id, held.token, "s")
-    state = await store.crawls.begin(holder, "https://e.org/", clock.now())
+    state = await store.crawls.begin(holder, "https://e.org/")
     address = Address(1, "https://e.org/", 0)
     for text in ("one two", "two three", "two three", "four"):
         visit = Visit(address, address.url, page=a_page(address.url, text=text))
-        state = await store.crawls.record(holder, state, visit, max_pages=9, now=clock.now())
+        state = await store.crawls.record(holder, state, visit, max_pages=9)
     await execute(store, "insert into windlass_pages_words (windlass_pages_words, rank) values ('integrity-check', 1)")
     gone = Visit(address, address.url, is_gone=True, error="HTTP 410")
-    left = await store.crawls.record(holder, state, gone, max_pages=9, now=clock.now())
+    left = await store.crawls.record(holder, state, gone, max_pages=9)
     await execute(store, "insert into windlass_pages_words (windlass_pages_words, rank) values ('integrity-check', 1)")
     assert (await store.pages.list(), left) == ([], CrawlState(address.url, 1, 4, 3, 1, notes=("https://e.org/: HTTP 410",)))

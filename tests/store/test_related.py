@@ -8,42 +8,41 @@ from tests.store.builders import a_job, enqueue_one
 from windlass.core.ids import job_uuid
 from windlass.errors import InvalidInput
 from windlass.store import SqlStore
-from windlass.testing import FakeClock
 
 
-async def family(store: SqlStore, clock: FakeClock) -> list[int]:
+async def family(store: SqlStore) -> list[int]:
     """Enqueue a job, two children, and a grandchild."""
-    root = await enqueue_one(store, clock)
-    first = await enqueue_one(store, clock, a_job(parent_id=root))
-    second = await enqueue_one(store, clock, a_job(parent_id=root))
-    return [root, first, second, await enqueue_one(store, clock, a_job(parent_id=second))]
+    root = await enqueue_one(store)
+    first = await enqueue_one(store, a_job(parent_id=root))
+    second = await enqueue_one(store, a_job(parent_id=root))
+    return [root, first, second, await enqueue_one(store, a_job(parent_id=second))]
 
 
-async def test_a_correlation_id_finds_its_jobs_whatever_text_it_is(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_correlation_id_finds_its_jobs_whatever_text_it_is(store: SqlStore) -> None:
     for text in ("user-action-123", "7", "ünï", "%"):
-        one = await enqueue_one(store, clock, a_job(correlation_id=text))
-        two = await enqueue_one(store, clock, a_job("other", correlation_id=text))
+        one = await enqueue_one(store, a_job(correlation_id=text))
+        two = await enqueue_one(store, a_job("other", correlation_id=text))
         found = await store.list_by_correlation(text)
         assert ([job.id for job in found.jobs], found.is_complete) == ([one, two], True)
     assert (await store.list_by_correlation("nobody")).jobs == ()
 
 
-async def test_a_jobs_own_uuid_finds_it_and_its_children(store: SqlStore, clock: FakeClock) -> None:
-    root, first, second, _ = await family(store, clock)
-    told = await enqueue_one(store, clock, a_job(correlation_id=str(job_uuid(root))))
+async def test_a_jobs_own_uuid_finds_it_and_its_children(store: SqlStore) -> None:
+    root, first, second, _ = await family(store)
+    told = await enqueue_one(store, a_job(correlation_id=str(job_uuid(root))))
     for text in (str(job_uuid(root)), str(job_uuid(root)).upper()):
         assert [job.id for job in (await store.list_by_correlation(text)).jobs] == [root, first, second, told]
 
 
-async def test_very_many_jobs_of_one_correlation_are_cut_off_and_said_to_be(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job(correlation_id="c")] * 501, clock.now())
+async def test_very_many_jobs_of_one_correlation_are_cut_off_and_said_to_be(store: SqlStore) -> None:
+    await store.enqueue([a_job(correlation_id="c")] * 501)
     found = await store.list_by_correlation("c")
     assert (len(found.jobs), found.is_complete) == (500, False)
 
 
-async def test_a_tree_is_the_same_from_any_of_its_jobs(store: SqlStore, clock: FakeClock) -> None:
-    ids = await family(store, clock)
-    await enqueue_one(store, clock)
+async def test_a_tree_is_the_same_from_any_of_its_jobs(store: SqlStore) -> None:
+    ids = await family(store)
+    await enqueue_one(store)
     for job_id in ids:
         tree = await store.list_tree(job_id)
         assert [(branch.job.id, branch.depth) for branch in tree.branches] == list(zip(ids, [0, 1, 1, 2], strict=True))
@@ -51,12 +50,12 @@ async def test_a_tree_is_the_same_from_any_of_its_jobs(store: SqlStore, clock: F
     assert (await store.list_tree(999)).branches == ()
 
 
-async def test_a_tree_that_is_too_wide_or_a_circle_ends(store: SqlStore, clock: FakeClock) -> None:
-    root = await enqueue_one(store, clock)
-    await store.enqueue([a_job(parent_id=root)] * 600, clock.now())
+async def test_a_tree_that_is_too_wide_or_a_circle_ends(store: SqlStore) -> None:
+    root = await enqueue_one(store)
+    await store.enqueue([a_job(parent_id=root)] * 600)
     tree = await store.list_tree(root)
     assert (len(tree.branches), tree.is_complete) == (500, False)
-    itself = await enqueue_one(store, clock, a_job(parent_id=602))
+    itself = await enqueue_one(store, a_job(parent_id=602))
     assert itself == 602
     assert [branch.job.id for branch in (await store.list_tree(itself)).branches] == [602]
 

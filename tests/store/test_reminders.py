@@ -19,7 +19,7 @@ from windlass.testing import FakeClock
 async def a_reminder(
     store: SqlStore, clock: FakeClock, *, minutes: float = 0, mail: str = '{"to":"ada@example.org"}'
 ) -> Reminder:
-    return await store.reminders.add(NewReminder(clock.now() + timedelta(minutes=minutes), mail), clock.now())
+    return await store.reminders.add(NewReminder(clock.now() + timedelta(minutes=minutes), mail))
 
 
 def mailed(reminder: Reminder) -> NewJob:
@@ -31,7 +31,7 @@ async def test_a_reminder_is_kept_read_and_forgotten(store: SqlStore, clock: Fak
     assert (made.due_at, made.mail) == (clock.now() + timedelta(minutes=5), '{"to":"ada@example.org"}')
     assert (made.job_id, made.enqueued_at, made.created_at) == (None, None, clock.now())
     assert await store.reminders.get(made.id) == made
-    assert await store.reminders.delete(made.id, clock.now()) == made
+    assert await store.reminders.delete(made.id) == made
     for call in (store.reminders.get(made.id), store.reminders.delete(made.id)):
         with pytest.raises(ReminderNotFound):
             await call
@@ -51,29 +51,29 @@ async def test_what_is_due_becomes_one_job_each_and_never_again(store: SqlStore,
     later = await a_reminder(store, clock, minutes=10)
     second = await a_reminder(store, clock, minutes=-1)
     first = await a_reminder(store, clock, minutes=-2)
-    made = await store.reminders.enqueue_due(mailed, now=clock.now())
+    made = await store.reminders.enqueue_due(mailed)
     assert [reminder.id for reminder in made] == [first.id, second.id]
     assert [await store.reminders.get(reminder.id) for reminder in made] == made
     jobs = {job.id: job for job in (await store.list_jobs()).jobs}
     assert [jobs[reminder.job_id or 0].subject for reminder in made] == [f"reminder {first.id}", f"reminder {second.id}"]
     assert {job.payload for job in jobs.values()} == {'{"to":"ada@example.org"}'}
-    assert await store.reminders.enqueue_due(mailed, now=clock.now()) == []
+    assert await store.reminders.enqueue_due(mailed) == []
     clock.advance(minutes=10)
-    assert [one.id for one in await store.reminders.enqueue_due(mailed, now=clock.now())] == [later.id]
+    assert [one.id for one in await store.reminders.enqueue_due(mailed)] == [later.id]
     assert len((await store.list_jobs()).jobs) == 3
 
 
 async def test_a_batch_takes_the_longest_due_first(store: SqlStore, clock: FakeClock) -> None:
     made = [await a_reminder(store, clock, minutes=-place) for place in range(5)]
-    found = [[one.id for one in await store.reminders.enqueue_due(mailed, limit=2, now=clock.now())] for _ in range(4)]
+    found = [[one.id for one in await store.reminders.enqueue_due(mailed, limit=2)] for _ in range(4)]
     ids = [one.id for one in reversed(made)]
     assert found == [ids[:2], ids[2:4], ids[4:], []]
 
 
 async def test_racing_producers_share_the_reminders(store: SqlStore, clock: FakeClock) -> None:
     made = [await a_reminder(store, clock) for _ in range(30)]
-    rounds = await asyncio.gather(*(store.reminders.enqueue_due(mailed, limit=7, now=clock.now()) for _ in range(8)))
-    rounds.append(await store.reminders.enqueue_due(mailed, now=clock.now()))
+    rounds = await asyncio.gather(*(store.reminders.enqueue_due(mailed, limit=7) for _ in range(8)))
+    rounds.append(await store.reminders.enqueue_due(mailed))
     assert sorted(one.id for found in rounds for one in found) == [one.id for one in made]
     assert len((await store.list_jobs()).jobs) == 30
 
@@ -89,19 +89,19 @@ async def test_a_producer_that_fails_halfway_leaves_everything_for_the_next(stor
         return mailed(reminder)
 
     with pytest.raises(WindlassError, match="no more"):
-        await store.reminders.enqueue_due(failing, now=clock.now())
+        await store.reminders.enqueue_due(failing)
     assert not (await store.list_jobs()).jobs
-    assert len(await store.reminders.enqueue_due(mailed, now=clock.now())) == len(made)
+    assert len(await store.reminders.enqueue_due(mailed)) == len(made)
 
 
 async def test_only_those_enqueued_long_ago_are_pruned(store: SqlStore, clock: FakeClock) -> None:
     waiting = await a_reminder(store, clock, minutes=10**6)
     await a_reminder(store, clock)
-    await store.reminders.enqueue_due(mailed, now=clock.now())
+    await store.reminders.enqueue_due(mailed)
     clock.advance(days=31)
     fresh = await a_reminder(store, clock)
-    await store.reminders.enqueue_due(mailed, now=clock.now())
-    assert await store.reminders.prune(timedelta(days=30), now=clock.now()) == 1
+    await store.reminders.enqueue_due(mailed)
+    assert await store.reminders.prune(timedelta(days=30)) == 1
     assert [one.id for one in await store.reminders.list()] == [waiting.id, fresh.id]
 
 
@@ -120,7 +120,7 @@ def test_what_is_no_object_is_refused(clock: FakeClock, mail: str) -> None:
 async def test_changes_leave_a_line_in_the_audit_log(store: SqlStore, clock: FakeClock) -> None:
     acting = store.acting(Actor("ada"))
     made = await a_reminder(acting, clock)
-    await acting.reminders.delete(made.id, clock.now())
+    await acting.reminders.delete(made.id)
     found = await execute(store, "select principal, action, target from windlass_audit order by id")
     target = f"reminder:{made.id}"
     assert [tuple(row) for row in found] == [("ada", "add reminder", target), ("ada", "delete reminder", target)]

@@ -29,7 +29,7 @@ def literal(store: SqlStore, at: datetime) -> str:
 
 async def with_history(store: SqlStore, clock: FakeClock, ages: Sequence[float], *, is_running: bool = False) -> int:
     """Make a recurring job whose runs ended so many days ago, oldest first."""
-    job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
+    job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now()))
     ends = [literal(store, clock.now() - timedelta(days=age)) for age in ages]
     for start in range(0, len(ends), 500):
         rows = ",".join(
@@ -40,7 +40,7 @@ async def with_history(store: SqlStore, clock: FakeClock, ages: Sequence[float],
         await execute(store, f"insert into windlass_executions ({columns}) values {rows}")
     await execute(store, f"update windlass_jobs set executions = {len(ages)} where id = {job_id}")
     if is_running:
-        await claim_one(store, clock)
+        await claim_one(store)
     return job_id
 
 
@@ -67,21 +67,21 @@ async def test_a_run_goes_only_when_it_is_both_old_and_beyond_the_newest(
     store: SqlStore, clock: FakeClock, *, old: int, recent: int, gone: int
 ) -> None:
     job_id = await with_history(store, clock, [31] * old + [29] * recent)
-    assert await store.retention.prune(now=clock.now()) == Pruned(executions=gone)
+    assert await store.retention.prune() == Pruned(executions=gone)
     assert await numbers(store, job_id) == list(range(gone + 1, old + recent + 1))
-    assert await store.retention.prune(now=clock.now()) == Pruned()
+    assert await store.retention.prune() == Pruned()
 
 
 async def test_a_running_one_is_no_run_that_is_kept(store: SqlStore, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [31] * 101, is_running=True)
-    assert (await store.retention.prune(now=clock.now())).executions == 1
+    assert (await store.retention.prune()).executions == 1
     assert await numbers(store, job_id) == list(range(2, 102))
 
 
 async def test_the_limits_are_settings(store: SqlStore, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [9, 8, 7, 6, 5])
     rules = Retention(keep_executions=2, keep=timedelta(days=6, hours=12))
-    assert (await store.retention.prune(rules, now=clock.now())).executions == 3
+    assert (await store.retention.prune(rules)).executions == 3
     assert await numbers(store, job_id) == [4, 5]
     # Put back, so that the history is whole by the default rule that every store test ends with.
     await execute(store, f"delete from windlass_executions where job_id = {job_id}")
@@ -91,23 +91,23 @@ async def test_the_limits_are_settings(store: SqlStore, clock: FakeClock) -> Non
 async def test_a_long_history_goes_in_parts(store: SqlStore, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [40] * 2350 + [1] * 50)
     other = await with_history(store, clock, [40] * 130)
-    assert (await store.retention.prune(limit=1, now=clock.now())).executions == 2300 + 30
+    assert (await store.retention.prune(limit=1)).executions == 2300 + 30
     assert await numbers(store, job_id) == list(range(2301, 2401))
     assert await numbers(store, other) == list(range(31, 131))
 
 
 async def test_a_clock_that_went_back_leaves_no_gap(store: SqlStore, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [40, 40, 1, 40] + [1] * 100)
-    assert (await store.retention.prune(now=clock.now())).executions == 2
+    assert (await store.retention.prune()).executions == 2
     assert await numbers(store, job_id) == list(range(3, 105))
 
 
 async def test_finished_jobs_go_with_all_that_is_theirs(store: SqlStore, clock: FakeClock) -> None:
-    done = await running(store, clock)
+    done = await running(store)
     await end(store, clock, done)
-    gave_up = await running(store, clock)
+    gave_up = await running(store)
     await end(store, clock, gave_up, Cancelled("no"))
-    await store.cancel([await enqueue_one(store, clock)], now=clock.now())
+    await store.cancel([await enqueue_one(store)])
     await fail_for_good(store, clock)
     await acknowledge(store, clock.now())
     at = literal(store, clock.now())
@@ -117,9 +117,9 @@ async def test_finished_jobs_go_with_all_that_is_theirs(store: SqlStore, clock: 
         f"insert into windlass_items (collection, key, job_id, data, created_at) values ('c', 'k', {done.id}, '{{}}', {at})",
     )
     clock.advance(days=30)
-    assert await store.retention.prune(now=clock.now()) == Pruned()
+    assert await store.retention.prune() == Pruned()
     clock.advance(seconds=1)
-    assert await store.retention.prune(now=clock.now()) == Pruned(jobs=4)
+    assert await store.retention.prune() == Pruned(jobs=4)
     left = [await count(store, table) for table in ("jobs", "bodies", "executions", "idempotency", "items", "dead_letters")]
     assert left == [0, 0, 0, 0, 1, 1]
     assert await store.count_jobs() == []
@@ -128,19 +128,19 @@ async def test_finished_jobs_go_with_all_that_is_theirs(store: SqlStore, clock: 
 async def test_what_is_still_in_use_never_goes(store: SqlStore, clock: FakeClock) -> None:
     kept = {
         "open letter": (await fail_for_good(store, clock)).id,
-        "waiting": await enqueue_one(store, clock, a_job("waiting", delay=timedelta(days=9999))),
+        "waiting": await enqueue_one(store, a_job("waiting", delay=timedelta(days=9999))),
     }
-    forever = await running(store, clock, a_job(unique_key="k", unique_scope=UniqueScope.FOREVER))
+    forever = await running(store, a_job(unique_key="k", unique_scope=UniqueScope.FOREVER))
     await end(store, clock, forever)
-    ended = await running(store, clock, a_job(recurrence=recurring(max_runs=1), run_at=clock.now()))
+    ended = await running(store, a_job(recurrence=recurring(max_runs=1), run_at=clock.now()))
     await end(store, clock, ended)
-    leased = await running(store, clock, a_job("leased"))
-    await store.cancel([leased.id], now=clock.now())
+    leased = await running(store, a_job("leased"))
+    await store.cancel([leased.id])
     retried = await fail_for_good(store, clock, a_job("retried", max_attempts=1))
-    await store.retry([retried.id], clock.now())
+    await store.retry([retried.id])
     kept |= {"forever": forever.id, "recurring": ended.id, "leased": leased.id, "retried": retried.id}
     clock.advance(days=365)
-    assert await store.retention.prune(now=clock.now()) == Pruned(letters=1)
+    assert await store.retention.prune() == Pruned(letters=1)
     assert {job.id for job in await all_jobs(store)} == set(kept.values())
     assert len(await store.list_dead_letters(kept["open letter"])) == 1
 
@@ -148,26 +148,26 @@ async def test_what_is_still_in_use_never_goes(store: SqlStore, clock: FakeClock
 async def test_a_job_stays_for_its_days_after_it_came_back(store: SqlStore, clock: FakeClock) -> None:
     dead = await fail_for_good(store, clock)
     clock.advance(days=40)
-    await store.retry([dead.id], clock.now())
-    await end(store, clock, await claim_one(store, clock))
-    assert (await store.retention.prune(now=clock.now())).jobs == 0
+    await store.retry([dead.id])
+    await end(store, clock, await claim_one(store))
+    assert (await store.retention.prune()).jobs == 0
     clock.advance(days=31)
-    assert (await store.retention.prune(now=clock.now())).jobs == 1
+    assert (await store.retention.prune()).jobs == 1
 
 
 async def test_letters_go_after_they_were_dealt_with(store: SqlStore, clock: FakeClock) -> None:
     closed = await fail_for_good(store, clock, a_job("closed", max_attempts=1))
-    await store.retry([closed.id], clock.now())
+    await store.retry([closed.id])
     clock.advance(days=50)
     await fail_for_good(store, clock, a_job("acknowledged", max_attempts=1, priority=1))
     await acknowledge(store, clock.now())
     await fail_for_good(store, clock, a_job("open", max_attempts=1, priority=1))
     clock.advance(days=40, seconds=1)
-    assert (await store.retention.prune(now=clock.now())).letters == 1
+    assert (await store.retention.prune()).letters == 1
     clock.advance(days=50)
-    assert (await store.retention.prune(now=clock.now())).letters == 1
+    assert (await store.retention.prune()).letters == 1
     clock.advance(days=9999)
-    assert (await store.retention.prune(now=clock.now())).letters == 0
+    assert (await store.retention.prune()).letters == 0
     assert await execute(store, "select task from windlass_dead_letters") == [("open",)]
 
 
@@ -175,16 +175,16 @@ async def test_a_failed_job_that_stays_may_outlive_its_letter(store: SqlStore, c
     dead = await fail_for_good(store, clock, a_job(unique_key="k", unique_scope=UniqueScope.FOREVER, max_attempts=1))
     await acknowledge(store, clock.now())
     clock.advance(days=91)
-    assert await store.retention.prune(now=clock.now()) == Pruned(letters=1)
+    assert await store.retention.prune() == Pruned(letters=1)
     assert (await store.get(dead.id)).state is JobState.FAILED
 
 
 async def test_batches_step_over_what_stays(store: SqlStore, clock: FakeClock) -> None:
     for place in range(12):
         scope = {"unique_key": str(place), "unique_scope": UniqueScope.FOREVER} if place % 3 else {}
-        await end(store, clock, await running(store, clock, a_job(**scope)))
+        await end(store, clock, await running(store, a_job(**scope)))
     clock.advance(days=31)
-    assert await store.retention.prune(limit=2, now=clock.now()) == Pruned(jobs=4)
+    assert await store.retention.prune(limit=2) == Pruned(jobs=4)
     assert len(await all_jobs(store)) == 8
 
 
@@ -192,14 +192,14 @@ async def test_many_pruners_at_once_delete_each_row_once(stores: list[SqlStore],
     store = stores[0]
     job_id = await with_history(store, clock, [40] * 1300)
     clock.advance(days=-40)
-    await store.enqueue([a_job() for _ in range(60)], clock.now())
+    await store.enqueue([a_job() for _ in range(60)])
     for _ in range(60):
-        await end(store, clock, await claim_one(store, clock), None)
+        await end(store, clock, await claim_one(store), None)
     for place in range(10):
         await fail_for_good(store, clock, a_job(f"dead-{place}", max_attempts=1, priority=1))
     await acknowledge(store, clock.now() - timedelta(days=60))
     clock.advance(days=40)
-    found = await asyncio.gather(*(one.retention.prune(limit=7, now=clock.now()) for one in stores))
+    found = await asyncio.gather(*(one.retention.prune(limit=7) for one in stores))
     total = [sum(column) for column in zip(*found, strict=True)]
     assert total == [1200, 70, 10]
     assert await numbers(store, job_id) == list(range(1201, 1301))
@@ -212,10 +212,10 @@ async def test_a_retry_beside_a_pruner_finds_the_whole_job_or_none(stores: list[
     clock.advance(days=31)
 
     async def retry(rival: SqlStore, ids: list[int]) -> int:
-        return sum([len((await rival.retry([job_id], clock.now())).changed) for job_id in ids])
+        return sum([len((await rival.retry([job_id])).changed) for job_id in ids])
 
     async def prune(rival: SqlStore) -> int:
-        return (await rival.retention.prune(limit=3, now=clock.now())).jobs
+        return (await rival.retention.prune(limit=3)).jobs
 
     ids = [job.id for job in dead]
     retries = retry(stores[1], ids), retry(stores[2], ids[::-1])
@@ -232,11 +232,11 @@ async def test_a_job_that_an_operator_holds_is_left_alone(store: SqlStore, clock
     await acknowledge(store, clock.now())
     clock.advance(days=31)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
-        moved = await store.database.run_within(connection, control.retry([held.id], clock.now()))
+        moved = await store.run_within(connection, control.retry([held.id]))
         assert len(moved.changed) == 1
-        assert (await store.retention.prune(now=clock.now())).jobs == 1
+        assert (await store.retention.prune()).jobs == 1
         await connection.commit()
-    assert (await store.retention.prune(now=clock.now())).jobs == 0
+    assert (await store.retention.prune()).jobs == 0
     assert (await store.get(held.id)).state is JobState.PENDING
 
 
@@ -250,7 +250,7 @@ async def test_a_retry_that_waited_for_a_pruner_finds_nothing(store: SqlStore, c
         await connection.execute(f"delete from windlass_jobs where id = {dead.id}")
         await connection.execute(f"delete from windlass_bodies where job_id = {dead.id}")
         await connection.execute(f"delete from windlass_executions where job_id = {dead.id}")
-        retrying = asyncio.create_task(store.retry([dead.id], clock.now()))
+        retrying = asyncio.create_task(store.retry([dead.id]))
         await asyncio.sleep(0.05)
         assert not retrying.done()
         await connection.commit()
@@ -275,12 +275,12 @@ async def test_a_batch_out_of_range_is_refused(store: SqlStore) -> None:
 async def test_a_pass_goes_on_from_where_its_last_part_ended(store: SqlStore, clock: FakeClock) -> None:
     kept = [await with_history(store, clock, [31] * 102) for _ in range(5)]
     for _ in range(5):
-        await end(store, clock, await running(store, clock, a_job("done", priority=1)))
+        await end(store, clock, await running(store, a_job("done", priority=1)))
     clock.advance(days=31)
     cursor: str | None = None
     parts: list[int] = []
     while not parts or cursor is not None:
-        swept = await store.retention.prune_some(cursor=cursor, limit=2, pages=1, now=clock.now())
+        swept = await store.retention.prune_some(cursor=cursor, limit=2, pages=1)
         cursor = swept.cursor
         parts.append(swept.rows)
     assert (max(parts), sum(parts)) == (4, 15)
@@ -296,7 +296,7 @@ async def test_the_keys_of_reports_go_with_their_runs(store: SqlStore, clock: Fa
             "insert into windlass_idempotency (job_id, key, token, answer, created_at)"
             f" values ({job_id}, 'k{number}', {-number}, '{{}}', {literal(store, clock.now())})",
         )
-    await store.retention.prune(now=clock.now())
+    await store.retention.prune()
     assert await numbers(store, job_id) == list(range(3, 103))
     kept = await execute(store, "select key from windlass_idempotency order by key")
     assert [key for (key,) in kept] == ["k102", "k3"]

@@ -29,9 +29,9 @@ async def run_for(
     store: SqlStore, clock: FakeClock, ms: int, outcome: Outcome | None = None, *, task: str = "work", wait_ms: int = 0
 ) -> None:
     """Run one job that waits and takes so long."""
-    await enqueue_one(store, clock, a_job(task))
+    await enqueue_one(store, a_job(task))
     clock.advance(seconds=wait_ms / 1000)
-    job = await claim_one(store, clock)
+    job = await claim_one(store)
     clock.advance(seconds=ms / 1000)
     assert await end(store, clock, job, outcome or Returned(), run=Run(job.claimed_at, clock.now()))
 
@@ -91,7 +91,7 @@ async def test_buckets_in_the_database_are_those_of_the_scale(store: SqlStore, c
     rng = Random(5)
     samples = [0, 1, 2, 9, 10, 12, 13, 99, 100, 124, 125, 160, 314, 315, 316, 999, 1000, 1249, 1250, 99_999_999, 10**8, 10**10]
     samples += [int(10 ** rng.uniform(0, 9)) for _ in range(100)]
-    job = await running(store, clock)
+    job = await running(store)
     await end(store, clock, job)
     at = "{0}" if store.database.dialect == "sqlite" else "timestamptz 'epoch' + {0} * interval '1 microsecond'"
     values = ", ".join(
@@ -125,16 +125,16 @@ async def test_released_and_snoozed_runs_are_totals_but_no_statistics(store: Sql
 
 
 async def test_lost_leases_are_counted_for_ever(store: SqlStore, clock: FakeClock) -> None:
-    await running(store, clock)
+    await running(store)
     clock.advance(seconds=60)
-    assert await store.reclaim(now=clock.now())
+    assert await store.reclaim()
     found = await store.runs.metrics()
     assert (found.lost_leases, found.executions, found.success_rate) == (1, 1, 0.0)
     assert found.jobs[JobState.SCHEDULED] == 1
 
 
 async def test_totals_outlive_the_executions(store: SqlStore, clock: FakeClock) -> None:
-    job = await running(store, clock)
+    job = await running(store)
     await end(store, clock, job)
     for table, key in (("executions", "job_id"), ("bodies", "job_id"), ("jobs", "id")):
         await execute(store, f"delete from windlass_{table} where {key} = {job.id}")
@@ -148,8 +148,8 @@ async def test_old_minutes_are_pruned_and_totals_stay(store: SqlStore, clock: Fa
     await run_for(store, clock, 5)
     await store.runs.fold()
     clock.advance(days=4, minutes=2)
-    assert await store.runs.prune_minutes(now=clock.now()) == 2
-    assert await store.runs.prune_minutes(now=clock.now()) == 0
+    assert await store.runs.prune_minutes() == 2
+    assert await store.runs.prune_minutes() == 0
     assert len(await store.runs.minutes(start, start + 6 * DAY)) == 1
     assert sum(one.runs for one in await store.runs.totals()) == 2
 
@@ -172,8 +172,8 @@ async def test_folding_while_runs_end_loses_and_doubles_nothing(
 
         async def work(store: SqlStore) -> None:
             for _ in range(8):
-                await store.enqueue([a_job(f"task-{place % 3}") for place in range(20)], clock.now())
-                for job in await claim(store, clock, 20):
+                await store.enqueue([a_job(f"task-{place % 3}") for place in range(20)])
+                for job in await claim(store, 20):
                     await end(store, clock, job)
 
         async def fold(store: SqlStore) -> None:
@@ -199,14 +199,14 @@ async def test_folding_while_runs_end_loses_and_doubles_nothing(
 
 
 async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=5))
+    job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=5))
     nothing = await store.runs.job(job_id)
     assert (nothing.total_executions, nothing.average_duration_ms, nothing.success_rate) == (0, None, 0.0)
     assert nothing.next_scheduled_at == clock.now()
     started = next_at = clock.now()
     for outcome in (None, failure(), None, Snoozed(timedelta(minutes=1)), None):
-        await due(store, clock)
-        job = await claim_one(store, clock)
+        await due(store)
+        job = await claim_one(store)
         clock.advance(seconds=2)
         await end(store, clock, job, outcome)
         started, next_at = job.claimed_at, (await store.get(job_id)).run_at
@@ -214,8 +214,8 @@ async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: SqlSto
     found = await store.runs.job(job_id)
     assert (found.total_executions, found.successful_runs, found.failed_runs, found.success_rate) == (4, 3, 1, 0.75)
     assert (found.average_duration_ms, found.last_execution_at, found.next_scheduled_at) == (2000, started, next_at)
-    await due(store, clock)
-    job = await claim_one(store, clock)
+    await due(store)
+    job = await claim_one(store)
     going = await store.runs.job(job_id)
     assert (going.total_executions, going.last_execution_at, going.next_scheduled_at) == (4, job.claimed_at, None)
     for unknown in (job_id + 1, 0, -1, 2**70):
@@ -224,22 +224,22 @@ async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: SqlSto
 
 
 async def test_queue_stats_as_the_async_jobs_system_shows_them(store: SqlStore, clock: FakeClock) -> None:
-    empty = await store.runs.queue(clock.now())
+    empty = await store.runs.queue()
     assert (empty.pending, empty.processing, empty.failed, empty.oldest_pending_minutes) == (0, 0, 0, 0)
     await fail_for_good(store, clock)
-    await end(store, clock, await running(store, clock, a_job(max_attempts=3)), failure())
-    await running(store, clock)
-    await enqueue_one(store, clock, a_job(delay=timedelta(hours=2)))
-    await enqueue_one(store, clock, a_job("old", priority=-5))
+    await end(store, clock, await running(store, a_job(max_attempts=3)), failure())
+    await running(store)
+    await enqueue_one(store, a_job(delay=timedelta(hours=2)))
+    await enqueue_one(store, a_job("old", priority=-5))
     clock.advance(minutes=3)
-    await enqueue_one(store, clock, a_job("old", priority=5))
-    await enqueue_one(store, clock, a_job("new", lane="fast"))
+    await enqueue_one(store, a_job("old", priority=5))
+    await enqueue_one(store, a_job("new", lane="fast"))
     clock.advance(minutes=2, seconds=30)
-    found = await store.runs.queue(clock.now())
+    found = await store.runs.queue()
     assert (found.pending, found.processing, found.failed, found.scheduled, found.oldest_pending_minutes) == (3, 1, 1, 1, 5)
 
 
-async def test_pending_jobs_by_priority(store: SqlStore, clock: FakeClock) -> None:
-    await store.enqueue([a_job(priority=priority) for priority in (5, 0, 5, -1, 0, 0)], clock.now())
-    await enqueue_one(store, clock, a_job(priority=9, delay=timedelta(hours=1)))
+async def test_pending_jobs_by_priority(store: SqlStore) -> None:
+    await store.enqueue([a_job(priority=priority) for priority in (5, 0, 5, -1, 0, 0)])
+    await enqueue_one(store, a_job(priority=9, delay=timedelta(hours=1)))
     assert await store.runs.priorities() == ({5: 2, 0: 3, -1: 1}, True)

@@ -16,7 +16,7 @@ MAIL = DeclaredTask(name="mail", lane="fast", options='{"timeout": "2m"}')
 
 async def test_a_declared_task_is_known_and_outlives_its_worker(store: SqlStore, clock: FakeClock) -> None:
     assert not await store.tasks.knows("mail")
-    assert await store.tasks.declare([MAIL], clock.now()) == ["mail"]
+    assert await store.tasks.declare([MAIL]) == ["mail"]
     clock.advance(days=100)
     [task] = await store.tasks.list()
     assert await store.tasks.get(task.name) == task
@@ -33,45 +33,45 @@ async def test_a_declared_task_is_known_and_outlives_its_worker(store: SqlStore,
 
 async def test_an_unchanged_task_is_written_at_most_once_a_minute(store: SqlStore, clock: FakeClock) -> None:
     first = clock.now()
-    await store.tasks.declare([MAIL], clock.now())
+    await store.tasks.declare([MAIL])
     clock.advance(seconds=60)
-    assert await store.tasks.declare([MAIL], clock.now()) == []
+    assert await store.tasks.declare([MAIL]) == []
     clock.advance(seconds=1)
-    assert await store.tasks.declare([MAIL, MAIL], clock.now()) == ["mail"]
+    assert await store.tasks.declare([MAIL, MAIL]) == ["mail"]
     [task] = await store.tasks.list()
     assert (task.first_seen_at, task.seen_at) == (first, clock.now())
 
 
 @pytest.mark.parametrize("change", [{"lane": "slow"}, {"options": "{}"}, {"breaker": "smtp"}])
-async def test_a_changed_task_is_written_at_once(store: SqlStore, clock: FakeClock, change: dict[str, str]) -> None:
-    await store.tasks.declare([MAIL], clock.now())
+async def test_a_changed_task_is_written_at_once(store: SqlStore, change: dict[str, str]) -> None:
+    await store.tasks.declare([MAIL])
     changed = DeclaredTask(**{"name": "mail", "lane": "fast", "options": '{"timeout": "2m"}', **change})
-    assert await store.tasks.declare([changed], clock.now()) == ["mail"]
+    assert await store.tasks.declare([changed]) == ["mail"]
     [task] = await store.tasks.list()
     [field] = change
     assert getattr(task, field) == change[field]
 
 
-async def test_another_breaker_moves_the_gates(store: SqlStore, clock: FakeClock) -> None:
+async def test_another_breaker_moves_the_gates(store: SqlStore) -> None:
     before = (await store.slices()).version
-    await store.tasks.declare([MAIL], clock.now())
+    await store.tasks.declare([MAIL])
     assert (await store.slices()).version == before
-    await store.tasks.declare([DeclaredTask(name="mail", lane="fast", breaker="smtp")], clock.now())
+    await store.tasks.declare([DeclaredTask(name="mail", lane="fast", breaker="smtp")])
     assert (await store.slices()).version == before + 1
 
 
 async def test_a_task_that_was_only_paused_is_not_known(store: SqlStore, clock: FakeClock) -> None:
-    await store.tasks.pause("mail", clock.now())
+    await store.tasks.pause("mail")
     assert not await store.tasks.knows("mail")
-    await store.tasks.declare([MAIL], clock.now())
+    await store.tasks.declare([MAIL])
     [task] = await store.tasks.list()
     assert (task.is_declared, task.paused_at, task.lane) == (True, clock.now(), "fast")
 
 
-async def test_workers_that_start_together_declare_once(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_workers_that_start_together_declare_once(stores: list[SqlStore]) -> None:
     tasks = [DeclaredTask(name=f"task-{number}") for number in range(50)]
     for turn in (tasks, tasks[::-1]):
-        await asyncio.gather(*(store.tasks.declare(turn, clock.now()) for store in stores))
+        await asyncio.gather(*(store.tasks.declare(turn) for store in stores))
     assert [task.name for task in await stores[0].tasks.list()] == sorted(task.name for task in tasks)
     assert [task.name for task in await stores[0].tasks.list(after="task-48", limit=1)] == ["task-49"]
 

@@ -71,13 +71,13 @@ def test_a_name_that_is_taken_is_left_alone_and_nothing_is_made(database: Blocki
 async def test_the_questions_of_the_async_jobs_system(store: SqlStore, database: BlockingDatabase) -> None:
     views.install(database)
     clock = FakeClock()
-    parent = await enqueue_one(store, clock, a_job("email", correlation_id="user-action-123", priority=9))
-    child = await enqueue_one(store, clock, a_job("analysis", parent_id=parent, payload=encode_object({"id": 7})))
-    await running(store, clock, a_job("stuck", priority=99))
-    again = await running(store, clock, a_job("retried", priority=98, max_attempts=3))
+    parent = await enqueue_one(store, a_job("email", correlation_id="user-action-123", priority=9))
+    child = await enqueue_one(store, a_job("analysis", parent_id=parent, payload=encode_object({"id": 7})))
+    await running(store, a_job("stuck", priority=99))
+    again = await running(store, a_job("retried", priority=98, max_attempts=3))
     await end(store, clock, again, failure("no luck"), run=None)
     dead = await fail_for_good(store, clock, a_job("webhook", max_attempts=1, priority=97))
-    await enqueue_one(store, clock, a_job("later", delay=timedelta(hours=1)))
+    await enqueue_one(store, a_job("later", delay=timedelta(hours=1)))
 
     assert ask(database, "SELECT * FROM job_queue_health ORDER BY type, status") == [
         ("analysis", "pending", 1),
@@ -144,7 +144,7 @@ async def test_a_correlation_shows_the_same_uuid_as_everywhere_else(
     store: SqlStore, database: BlockingDatabase, number: int
 ) -> None:
     views.install(database)
-    job_id = await enqueue_one(store, FakeClock())
+    job_id = await enqueue_one(store)
     ask_nothing = [f"update windlass_jobs set id = {number} where id = {job_id}", f"update windlass_bodies set job_id = {number}"]
     database.run_script(lambda connection: [connection.execute(sql) and None for sql in ask_nothing])
     assert ask(database, "select correlation_id from jobs") == [(str(job_uuid(number)),)]
@@ -164,7 +164,7 @@ async def test_a_job_shows_the_attempts_of_its_profile(
     store: SqlStore, database: BlockingDatabase, retry: RetrySpec, most: int
 ) -> None:
     views.install(database)
-    await enqueue_one(store, FakeClock(), a_job(retry=retry))
+    await enqueue_one(store, a_job(retry=retry))
     assert ask(database, "select max_attempts from jobs") == [(most,)]
     if retry.profile == "pull":
         await store.settings.set("MAX_ATTEMPTS_DEFAULT", 9)

@@ -52,31 +52,31 @@ async def someone_waits(store: SqlStore) -> None:
 
 
 async def test_a_retry_after_a_burial_closes_the_letter(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock)
+    held = await running(store)
     await end(store, clock, held, failure())
-    moved = await after(store, endings.bury([held.id], "no use", clock.now()), store.retry([held.id], clock.now()))
+    moved = await after(store, endings.bury([held.id], "no use"), store.retry([held.id]))
     assert moved.one().state is JobState.PENDING
     [letter] = await store.list_dead_letters(held.id)
     assert letter.closed_reason == "retried"
 
 
 async def test_a_stop_after_a_claim_stops_the_run(store: SqlStore, clock: FakeClock) -> None:
-    job_id = await enqueue_one(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
-    found = await store.slices(clock.now())
-    taking = work.claim(found, 1, Lease(1, "w", LEASE), started=True, now=clock.now())
-    moved = await after(store, taking, store.stop_run([job_id], clock.now()))
+    job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now()))
+    found = await store.slices()
+    taking = work.claim(found, 1, Lease(1, "w", LEASE), started=True)
+    moved = await after(store, taking, store.stop_run([job_id]))
     assert moved.one().stop_requested
 
 
 async def test_a_pause_after_a_finish_holds_the_schedule(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(recurrence=recurring(), run_at=clock.now()))
-    finishing = work.finish([ending(held, clock.now())], None, clock.now())
-    moved = await after(store, finishing, store.pause([held.id], clock.now()))
+    held = await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
+    finishing = work.finish([ending(held, clock.now())], None)
+    moved = await after(store, finishing, store.pause([held.id]))
     assert moved.one().state is JobState.PAUSED
 
 
 async def test_a_cancel_after_a_retry_cancels(store: SqlStore, clock: FakeClock) -> None:
-    held = await running(store, clock, a_job(max_attempts=1))
+    held = await running(store, a_job(max_attempts=1))
     await end(store, clock, held, failure())
-    moved = await after(store, control.retry([held.id], clock.now()), store.cancel([held.id], None, clock.now()))
+    moved = await after(store, control.retry([held.id]), store.cancel([held.id], None))
     assert moved.one().state is JobState.CANCELLED

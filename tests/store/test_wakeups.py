@@ -87,40 +87,40 @@ NEW_JOBS: dict[str, tuple[NewJob, set[Topic]]] = {
 
 
 @pytest.mark.parametrize("kind", NEW_JOBS)
-async def test_enqueue_wakes_those_who_claim_or_those_who_wait_for_a_time(store: SqlStore, clock: FakeClock, kind: str) -> None:
+async def test_enqueue_wakes_those_who_claim_or_those_who_wait_for_a_time(store: SqlStore, kind: str) -> None:
     job, topics = NEW_JOBS[kind]
-    assert await told_by(store, lambda: store.enqueue([job], clock.now())) == topics
+    assert await told_by(store, lambda: store.enqueue([job])) == topics
 
 
-async def test_enqueue_of_a_job_that_is_there_wakes_nobody(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(unique_key="k"))
-    assert await is_silent(store, lambda: store.enqueue([a_job(unique_key="k")], clock.now()))
+async def test_enqueue_of_a_job_that_is_there_wakes_nobody(store: SqlStore) -> None:
+    await enqueue_one(store, a_job(unique_key="k"))
+    assert await is_silent(store, lambda: store.enqueue([a_job(unique_key="k")]))
 
 
-async def test_enqueue_that_replaces_a_waiting_job_wakes(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(unique_key="k", delay=HOUR))
+async def test_enqueue_that_replaces_a_waiting_job_wakes(store: SqlStore) -> None:
+    await enqueue_one(store, a_job(unique_key="k", delay=HOUR))
     replacing = a_job(unique_key="k", on_conflict="replace")
-    assert await told_by(store, lambda: store.enqueue([replacing], clock.now())) == {Topic.WORK}
+    assert await told_by(store, lambda: store.enqueue([replacing])) == {Topic.WORK}
 
 
 async def test_promote_wakes_those_who_claim_only_if_something_was_due(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(delay=HOUR))
-    assert await is_silent(store, lambda: store.promote(now=clock.now()))
+    await enqueue_one(store, a_job(delay=HOUR))
+    assert await is_silent(store, store.promote)
     clock.advance(hours=2)
-    assert await told_by(store, lambda: store.promote(now=clock.now())) == {Topic.WORK}
+    assert await told_by(store, store.promote) == {Topic.WORK}
 
 
-async def test_spawn_wakes_those_who_claim(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(recurrence=recurring(), spawn=True, delay=timedelta()))
-    assert await told_by(store, lambda: store.spawn(now=clock.now())) == {Topic.WORK}
+async def test_spawn_wakes_those_who_claim(store: SqlStore) -> None:
+    await enqueue_one(store, a_job(recurrence=recurring(), spawn=True, delay=timedelta()))
+    assert await told_by(store, store.spawn) == {Topic.WORK}
 
 
 async def test_success_wakes_nobody_and_neither_does_claiming_or_renewing(store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock)
+    await enqueue_one(store)
 
     async def act() -> None:
-        [job] = await claim(store, clock)
-        await store.renew([(job.id, job.token, None)], LONG, clock.now())
+        [job] = await claim(store)
+        await store.renew([(job.id, job.token, None)], LONG)
         assert await end(store, clock, job)
 
     assert await is_silent(store, act)
@@ -128,39 +128,39 @@ async def test_success_wakes_nobody_and_neither_does_claiming_or_renewing(store:
 
 @pytest.mark.parametrize("outcome", [failure(), Released()])
 async def test_job_that_comes_back_wakes_those_who_wait_for_a_time(store: SqlStore, clock: FakeClock, outcome: Any) -> None:
-    job = await running(store, clock, a_job(max_attempts=5))
+    job = await running(store, a_job(max_attempts=5))
     assert await told_by(store, lambda: end(store, clock, job, outcome)) == {Topic.DUE}
 
 
 async def test_reclaim_wakes_those_who_promote_and_the_late_holder(store: SqlStore, clock: FakeClock) -> None:
-    await running(store, clock)
+    await running(store)
     clock.advance(hours=1)
-    assert await told_by(store, lambda: store.reclaim(now=clock.now())) == {Topic.DUE, Topic.CONTROL}
-    assert await is_silent(store, lambda: store.reclaim(now=clock.now()))
+    assert await told_by(store, store.reclaim) == {Topic.DUE, Topic.CONTROL}
+    assert await is_silent(store, store.reclaim)
 
 
-async def test_operators_wake_the_worker_of_a_running_job(store: SqlStore, clock: FakeClock) -> None:
-    job = await running(store, clock, a_job(recurrence=recurring(), delay=timedelta()))
-    assert await told_by(store, lambda: store.stop_run([job.id], clock.now())) == {Topic.CONTROL}
-    assert await told_by(store, lambda: store.cancel([job.id], now=clock.now())) == {Topic.CONTROL}
+async def test_operators_wake_the_worker_of_a_running_job(store: SqlStore) -> None:
+    job = await running(store, a_job(recurrence=recurring(), delay=timedelta()))
+    assert await told_by(store, lambda: store.stop_run([job.id])) == {Topic.CONTROL}
+    assert await told_by(store, lambda: store.cancel([job.id])) == {Topic.CONTROL}
 
 
-async def test_cancel_of_a_waiting_job_wakes_nobody(store: SqlStore, clock: FakeClock) -> None:
-    waiting = await enqueue_one(store, clock)
-    assert await is_silent(store, lambda: store.cancel([waiting], now=clock.now()))
+async def test_cancel_of_a_waiting_job_wakes_nobody(store: SqlStore) -> None:
+    waiting = await enqueue_one(store)
+    assert await is_silent(store, lambda: store.cancel([waiting]))
 
 
 async def test_operators_wake_those_who_can_go_on_with_a_waiting_job(store: SqlStore, clock: FakeClock) -> None:
-    later = await enqueue_one(store, clock, a_job(recurrence=recurring()))
-    assert await told_by(store, lambda: store.edit(later, Edit(priority=3), clock.now())) == {Topic.DUE}
-    assert await is_silent(store, lambda: store.pause([later], clock.now()))
-    assert await told_by(store, lambda: store.resume([later], clock.now())) == {Topic.DUE}
-    assert await told_by(store, lambda: store.run_now([later], clock.now())) == {Topic.WORK}
+    later = await enqueue_one(store, a_job(recurrence=recurring()))
+    assert await told_by(store, lambda: store.edit(later, Edit(priority=3))) == {Topic.DUE}
+    assert await is_silent(store, lambda: store.pause([later]))
+    assert await told_by(store, lambda: store.resume([later])) == {Topic.DUE}
+    assert await told_by(store, lambda: store.run_now([later])) == {Topic.WORK}
     failed = await fail_for_good(store, clock)
-    assert await told_by(store, lambda: store.acting(Actor("ann")).retry([failed.id], clock.now())) == {Topic.WORK}
+    assert await told_by(store, lambda: store.acting(Actor("ann")).retry([failed.id])) == {Topic.WORK}
 
 
-async def test_wake_up_between_looking_and_sleeping_is_not_missed(store: SqlStore, clock: FakeClock) -> None:
+async def test_wake_up_between_looking_and_sleeping_is_not_missed(store: SqlStore) -> None:
     """Each job is enqueued at a random moment of note → look → sleep; were one missed, that turn would take half a minute."""
     rng = Random(5)
     found = 0
@@ -168,7 +168,7 @@ async def test_wake_up_between_looking_and_sleeping_is_not_missed(store: SqlStor
     async def enqueue_at_any_moment() -> None:
         for _ in range(100):
             await asyncio.sleep(rng.uniform(0, 0.004))
-            await store.enqueue([a_job()], clock.now())
+            await store.enqueue([a_job()])
             # The next one only when this one has been found: otherwise it would be found along with the next.
             while (await store.slices()).open:  # noqa: ASYNC110 - an event would be a wake-up of another kind
                 await asyncio.sleep(0.001)
@@ -177,37 +177,37 @@ async def test_wake_up_between_looking_and_sleeping_is_not_missed(store: SqlStor
         enqueueing = tasks.create_task(enqueue_at_any_moment())
         while found < 100:
             noted = wakeups.generation(Topic.WORK)
-            jobs = await claim(store, clock)
+            jobs = await claim(store)
             found += len(jobs)
             if not jobs:
                 assert await wakeups.wait(noted, Topic.WORK, at_most=LONG)
         await enqueueing
 
 
-async def test_wake_up_before_the_wait_ends_it_at_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_wake_up_before_the_wait_ends_it_at_once(store: SqlStore) -> None:
     async with listening(store) as wakeups:
         noted = wakeups.generation(Topic.WORK)
-        await store.enqueue([a_job()], clock.now())
+        await store.enqueue([a_job()])
         assert await wakeups.wait(noted, Topic.WORK, at_most=LONG)
         # Nobody slept when it came, and it is still there to be found.
         assert await wakeups.wait(noted, Topic.WORK, at_most=timedelta())
         assert not await wakeups.wait(wakeups.generation(Topic.WORK), Topic.WORK, at_most=MOMENT)
 
 
-async def test_sleeper_is_woken_only_by_its_topics(store: SqlStore, clock: FakeClock) -> None:
+async def test_sleeper_is_woken_only_by_its_topics(store: SqlStore) -> None:
     async with listening(store) as wakeups:
         noted_work, noted = wakeups.generation(Topic.WORK), wakeups.generation()
-        await store.enqueue([a_job(delay=HOUR)], clock.now())
+        await store.enqueue([a_job(delay=HOUR)])
         assert await wakeups.wait(noted, at_most=LONG)
         assert not await wakeups.wait(noted_work, Topic.WORK, at_most=timedelta())
 
 
-async def test_who_enters_again_listens_along_until_the_last_leaves(store: SqlStore, clock: FakeClock) -> None:
+async def test_who_enters_again_listens_along_until_the_last_leaves(store: SqlStore) -> None:
     async with listening(store) as first:
         async with store.wakeups as second:
             assert second is first
         noted = first.generation()
-        await enqueue_one(store, clock)
+        await enqueue_one(store)
         assert await first.wait(noted, at_most=LONG)
     assert not first.is_listening
 

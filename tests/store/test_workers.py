@@ -16,13 +16,13 @@ ADA = NewWorker(id="ada", host="box", pid=7, version="1.0", pools='{"fast":3}', 
 
 
 async def test_a_registered_worker_is_listed_with_the_jobs_it_has_started(store: SqlStore, clock: FakeClock) -> None:
-    await store.workers.register(ADA, clock.now())
-    held = await running(store, clock)
-    await enqueue_one(store, clock)
-    await claim(store, clock, worker="ada", started=False)
-    await enqueue_one(store, clock)
-    [job] = await claim(store, clock, worker="ada")
-    [worker] = await store.workers.list(now=clock.now())
+    await store.workers.register(ADA)
+    held = await running(store)
+    await enqueue_one(store)
+    await claim(store, worker="ada", started=False)
+    await enqueue_one(store)
+    [job] = await claim(store, worker="ada")
+    [worker] = await store.workers.list()
     assert (worker.id, worker.kind, worker.host, worker.pid, worker.version) == ("ada", "worker", "box", 7, "1.0")
     assert (worker.pools, worker.tasks, worker.running, worker.is_online) == ('{"fast":3}', '["work"]', 0, True)
     assert worker.jobs == ((job.id, "work", clock.now()),)
@@ -30,46 +30,46 @@ async def test_a_registered_worker_is_listed_with_the_jobs_it_has_started(store:
 
 
 async def test_a_heartbeat_is_noted(store: SqlStore, clock: FakeClock) -> None:
-    await store.workers.register(ADA, clock.now())
+    await store.workers.register(ADA)
     clock.advance(seconds=5)
-    assert await store.workers.seen("ada", 3, clock.now())
-    [worker] = await store.workers.list(now=clock.now())
+    assert await store.workers.seen("ada", 3)
+    [worker] = await store.workers.list()
     assert (worker.running, worker.seen_at) == (3, clock.now())
     assert worker.started_at == clock.now() - timedelta(seconds=5)
 
 
 async def test_a_silent_worker_is_offline(store: SqlStore, clock: FakeClock) -> None:
-    await store.workers.register(ADA, clock.now())
+    await store.workers.register(ADA)
     clock.advance(seconds=59)
-    [worker] = await store.workers.list(now=clock.now())
+    [worker] = await store.workers.list()
     assert worker.is_online
     clock.advance(seconds=1)
-    [worker] = await store.workers.list(now=clock.now())
+    [worker] = await store.workers.list()
     assert not worker.is_online
-    [worker] = await store.workers.list(offline_after=timedelta(minutes=5), now=clock.now())
+    [worker] = await store.workers.list(offline_after=timedelta(minutes=5))
     assert worker.is_online
 
 
 async def test_a_late_heartbeat_does_not_bring_a_stopped_worker_back(store: SqlStore, clock: FakeClock) -> None:
-    await store.workers.register(ADA, clock.now())
-    assert await store.workers.stopped("ada", clock.now())
-    assert not await store.workers.seen("ada", 1, clock.now())
-    [worker] = await store.workers.list(now=clock.now())
+    await store.workers.register(ADA)
+    assert await store.workers.stopped("ada")
+    assert not await store.workers.seen("ada", 1)
+    [worker] = await store.workers.list()
     assert (worker.stopped_at, worker.running, worker.is_online) == (clock.now(), 0, False)
-    await store.workers.register(ADA, clock.now())
-    [worker] = await store.workers.list(now=clock.now())
+    await store.workers.register(ADA)
+    [worker] = await store.workers.list()
     assert (worker.stopped_at, worker.is_online) == (None, True)
 
 
 async def test_a_forgotten_worker_is_told_to_register_again(store: SqlStore, clock: FakeClock) -> None:
-    await store.workers.register(ADA, clock.now())
+    await store.workers.register(ADA)
     clock.advance(days=7)
-    assert await store.workers.prune(now=clock.now()) == 0
+    assert await store.workers.prune() == 0
     clock.advance(seconds=1)
-    assert await store.workers.prune(now=clock.now()) == 1
-    assert not await store.workers.seen("ada", 1, clock.now())
-    assert not await store.workers.stopped("ada", clock.now())
-    assert await store.workers.list(now=clock.now()) == []
+    assert await store.workers.prune() == 1
+    assert not await store.workers.seen("ada", 1)
+    assert not await store.workers.stopped("ada")
+    assert await store.workers.list() == []
 
 
 @pytest.mark.parametrize("wrong", [{"id": ""}, {"pid": -1}, {"pools": "[]"}, {"tasks": "{}"}, {"host": "a\0"}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -12,9 +13,11 @@ from uuid import uuid4
 
 from tests.support.postgres_server import PostgresServer
 from tests.support.recycling import Recycler
+from windlass.ports import Store
 from windlass.store import SqlStore, migrate, open_store
 from windlass.store.postgres import SyncPostgres
 from windlass.store.sqlite import Sqlite
+from windlass.testing import FakeClock
 
 BACKENDS = ("sqlite-memory", "sqlite-file", "postgres")
 _TEMPLATE = "windlass_template"
@@ -94,6 +97,12 @@ def _sqlite_template() -> bytes:
         path = Path(folder) / "template.db"
         migrate_sqlite(path)
         return path.read_bytes()
+
+
+def at_time(store: Store, moment: datetime) -> SqlStore:
+    """Return a store for which it is this moment."""
+    assert isinstance(store, SqlStore)
+    return store.at(FakeClock(moment))
 
 
 def memory_store(rng: Random) -> SqlStore:

@@ -14,7 +14,6 @@ from tests.support.stores import BACKENDS, fresh_url, memory_store
 from windlass.store import SqlStore, open_store
 from windlass.store.doctor import check
 from windlass.testing import FakeClock
-from windlass.testing.timed import TimedDatabase
 from windlass.upkeep.loop import Upkeep
 
 
@@ -29,7 +28,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def plain(backend: str, request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> AsyncIterator[list[SqlStore]]:
+async def plain(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[SqlStore]]:
     """Give five stores on one database; one in memory belongs to one connection, which they share."""
     with ExitStack() as stack:
         if backend == "sqlite-memory":
@@ -40,7 +39,7 @@ async def plain(backend: str, request: pytest.FixtureRequest, clock: FakeClock, 
             opened = [open_store(url, rng=Random(seed)) for seed in range(5)]
         try:
             yield opened if len(opened) > 1 else opened * 5
-            assert await check(opened[0], now=clock.now()) == []
+            assert await check(opened[0]) == []
         finally:
             for store in opened:
                 await store.aclose()
@@ -49,7 +48,7 @@ async def plain(backend: str, request: pytest.FixtureRequest, clock: FakeClock, 
 @pytest.fixture
 def stores(plain: list[SqlStore], clock: FakeClock) -> list[SqlStore]:
     """Give the same stores at the test's time."""
-    return [store.over(TimedDatabase(store.database, clock)) for store in plain]
+    return [store.at(clock) for store in plain]
 
 
 @pytest.fixture

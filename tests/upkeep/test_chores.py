@@ -57,13 +57,13 @@ async def priorities(store: SqlStore, *ids: int) -> list[tuple[int, int]]:
 async def test_aging_raises_what_has_waited_for_more_than_an_hour(
     fleet: Fleet, store: SqlStore, clock: FakeClock, count: int
 ) -> None:
-    runs = await enqueue_one(store, clock)
+    runs = await enqueue_one(store)
     [held] = await store.claim(await store.slices(), 1, a_lease(length=timedelta(days=1)))
     assert held.id == runs
-    low = await enqueue_one(store, clock)
-    high = await enqueue_one(store, clock, a_job(priority=95))
+    low = await enqueue_one(store)
+    high = await enqueue_one(store, a_job(priority=95))
     clock.advance(minutes=2)
-    young = await enqueue_one(store, clock)
+    young = await enqueue_one(store)
     clock.advance(minutes=59)
     await all_rounds(fleet(count))
     assert await priorities(store, low, high, young, runs) == [(10, 0), (100, 95), (0, 0), (0, 0)]
@@ -96,7 +96,7 @@ async def test_every_chore_is_done_once_for_each_interval(fleet: Fleet, store: S
 
 
 async def test_a_chore_shows_when_it_ran_where_and_what_it_did(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job(delay=timedelta(seconds=1)))
+    await enqueue_one(store, a_job(delay=timedelta(seconds=1)))
     clock.advance(seconds=2)
     [upkeep] = fleet()
     await upkeep.round()
@@ -111,8 +111,8 @@ async def test_a_chore_shows_when_it_ran_where_and_what_it_did(fleet: Fleet, sto
 
 
 async def test_one_round_promotes_spawns_and_reclaims(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock, a_job("spawned", recurrence=recurring(timedelta(seconds=30)), spawn=True))
-    lost = await running(store, clock)
+    await enqueue_one(store, a_job("spawned", recurrence=recurring(timedelta(seconds=30)), spawn=True))
+    lost = await running(store)
     [upkeep] = fleet(1, options=UpkeepOptions(lease=timedelta(seconds=1)))
     await upkeep.round()
     clock.advance(seconds=40)
@@ -125,7 +125,7 @@ async def test_one_round_promotes_spawns_and_reclaims(fleet: Fleet, store: SqlSt
 
 
 async def test_a_paused_chore_is_left_by_everybody_until_it_is_resumed(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
-    await enqueue_one(store, clock)
+    await enqueue_one(store)
     clock.advance(minutes=61)
     operator = store.acting(Actor("ada"))
     await operator.chores.pause("age")
@@ -142,8 +142,8 @@ async def test_a_paused_chore_is_left_by_everybody_until_it_is_resumed(fleet: Fl
 async def test_what_every_process_does_can_be_paused_too_and_the_log_says_so(
     fleet: Fleet, store: SqlStore, clock: FakeClock, caplog: pytest.LogCaptureFixture, *, chore: str
 ) -> None:
-    await enqueue_one(store, clock, a_job(delay=timedelta(seconds=1)))
-    await enqueue_one(store, clock, a_job("spawned", recurrence=recurring(timedelta(seconds=10)), spawn=True))
+    await enqueue_one(store, a_job(delay=timedelta(seconds=1)))
+    await enqueue_one(store, a_job("spawned", recurrence=recurring(timedelta(seconds=10)), spawn=True))
     clock.advance(seconds=20)
     await store.chores.pause(chore)
     [upkeep] = fleet()
@@ -232,7 +232,7 @@ async def test_what_a_fleet_leaves_behind_goes_after_its_time(fleet: Fleet, stor
         await store.breakers.reset("mail")
     await store.workers.register(NewWorker(id="w", host="host", pid=1, version="1"))
     await store.acting(Actor("ada")).lanes.pause("slow")
-    await end(store, clock, await running(store, clock))
+    await end(store, clock, await running(store))
     [upkeep] = fleet()
     await upkeep.round()
     assert len(await store.breakers.history("mail")) == 4

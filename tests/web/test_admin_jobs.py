@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.stores import at_time
 from tests.web.serving import Served
 from windlass.core.access import Role
 from windlass.core.audit import AuditFilter
@@ -192,7 +193,7 @@ async def test_crawling_set_by_hand_ends_after_the_set_time(web: Served) -> None
     assert (job.state, (job.worker or "").startswith("operator:")) == (JobState.RUNNING, True)
     assert job.lease_expires_at - job.claimed_at == timedelta(minutes=15)
     store = await web.app.store()
-    assert await store.reclaim(now=job.lease_expires_at + timedelta(seconds=1)) == [number]
+    assert await at_time(store, job.lease_expires_at + timedelta(seconds=1)).reclaim() == [number]
     assert (await shown(web, number))["status"] == "failed"
 
 

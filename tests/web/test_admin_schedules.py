@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.stores import at_time
 from tests.web.serving import Served
 from windlass.core.access import Role
 from windlass.core.audit import AuditFilter
@@ -111,8 +112,8 @@ async def test_a_due_schedule_enqueues_a_crawl_and_none_beside_one(web: Served) 
     schedule = await made(web, name="news", subreddit_id=7, priority=30)
     store = await web.app.store()
     slot, hour = at(schedule["next_run_at"]), timedelta(hours=1)
-    assert await store.spawn(now=slot - timedelta(seconds=1)) == []
-    [child] = await store.spawn(now=slot)
+    assert await at_time(store, slot - timedelta(seconds=1)).spawn() == []
+    [child] = await at_time(store, slot).spawn()
     [job] = (await web.ask("GET", "/api/admin/jobs")).json()
     assert (job["id"], job["subreddit_id"], job["priority"], job["enqueued_by"], job["max_retries"]) == (
         child.id,
@@ -121,7 +122,7 @@ async def test_a_due_schedule_enqueues_a_crawl_and_none_beside_one(web: Served) 
         "scheduler:news",
         3,
     )
-    [again] = await store.spawn(now=slot + hour)
+    [again] = await at_time(store, slot + hour).spawn()
     assert (again.id, again.is_duplicate) == (child.id, True)
     duplicate = await web.ask("POST", "/api/admin/jobs", json={"subreddit_id": 7})
     assert (duplicate.status_code, duplicate.json()["id"]) == (200, child.id)
@@ -176,10 +177,10 @@ async def test_a_schedule_may_begin_disabled_and_does_nothing_then(web: Served) 
     assert schedule["enabled"] is False
     store = await web.app.store()
     late = at(schedule["next_run_at"]) + timedelta(days=1)
-    assert await store.spawn(now=late) == []
+    assert await at_time(store, late).spawn() == []
     answer = await web.ask("PUT", f"{SCHEDULES}/{schedule['id']}", Role.OPERATOR, json={"enabled": True})
     assert (answer.status_code, (await read(web, schedule["id"]))["next_run_at"]) == (200, schedule["next_run_at"])
-    assert len(await store.spawn(now=late)) == 1
+    assert len(await at_time(store, late).spawn()) == 1
 
 
 @ON_SQLITE

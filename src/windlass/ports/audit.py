@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from windlass.core.audit import ALL, AuditEntry, AuditFilter, Break, Deed, Link
@@ -13,7 +13,7 @@ from windlass.core.tally import Tally
 class Audit(Protocol):
     """Who did what; lines are added, chained once, and never changed."""
 
-    async def add(self, deed: Deed, now: datetime | None = None) -> int:
+    async def add(self, deed: Deed) -> int:
         """Write a line that belongs to no other write, such as a refusal; returns its number."""
         ...
 
@@ -25,7 +25,7 @@ class Audit(Protocol):
         """Read the whole chain and name every line that was edited, moved or deleted."""
         ...
 
-    async def prune_refusals(self, keep: timedelta, *, limit: int = 500, now: datetime | None = None) -> int:
+    async def prune_refusals(self, keep: timedelta, *, limit: int = 500) -> int:
         """Delete old lines about refusals, leaving one that closes the gaps in the chain; returns how many."""
         ...
 

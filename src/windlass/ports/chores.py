@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from windlass.core.chore import Chore, Permit
@@ -12,7 +12,7 @@ from windlass.core.chore import Chore, Permit
 class Chores(Protocol):
     """Who does which chore, and how it went."""
 
-    async def due(self, chore: str, every: timedelta, worker: str, now: datetime | None = None) -> Permit | None:
+    async def due(self, chore: str, every: timedelta, worker: str) -> Permit | None:
         """Take the chore if its interval has passed; of any number of instances one gets the permit."""
         ...
 
@@ -25,16 +25,15 @@ class Chores(Protocol):
         error: str | None = None,
         cursor: str | None = None,
         again: timedelta | None = None,
-        now: datetime | None = None,
     ) -> bool:
         """Say how it went, where the next one goes on and how soon; False when another instance took the chore meanwhile."""
         ...
 
-    async def pause(self, chore: str, now: datetime | None = None) -> bool:
+    async def pause(self, chore: str) -> bool:
         """Let nobody take the chore; says whether that changed anything."""
         ...
 
-    async def resume(self, chore: str, now: datetime | None = None) -> bool:
+    async def resume(self, chore: str) -> bool:
         """Undo `pause`; an overdue chore is due at once."""
         ...
 

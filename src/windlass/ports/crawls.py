@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 class Crawls(Protocol):
     """Where crawls go and have been; pages, counts and cursor change together."""
 
-    async def begin(self, holder: Holder, url: str, now: datetime | None = None) -> CrawlState:
+    async def begin(self, holder: Holder, url: str) -> CrawlState:
         """Start anew at an address; what an earlier crawl of this job left is forgotten."""
         ...
 
@@ -21,12 +20,10 @@ class Crawls(Protocol):
         """Say where a crawl goes on; None when it has been everywhere."""
         ...
 
-    async def record(
-        self, holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int, now: datetime | None = None
-    ) -> CrawlState:
+    async def record(self, holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int) -> CrawlState:
         """Keep what a visit brought, add it to the counts and move the cursor, in one transaction."""
         ...
 
-    async def complete(self, holder: Holder, state: CrawlState, now: datetime | None = None) -> CrawlState:
+    async def complete(self, holder: Holder, state: CrawlState) -> CrawlState:
         """Note that a crawl has been everywhere, and when its source was crawled last."""
         ...

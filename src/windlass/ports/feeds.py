@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from windlass.core.tally import Tally
@@ -18,11 +18,11 @@ _DAY = timedelta(days=1)
 class Feeds(Protocol):
     """Feeds, each with one job. With a `connection`, a verb belongs to the caller's transaction on it."""
 
-    async def subscribe(self, url: str, subscriber: str, connection: Any = None, now: datetime | None = None) -> Feed:
+    async def subscribe(self, url: str, subscriber: str, connection: Any = None) -> Feed:
         """Subscribe to a feed: its one job is made, or goes on at its next time."""
         ...
 
-    async def unsubscribe(self, feed_id: int, subscriber: str, connection: Any = None, now: datetime | None = None) -> Feed:
+    async def unsubscribe(self, feed_id: int, subscriber: str, connection: Any = None) -> Feed:
         """End a subscription, if there is one; the last to leave disables the job. Raises FeedNotFound."""
         ...
 
@@ -50,34 +50,30 @@ class Feeds(Protocol):
         """Count the entries of a feed."""
         ...
 
-    async def record_fetch(self, feed_id: int, token: int, fetched: Fetched, now: datetime | None = None) -> FetchRecorded:
+    async def record_fetch(self, feed_id: int, token: int, fetched: Fetched) -> FetchRecorded:
         """Keep what a run has found; raises LeaseLost for a run that no longer holds the feed's job."""
         ...
 
-    async def record_failure(
-        self, feed_id: int, token: int, error: str, *, is_gone: bool = False, now: datetime | None = None
-    ) -> Feed:
+    async def record_failure(self, feed_id: int, token: int, error: str, *, is_gone: bool = False) -> Feed:
         """Count a failed run, once however often its worker dies; a feed that is gone is not fetched again."""
         ...
 
-    async def add_entries(self, feed_id: int, entries: Sequence[NewEntry], now: datetime | None = None) -> int:
+    async def add_entries(self, feed_id: int, entries: Sequence[NewEntry]) -> int:
         """Keep what a hub has sent; returns how many are new."""
         ...
 
-    async def ask_websub(self, feed_id: int, token: str, secret: str, now: datetime | None = None) -> Feed:
+    async def ask_websub(self, feed_id: int, token: str, secret: str) -> Feed:
         """Note that a feed's hub is asked; only a feed without secrets takes these."""
         ...
 
-    async def verify_websub(self, feed_id: int, lease: timedelta, now: datetime | None = None) -> Feed:
+    async def verify_websub(self, feed_id: int, lease: timedelta) -> Feed:
         """Note that a hub has agreed, and for how long."""
         ...
 
-    async def deny_websub(self, feed_id: int, now: datetime | None = None) -> Feed:
+    async def deny_websub(self, feed_id: int) -> Feed:
         """Note that a hub has denied a subscription, or ended it."""
         ...
 
-    async def expiring_websub(
-        self, within: timedelta = _DAY, *, after: int = 0, limit: int = 500, now: datetime | None = None
-    ) -> Sequence[Feed]:
+    async def expiring_websub(self, within: timedelta = _DAY, *, after: int = 0, limit: int = 500) -> Sequence[Feed]:
         """Read followed feeds whose subscription at a hub ends within this time, or has never begun, page by page."""
         ...

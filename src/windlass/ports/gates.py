@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Protocol
 
 from windlass.core.gate import Drain, Gate
@@ -11,11 +10,11 @@ from windlass.core.gate import Drain, Gate
 class Gates(Protocol):
     """Pausing, resuming and draining by name."""
 
-    async def pause(self, name: str, now: datetime | None = None) -> Gate:
+    async def pause(self, name: str) -> Gate:
         """Let no job be claimed from now on; a claim made from an older view takes nothing."""
         ...
 
-    async def resume(self, name: str, now: datetime | None = None) -> Gate:
+    async def resume(self, name: str) -> Gate:
         """Let jobs be claimed again."""
         ...
 
@@ -23,6 +22,6 @@ class Gates(Protocol):
         """Count leased jobs: runs, and cancelled ones that have not stopped."""
         ...
 
-    async def drain(self, name: str, now: datetime | None = None) -> Drain:
+    async def drain(self, name: str) -> Drain:
         """Pause, and count what still runs once nothing more can start."""
         ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Protocol
 
 from windlass.core.item import Added, Item, ItemCount
@@ -12,7 +11,7 @@ from windlass.core.item import Added, Item, ItemCount
 class Items(Protocol):
     """What workers have found, each once in its collection."""
 
-    async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]], now: datetime | None = None) -> Added:
+    async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]]) -> Added:
         """Add what a run has found; raises LeaseLost when it is no longer ours."""
         ...
 

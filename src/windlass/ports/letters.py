@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
 
 from windlass.core.bulk import Bulk
@@ -31,29 +30,20 @@ class Letters(Protocol):
         """Count the letters that nobody has dealt with."""
         ...
 
-    async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
+    async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None) -> Settled:
         """Note who has seen letters; one that was acknowledged before stays as it is and is refused."""
         ...
 
-    async def requeue(self, ids: Sequence[int], now: datetime | None = None) -> Settled:
+    async def requeue(self, ids: Sequence[int]) -> Settled:
         """Bring back the jobs of open letters; raises SlotTaken for a single one whose unique key is held."""
         ...
 
     async def acknowledge_all(
-        self,
-        wanted: LetterFilter,
-        *,
-        by: str,
-        note: str | None = None,
-        dry_run: bool = False,
-        batch: int = 500,
-        now: datetime | None = None,
+        self, wanted: LetterFilter, *, by: str, note: str | None = None, dry_run: bool = False, batch: int = 500
     ) -> Bulk:
         """Acknowledge every letter a filter matches, each batch in a transaction of its own."""
         ...
 
-    async def requeue_all(
-        self, wanted: LetterFilter, *, dry_run: bool = False, batch: int = 500, now: datetime | None = None
-    ) -> Bulk:
+    async def requeue_all(self, wanted: LetterFilter, *, dry_run: bool = False, batch: int = 500) -> Bulk:
         """Bring back the jobs of every open letter a filter matches, each batch in a transaction of its own."""
         ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from windlass.core.tally import Tally
@@ -35,6 +34,6 @@ class Pages(Protocol):
         """Count all pages, those of a source or those with these words, up to a bound."""
         ...
 
-    async def delete(self, source_id: str, now: datetime | None = None) -> int:
+    async def delete(self, source_id: str) -> int:
         """Let go of all pages of a source, in small parts; says how many there were."""
         ...

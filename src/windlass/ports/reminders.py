@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from windlass.core.job import NewJob
@@ -14,7 +14,7 @@ from windlass.core.tally import Tally
 class Reminders(Protocol):
     """Mails that are to be sent once a time has come."""
 
-    async def add(self, reminder: NewReminder, now: datetime | None = None) -> Reminder:
+    async def add(self, reminder: NewReminder) -> Reminder:
         """Keep a reminder."""
         ...
 
@@ -26,20 +26,18 @@ class Reminders(Protocol):
         """Read reminders in the order of their numbers, page by page."""
         ...
 
-    async def delete(self, reminder_id: int, now: datetime | None = None) -> Reminder:
+    async def delete(self, reminder_id: int) -> Reminder:
         """Forget a reminder and say what it was; raises ReminderNotFound. A job that was made of it stays."""
         ...
 
-    async def enqueue_due(
-        self, make: Callable[[Reminder], NewJob], *, limit: int = 500, now: datetime | None = None
-    ) -> Sequence[Reminder]:
+    async def enqueue_due(self, make: Callable[[Reminder], NewJob], *, limit: int = 500) -> Sequence[Reminder]:
         """Enqueue one job for each reminder that is due and has none, and note it in the same transaction.
 
         Gives them as they are now. Any number of callers may do it at once: each reminder is one caller's.
         """
         ...
 
-    async def prune(self, keep: timedelta, *, limit: int = 1000, now: datetime | None = None) -> int:
+    async def prune(self, keep: timedelta, *, limit: int = 1000) -> int:
         """Forget reminders whose job was made longer ago than `keep`; returns how many went."""
         ...
 

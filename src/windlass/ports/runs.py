@@ -23,9 +23,7 @@ class Runs(Protocol):
         """Fold counted runs; returns how many rows were folded."""
         ...
 
-    async def prune_minutes(
-        self, keep: timedelta = timedelta(days=7), *, limit: int = 10_000, now: datetime | None = None
-    ) -> int:
+    async def prune_minutes(self, keep: timedelta = timedelta(days=7), *, limit: int = 10_000) -> int:
         """Delete minutes older than `keep`; returns how many."""
         ...
 
@@ -37,7 +35,7 @@ class Runs(Protocol):
         """Read jobs by state and runs since the beginning."""
         ...
 
-    async def queue(self, now: datetime | None = None) -> QueueStats:
+    async def queue(self) -> QueueStats:
         """Read how many jobs wait, run and will be tried again, and since when the first has been due."""
         ...
 

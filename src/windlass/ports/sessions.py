@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from windlass.core.access import Role, Session
@@ -11,16 +11,14 @@ from windlass.core.access import Role, Session
 class Sessions(Protocol):
     """Browsers that logged in."""
 
-    async def open(
-        self, digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta, now: datetime | None = None
-    ) -> Session:
+    async def open(self, digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta) -> Session:
         """Let a browser in under the digest of its cookie; forgets sessions that are over."""
         ...
 
-    async def find(self, digest: str, now: datetime | None = None) -> Session | None:
+    async def find(self, digest: str) -> Session | None:
         """Find the session, if it is not over."""
         ...
 
-    async def close(self, digest: str, now: datetime | None = None) -> bool:
+    async def close(self, digest: str) -> bool:
         """End a session; False when there is none."""
         ...

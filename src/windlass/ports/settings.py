@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import Protocol
 
@@ -15,11 +14,11 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 class Settings(Protocol):
     """What operators have set; it holds from the next use on, in every process."""
 
-    async def set(self, name: str, value: object, by: str | None = None, now: datetime | None = None) -> StoredSetting:
+    async def set(self, name: str, value: object, by: str | None = None) -> StoredSetting:
         """Set a value that beats the environment and the default; an unknown name or a bad value is refused."""
         ...
 
-    async def unset(self, name: str, now: datetime | None = None) -> bool:
+    async def unset(self, name: str) -> bool:
         """Take a value back; False when none was set."""
         ...
 

@@ -13,7 +13,7 @@ from windlass.core.tally import Tally
 class Sources(Protocol):
     """What `crawl` crawls, by id."""
 
-    async def upsert(self, source: NewSource, now: datetime | None = None) -> Source:
+    async def upsert(self, source: NewSource) -> Source:
         """Keep a source under its id; metadata that is not given stays."""
         ...
 
@@ -25,11 +25,11 @@ class Sources(Protocol):
         """Read sources in the order of their ids, page by page."""
         ...
 
-    async def delete(self, source_id: str, now: datetime | None = None) -> Source:
+    async def delete(self, source_id: str) -> Source:
         """Forget a source and say what it was; raises SourceNotFound."""
         ...
 
-    async def touch(self, source_id: str, now: datetime | None = None) -> Source:
+    async def touch(self, source_id: str) -> Source:
         """Note that a source has run; raises SourceNotFound."""
         ...
 

@@ -174,7 +174,7 @@ class Store(Protocol):
         """Let go of the database."""
         ...
 
-    async def clock(self, now: datetime | None = None) -> datetime:
+    async def clock(self) -> datetime:
         """Ask the database what time it is."""
         ...
 
@@ -182,74 +182,58 @@ class Store(Protocol):
         """Raise SchemaError when the tables are missing or are not those of this version."""
         ...
 
-    async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
         ...
 
-    async def enqueue_and_get(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Stored]:
+    async def enqueue_and_get(self, jobs: Sequence[NewJob]) -> list[Stored]:
         """Insert jobs as `enqueue` does; the answers are the rows as that left them."""
         ...
 
-    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
         ...
 
-    async def slices(self, now: datetime | None = None) -> Slices:
+    async def slices(self) -> Slices:
         """Find which lanes and tasks have pending work that no gate holds back."""
         ...
 
-    async def claim(
-        self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
-    ) -> list[Claimed]:
+    async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
         """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
         ...
 
-    async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime | None = None) -> Claimed | None:
+    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
         """Take the first suspect, and start it; it is meant to run in quarantine."""
         ...
 
-    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
+    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""
         ...
 
-    async def renew(
-        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
-    ) -> list[Held]:
+    async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
         ...
 
     async def progress(
-        self,
-        job_id: int,
-        token: int,
-        *,
-        count: int | None = None,
-        cursor: str | None = None,
-        message: str | None = None,
-        now: datetime | None = None,
+        self, job_id: int, token: int, *, count: int | None = None, cursor: str | None = None, message: str | None = None
     ) -> None:
         """Note how far a run has come; raises LeaseLost when it is no longer ours."""
         ...
 
-    async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
+    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
         """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
         ...
 
-    async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
+    async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped."""
         ...
 
-    async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None, now: datetime | None = None) -> Claimed | None:
+    async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None) -> Claimed | None:
         """Take one job to be worked on at once; the same worker and `pull_id` get the same lease again."""
         ...
 
     async def pull_each(
-        self,
-        pulls: Sequence[Pull],
-        order: PickOrder = PickOrder.FIFO,
-        *,
-        found: Slices | None = None,
-        now: datetime | None = None,
+        self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
     ) -> list[Claimed | None]:
         """Give each worker one job of its lane or none, in one transaction; who is named first is served first.
 
@@ -257,15 +241,15 @@ class Store(Protocol):
         """
         ...
 
-    async def give_back(self, job: Claimed, now: datetime | None = None) -> bool:
+    async def give_back(self, job: Claimed) -> bool:
         """Return a job whose run never began; False when it is held by somebody else or not at all."""
         ...
 
-    async def report(self, report: Report, now: datetime | None = None) -> Answer:
+    async def report(self, report: Report) -> Answer:
         """Do everything a pull worker's report asks for, or nothing; raises JobNotFound, LeaseLost or TokenNeeded."""
         ...
 
-    async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Held:
+    async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None) -> Held:
         """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
         ...
 
@@ -273,93 +257,91 @@ class Store(Protocol):
         """Say how a job stands; raises JobNotFound."""
         ...
 
-    async def lapsed(self, limit: int = 500, now: datetime | None = None) -> list[Lapsed]:
+    async def lapsed(self, limit: int = 500) -> list[Lapsed]:
         """Read leases past their end."""
         ...
 
-    async def reclaim(self, contact: Contact | None = None, *, limit: int = 500, now: datetime | None = None) -> list[int]:
+    async def reclaim(self, contact: Contact | None = None, *, limit: int = 500) -> list[int]:
         """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
         ...
 
-    async def promote(self, limit: int = 500, now: datetime | None = None) -> Promoted:
+    async def promote(self, limit: int = 500) -> Promoted:
         """Make due jobs claimable and say when the next one is due."""
         ...
 
-    async def spawn(self, limit: int = 500, now: datetime | None = None) -> list[Enqueued]:
+    async def spawn(self, limit: int = 500) -> list[Enqueued]:
         """Let due templates enqueue their jobs."""
         ...
 
-    async def age(self, limit: int = 500, now: datetime | None = None) -> int:
+    async def age(self, limit: int = 500) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
         ...
 
-    async def age_some(self, cursor: str | None = None, *, at_most: int = 10_000, now: datetime | None = None) -> Swept:
+    async def age_some(self, cursor: str | None = None, *, at_most: int = 10_000) -> Swept:
         """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
         ...
 
-    async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
+    async def cancel(self, ids: Sequence[int], reason: str | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""
         ...
 
-    async def stop_run(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def stop_run(self, ids: Sequence[int]) -> Moved:
         """Ask running recurring jobs to end this run."""
         ...
 
-    async def pause(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def pause(self, ids: Sequence[int]) -> Moved:
         """Hold waiting jobs until they are resumed."""
         ...
 
-    async def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def resume(self, ids: Sequence[int]) -> Moved:
         """Let paused jobs go on; recurring ones count anew from now."""
         ...
 
-    async def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def disable(self, ids: Sequence[int]) -> Moved:
         """Stop jobs from running by themselves; a running one finishes its run first."""
         ...
 
-    async def enable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def enable(self, ids: Sequence[int]) -> Moved:
         """Undo `disable`, keeping the next time."""
         ...
 
-    async def run_now(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def run_now(self, ids: Sequence[int]) -> Moved:
         """Run waiting jobs now, running ones once more after their run."""
         ...
 
-    async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def retry(self, ids: Sequence[int]) -> Moved:
         """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
         ...
 
-    async def boost(self, ids: Sequence[int], amount: int, now: datetime | None = None) -> Moved:
+    async def boost(self, ids: Sequence[int], amount: int) -> Moved:
         """Raise the priority of jobs that are not over, up to 100."""
         ...
 
-    async def set_priority(self, ids: Sequence[int], priority: int, now: datetime | None = None) -> Moved:
+    async def set_priority(self, ids: Sequence[int], priority: int) -> Moved:
         """Give jobs that are not over a new priority, which is also the one they return to."""
         ...
 
-    async def override_status(
-        self, ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta, now: datetime | None = None
-    ) -> Moved:
+    async def override_status(self, ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta) -> Moved:
         """Put jobs into a state by hand, round the table of moves; raises SlotTaken for a single one whose key is held."""
         ...
 
-    async def clone(self, ids: Sequence[int], created_by: str | None = None, now: datetime | None = None) -> Moved:
+    async def clone(self, ids: Sequence[int], created_by: str | None = None) -> Moved:
         """Make new jobs from finished ones; the answer has the new ones."""
         ...
 
-    async def delete(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def delete(self, ids: Sequence[int]) -> Moved:
         """Remove jobs that nobody holds; the answer has them as they were."""
         ...
 
-    async def bury(self, ids: Sequence[int], error: str, now: datetime | None = None) -> Moved:
+    async def bury(self, ids: Sequence[int], error: str) -> Moved:
         """Fail waiting jobs for good, each with a dead letter."""
         ...
 
-    async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool, now: datetime | None = None) -> Moved:
+    async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool) -> Moved:
         """End runs as failed, by policy or for good; due jobs wait for their retry, others that wait fail only for good."""
         ...
 
-    async def take_lease(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def take_lease(self, ids: Sequence[int]) -> Moved:
         """End leases as if nobody had renewed them."""
         ...
 
@@ -372,7 +354,6 @@ class Store(Protocol):
         ids: Sequence[int] | None = None,
         dry_run: bool = False,
         batch: int = 500,
-        now: datetime | None = None,
     ) -> Bulk:
         """Do what a verb does, by its name and with its options, to every job a filter matches, or to those of some jobs."""
         ...
@@ -382,7 +363,7 @@ class Store(Protocol):
         """What operators do with dead letters."""
         ...
 
-    async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
+    async def edit(self, job_id: int, changes: Edit) -> Moved:
         """Change a job; only a new cadence moves its next run."""
         ...
 

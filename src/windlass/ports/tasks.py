@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
 
 from windlass.core.known_task import DeclaredTask, KnownTask
@@ -14,7 +13,7 @@ from windlass.ports.gates import Gates
 class Tasks(Gates, Protocol):
     """Tasks that processes declared; the entries outlive them."""
 
-    async def declare(self, declared: Sequence[DeclaredTask], now: datetime | None = None) -> Sequence[str]:
+    async def declare(self, declared: Sequence[DeclaredTask]) -> Sequence[str]:
         """Enter tasks; returns those that had to be written: new, changed, or not seen for a minute."""
         ...
 

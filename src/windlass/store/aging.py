@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 
 from windlass.core.aging import TOP
 from windlass.core.checks import check_range
@@ -12,23 +11,18 @@ from windlass.store.calls import aging
 from windlass.store.database import Database
 
 
-async def age(database: Database, limit: int, now: datetime | None = None) -> int:
+async def age(database: Database, limit: int) -> int:
     """Raise jobs that have waited for long, `limit` in a transaction; returns how many."""
-    part = await age_some(database, None, limit=limit, now=now)
+    part = await age_some(database, None, limit=limit)
     aged = part.rows
     while part.cursor is not None:
-        part = await age_some(database, part.cursor, limit=limit, now=now)
+        part = await age_some(database, part.cursor, limit=limit)
         aged += part.rows
     return aged
 
 
 async def age_some(
-    database: Database,
-    cursor: str | None,
-    *,
-    limit: int = aging.MAX_BATCH,
-    at_most: int = aging.MAX_FOUND,
-    now: datetime | None = None,
+    database: Database, cursor: str | None, *, limit: int = aging.MAX_BATCH, at_most: int = aging.MAX_FOUND
 ) -> Swept:
     """Go on with a pass from where the last part ended, for about `at_most` jobs."""
     check_range("limit", limit, 1, aging.MAX_BATCH)
@@ -42,19 +36,17 @@ async def age_some(
         while level is not None:
             if aged >= at_most:
                 return Swept(aged, json.dumps([*place, level]))
-            changed, level = await _age_some(database, place, level, limit=limit, now=now)
+            changed, level = await _age_some(database, place, level, limit=limit)
             aged += changed
     return Swept(aged)
 
 
-async def _age_some(
-    database: Database, place: tuple[str, str], most: int, *, limit: int, now: datetime | None
-) -> tuple[int, int | None]:
+async def _age_some(database: Database, place: tuple[str, str], most: int, *, limit: int) -> tuple[int, int | None]:
     """Go from the highest priority down: a job moves up and so out of the way, and the pass meets it once."""
-    found = await database.run(aging.aging_jobs(*place, most, now))
+    found = await database.run(aging.aging_jobs(*place, most))
     changed = 0
     for start in range(0, len(found), limit):
-        changed += await database.run(aging.age(found[start : start + limit], now))
+        changed += await database.run(aging.age(found[start : start + limit]))
     if len(found) < aging.MAX_FOUND:
         return changed, None
     # Where nothing moved, others hold the rows: asking for the same ones again would spin.

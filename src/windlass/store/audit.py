@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, Break, Deed, Gap, Link, breaks, gaps_in, link_of
 from windlass.core.tally import Tally
@@ -20,11 +20,11 @@ class SqlAudit:
         self._db = database
         self._actor = actor
 
-    async def add(self, deed: Deed, now: datetime | None = None) -> int:
+    async def add(self, deed: Deed) -> int:
         """Write a line that belongs to no other write, such as a refusal; returns its number."""
         if self._actor is None:
             raise InvalidInput("actor", None, "somebody must be named: use store.acting(actor).audit")
-        return await self._db.run(audit.add(self._actor, deed, now))
+        return await self._db.run(audit.add(self._actor, deed))
 
     async def chain(self, limit: int = audit.MAX_LIST) -> tuple[int, Link]:
         """Chain lines to those before them; returns how many, and how far the chain goes now."""
@@ -55,9 +55,9 @@ class SqlAudit:
             after = page[-1].id
         return gaps
 
-    async def prune_refusals(self, keep: timedelta, *, limit: int = audit.MAX_LIST, now: datetime | None = None) -> int:
+    async def prune_refusals(self, keep: timedelta, *, limit: int = audit.MAX_LIST) -> int:
         """Delete old lines about refusals, leaving one that closes the gaps in the chain; returns how many."""
-        return await self._db.run(audit.prune_refusals(keep, limit, now))
+        return await self._db.run(audit.prune_refusals(keep, limit))
 
     async def list(
         self, wanted: AuditFilter = ALL, *, before: int = 2**63 - 1, limit: int = audit.MAX_LIST

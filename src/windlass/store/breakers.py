@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.audit import Actor, Deed
@@ -28,27 +28,18 @@ class SqlBreakers:
         self._db = database
         self._actor = actor
 
-    async def admit(
-        self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None, now: datetime | None = None
-    ) -> Admission:
+    async def admit(self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None) -> Admission:
         """Ask to go ahead; one that is let through as the probe holds the permit until it records or its lease ends.
 
         A probe without a job shows the admission's token when it records, and gives way after the breaker's `open_for`.
         Raises LeaseLost when the probe's job is not held by this token.
         """
         caller = Permit(job_id, token)
-        seen = await self._db.run(calls.look(spec, caller, now))
-        return await self._db.run(calls.admit(spec, caller, now)) if seen is None else seen
+        seen = await self._db.run(calls.look(spec, caller))
+        return await self._db.run(calls.admit(spec, caller)) if seen is None else seen
 
     async def record(
-        self,
-        spec: BreakerSpec,
-        *,
-        succeeded: bool,
-        failures: int = 0,
-        job_id: int | None = None,
-        token: int | None = None,
-        now: datetime | None = None,
+        self, spec: BreakerSpec, *, succeeded: bool, failures: int = 0, job_id: int | None = None, token: int | None = None
     ) -> BreakerState:
         """Record a probe's result, a success, or `failures` more; returns the state after it.
 
@@ -57,51 +48,51 @@ class SqlBreakers:
         A probe records before its job is finished: the finish gives the permit back.
         """
         caller = Permit(job_id, token)
-        return await self._db.run(calls.record(spec, caller, succeeded=succeeded, failures=failures, now=now))
+        return await self._db.run(calls.record(spec, caller, succeeded=succeeded, failures=failures))
 
     async def count_failures(self, name: str) -> int:
         """Count the failures in a row of a closed breaker, over all processes."""
         return await self._db.run(calls.count_failures(name))
 
-    async def reset(self, name: str, now: datetime | None = None) -> Breaker | None:
+    async def reset(self, name: str) -> Breaker | None:
         """Close a breaker, whoever is trying it; nothing when it has never left closed."""
-        return await self._db.run(_reset(name, self._actor, now))
+        return await self._db.run(_reset(name, self._actor))
 
-    async def force_open(self, name: str, for_: timedelta | None = None, now: datetime | None = None) -> Breaker:
+    async def force_open(self, name: str, for_: timedelta | None = None) -> Breaker:
         """Open a breaker, whoever is trying it: for a while, or until it is reset."""
-        return await self._db.run(_force_open(name, for_, self._actor, now))
+        return await self._db.run(_force_open(name, for_, self._actor))
 
-    async def get(self, name: str, now: datetime | None = None) -> Breaker | None:
+    async def get(self, name: str) -> Breaker | None:
         """Read one; nothing when it has never left closed."""
-        return await self._db.run(calls.get(name, now))
+        return await self._db.run(calls.get(name))
 
     async def history(self, name: str, limit: int = MAX_LIST) -> Sequence[BreakerEvent]:
         """Read the changes of one, newest first."""
         return await self._db.run(calls.history(name, limit))
 
-    async def prune_events(self, keep: timedelta = calls.KEEP_EVENTS, *, limit: int = 1000, now: datetime | None = None) -> int:
+    async def prune_events(self, keep: timedelta = calls.KEEP_EVENTS, *, limit: int = 1000) -> int:
         """Forget changes older than `keep`, but for the last of each; returns how many."""
-        return await self._db.run(calls.prune_events(keep, limit, now))
+        return await self._db.run(calls.prune_events(keep, limit))
 
-    async def list(self, *, after: str = "", limit: int = MAX_LIST, now: datetime | None = None) -> Sequence[Breaker]:
+    async def list(self, *, after: str = "", limit: int = MAX_LIST) -> Sequence[Breaker]:
         """Read those that ever left closed, by name, page by page."""
-        return await self._db.run(calls.list_breakers(after, limit, now))
+        return await self._db.run(calls.list_breakers(after, limit))
 
     async def count(self) -> Tally:
         """Count them, up to a bound."""
         return await self._db.run(tally.count("count_breakers"))
 
 
-def _reset(name: str, actor: Actor | None, now: datetime | None) -> Call[Breaker | None]:
+def _reset(name: str, actor: Actor | None) -> Call[Breaker | None]:
     def tell(left: Breaker | None) -> Deed:
         return Deed("reset", f"breaker:{name}", "done" if left is not None else "refused")
 
-    return audited(calls.reset(name, now), actor, tell, now)
+    return audited(calls.reset(name), actor, tell)
 
 
-def _force_open(name: str, for_: timedelta | None, actor: Actor | None, now: datetime | None) -> Call[Breaker]:
+def _force_open(name: str, for_: timedelta | None, actor: Actor | None) -> Call[Breaker]:
     def tell(left: Breaker) -> Deed:
         until = None if left.probe_at is None else left.probe_at.isoformat()
         return Deed("force open", f"breaker:{name}", details=encode_object({"until": until}))
 
-    return audited(calls.force_open(name, for_, now), actor, tell, now)
+    return audited(calls.force_open(name, for_), actor, tell)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from windlass.core.crawl import Address, CrawlState, Holder, Visit
@@ -19,20 +18,18 @@ class SqlCrawls:
         """Speak to `database`."""
         self._db = database
 
-    async def begin(self, holder: Holder, url: str, now: datetime | None = None) -> CrawlState:
+    async def begin(self, holder: Holder, url: str) -> CrawlState:
         """Start anew at an address; what an earlier crawl of this job left is forgotten."""
-        return await self._db.run(crawls.begin(holder, url, now))
+        return await self._db.run(crawls.begin(holder, url))
 
     async def next(self, holder: Holder) -> Address | None:
         """Say where a crawl goes on; None when it has been everywhere."""
         return await self._db.run(crawls.next_address(holder))
 
-    async def record(
-        self, holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int, now: datetime | None = None
-    ) -> CrawlState:
+    async def record(self, holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int) -> CrawlState:
         """Keep what a visit brought, add it to the counts and move the cursor, in one transaction."""
-        return await self._db.run(crawls.record(holder, state, visit, max_pages=max_pages, now=now))
+        return await self._db.run(crawls.record(holder, state, visit, max_pages=max_pages))
 
-    async def complete(self, holder: Holder, state: CrawlState, now: datetime | None = None) -> CrawlState:
+    async def complete(self, holder: Holder, state: CrawlState) -> CrawlState:
         """Note that a crawl has been everywhere, and when its source was crawled last."""
-        return await self._db.run(crawls.complete(holder, state, now))
+        return await self._db.run(crawls.complete(holder, state))

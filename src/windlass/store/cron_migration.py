@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import datetime
 from functools import partial
 
 from windlass.core.audit import Actor
@@ -21,26 +20,22 @@ class SqlCronMigration:
         self._db = database
         self._actor = actor
 
-    async def convert(
-        self, *, dry_run: bool = False, limit: int = cron_migration.MAX_PAGE, now: datetime | None = None
-    ) -> AsyncIterator[Conversion]:
+    async def convert(self, *, dry_run: bool = False, limit: int = cron_migration.MAX_PAGE) -> AsyncIterator[Conversion]:
         """Convert what converts exactly, a page in a transaction, and say of every cron job what became of it."""
-        async for each in self._pages(dry_run=dry_run, backwards=False, limit=limit, now=now):
+        async for each in self._pages(dry_run=dry_run, backwards=False, limit=limit):
             yield each
 
-    async def undo(
-        self, *, dry_run: bool = False, limit: int = cron_migration.MAX_PAGE, now: datetime | None = None
-    ) -> AsyncIterator[Conversion]:
+    async def undo(self, *, dry_run: bool = False, limit: int = cron_migration.MAX_PAGE) -> AsyncIterator[Conversion]:
         """Give converted jobs their cron back, unless their cadence was edited since."""
-        async for each in self._pages(dry_run=dry_run, backwards=True, limit=limit, now=now):
+        async for each in self._pages(dry_run=dry_run, backwards=True, limit=limit):
             yield each
 
-    async def _pages(self, *, dry_run: bool, backwards: bool, limit: int, now: datetime | None) -> AsyncIterator[Conversion]:
+    async def _pages(self, *, dry_run: bool, backwards: bool, limit: int) -> AsyncIterator[Conversion]:
         after: int | None = 0
         tell = partial(cron_migration.was_converted, backwards=backwards)
         while after is not None:
-            call = cron_migration.convert(after, limit, dry_run=dry_run, backwards=backwards, now=now)
-            page = await self._db.run(call if dry_run else audited(call, self._actor, tell, now))
+            call = cron_migration.convert(after, limit, dry_run=dry_run, backwards=backwards)
+            page = await self._db.run(call if dry_run else audited(call, self._actor, tell))
             for each in page.jobs:
                 yield each
             after = page.next_after

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core import payload
@@ -34,19 +34,13 @@ class Problem(NamedTuple):
     detail: str
 
 
-async def check(
-    store: SqlStore,
-    *,
-    now: datetime | None = None,
-    profiles: Mapping[str, Profile] = PROFILES,
-    kept: Retention = DEFAULT,
-) -> list[Problem]:
+async def check(store: SqlStore, *, profiles: Mapping[str, Profile] = PROFILES, kept: Retention = DEFAULT) -> list[Problem]:
     """Read the whole database and report every broken rule; an empty list is a healthy store.
 
     It reads page by page and may run beside workers: what must agree is read by one statement.
     """
     problems: list[Problem] = []
-    async for row in _pages(store, "doctor_jobs", _PAGE, kept_dead=kept.keep_dead, now=now):
+    async for row in _pages(store, "doctor_jobs", _PAGE, kept_dead=kept.keep_dead):
         problems += _check_job(_Job._make(row), profiles, kept.keep_executions)
     async for row in _pages(store, "doctor_bodies", _BODIES):
         problems += _check_body(_Body._make(row))
@@ -55,7 +49,7 @@ async def check(
     async for row in _pages(store, "doctor_letters", _PAGE):
         problems += _broken(_LETTER_RULES, _Letter._make(row))
     for query, describe in _WHOLE.items():
-        problems += describe(await store.database.run(_read(query, {})))
+        problems += describe(await store.run(_read(query, {})))
     problems += [Problem("audit", None, broken.detail) for broken in await store.audit.verify()]
     return problems
 
@@ -68,7 +62,7 @@ async def _pages(
     if second_key is not None:
         params[second_key] = 0
     while True:
-        found = await store.database.run(_read(query, params))
+        found = await store.run(_read(query, params))
         for row in found:
             yield row
         if len(found) < limit:
@@ -78,7 +72,7 @@ async def _pages(
             params[second_key] = found[-1][1]
 
 
-def _read(query: str, params: Mapping[str, Any]) -> Call[Sequence[Row]]:
+def _read(query: str, params: dict[str, Any]) -> Call[Sequence[Row]]:
     def steps() -> Steps[Sequence[Row]]:
         return (yield Step(query, params))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 from typing import Any, TypeVar
 
@@ -33,15 +33,15 @@ class SqlFeeds:
     async def _run(self, call: Call[T], connection: Any = None) -> T:
         return await run_in(self._db, call, connection)
 
-    async def subscribe(self, url: str, subscriber: str, connection: Any = None, now: datetime | None = None) -> Feed:
+    async def subscribe(self, url: str, subscriber: str, connection: Any = None) -> Feed:
         """Subscribe to a feed: its one job is made, or goes on at its next time."""
-        call = feeds.subscribe(url, subscriber, self._rng, now)
-        return await self._run(audited(call, self._actor, feeds.was_subscribed, now), connection)
+        call = feeds.subscribe(url, subscriber, self._rng)
+        return await self._run(audited(call, self._actor, feeds.was_subscribed), connection)
 
-    async def unsubscribe(self, feed_id: int, subscriber: str, connection: Any = None, now: datetime | None = None) -> Feed:
+    async def unsubscribe(self, feed_id: int, subscriber: str, connection: Any = None) -> Feed:
         """End a subscription, if there is one; the last to leave disables the job. Raises FeedNotFound."""
-        call = feeds.unsubscribe(feed_id, subscriber, now)
-        return await self._run(audited(call, self._actor, feeds.was_unsubscribed, now), connection)
+        call = feeds.unsubscribe(feed_id, subscriber)
+        return await self._run(audited(call, self._actor, feeds.was_unsubscribed), connection)
 
     async def get(self, feed_id: int) -> Feed:
         """Read a feed; raises FeedNotFound."""
@@ -67,34 +67,30 @@ class SqlFeeds:
         """Count the entries of a feed."""
         return await self._db.run(tally.count("count_entries", {"feed_id": feed_id}))
 
-    async def record_fetch(self, feed_id: int, token: int, fetched: Fetched, now: datetime | None = None) -> FetchRecorded:
+    async def record_fetch(self, feed_id: int, token: int, fetched: Fetched) -> FetchRecorded:
         """Keep what a run has found; raises LeaseLost for a run that no longer holds the feed's job."""
-        return await self._db.run(feeds.record_fetch(feed_id, token, fetched, now))
+        return await self._db.run(feeds.record_fetch(feed_id, token, fetched))
 
-    async def record_failure(
-        self, feed_id: int, token: int, error: str, *, is_gone: bool = False, now: datetime | None = None
-    ) -> Feed:
+    async def record_failure(self, feed_id: int, token: int, error: str, *, is_gone: bool = False) -> Feed:
         """Count a failed run, once however often its worker dies; a feed that is gone is not fetched again."""
-        return await self._db.run(feeds.record_failure(feed_id, token, error, is_gone=is_gone, now=now))
+        return await self._db.run(feeds.record_failure(feed_id, token, error, is_gone=is_gone))
 
-    async def add_entries(self, feed_id: int, entries: Sequence[NewEntry], now: datetime | None = None) -> int:
+    async def add_entries(self, feed_id: int, entries: Sequence[NewEntry]) -> int:
         """Keep what a hub has sent; returns how many are new."""
-        return await self._db.run(feeds.add_entries(feed_id, entries, now))
+        return await self._db.run(feeds.add_entries(feed_id, entries))
 
-    async def ask_websub(self, feed_id: int, token: str, secret: str, now: datetime | None = None) -> Feed:
+    async def ask_websub(self, feed_id: int, token: str, secret: str) -> Feed:
         """Note that a feed's hub is asked; only a feed without secrets takes these."""
-        return await self._db.run(feeds.ask_websub(feed_id, token, secret, now))
+        return await self._db.run(feeds.ask_websub(feed_id, token, secret))
 
-    async def verify_websub(self, feed_id: int, lease: timedelta, now: datetime | None = None) -> Feed:
+    async def verify_websub(self, feed_id: int, lease: timedelta) -> Feed:
         """Note that a hub has agreed, and for how long."""
-        return await self._db.run(feeds.verify_websub(feed_id, lease, now))
+        return await self._db.run(feeds.verify_websub(feed_id, lease))
 
-    async def deny_websub(self, feed_id: int, now: datetime | None = None) -> Feed:
+    async def deny_websub(self, feed_id: int) -> Feed:
         """Note that a hub has denied a subscription, or ended it."""
-        return await self._db.run(feeds.deny_websub(feed_id, now))
+        return await self._db.run(feeds.deny_websub(feed_id))
 
-    async def expiring_websub(
-        self, within: timedelta = RENEW_WITHIN, *, after: int = 0, limit: int = MAX_LIST, now: datetime | None = None
-    ) -> Sequence[Feed]:
+    async def expiring_websub(self, within: timedelta = RENEW_WITHIN, *, after: int = 0, limit: int = MAX_LIST) -> Sequence[Feed]:
         """Read followed feeds whose subscription at a hub ends within this time, or has never begun, page by page."""
-        return await self._db.run(feeds.expiring_websub(within, after, limit, now))
+        return await self._db.run(feeds.expiring_websub(within, after, limit))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 
 from windlass.core.audit import Actor
 from windlass.core.gate import Drain, Gate, GateKind
@@ -25,21 +24,21 @@ class SqlGates:
         self._db = database
         self._actor = actor
 
-    async def pause(self, name: str, now: datetime | None = None) -> Gate:
+    async def pause(self, name: str) -> Gate:
         """Let no job be claimed from now on; a claim made from an older view takes nothing."""
-        call = gates.pause(self._kind, name, None if self._actor is None else self._actor.principal, now)
-        return await self._db.run(audited(call, self._actor, lambda _: gates.tell(self._kind, name, "pause"), now))
+        call = gates.pause(self._kind, name, None if self._actor is None else self._actor.principal)
+        return await self._db.run(audited(call, self._actor, lambda _: gates.tell(self._kind, name, "pause")))
 
-    async def resume(self, name: str, now: datetime | None = None) -> Gate:
+    async def resume(self, name: str) -> Gate:
         """Let jobs be claimed again."""
-        call = gates.resume(self._kind, name, now)
-        return await self._db.run(audited(call, self._actor, lambda _: gates.tell(self._kind, name, "resume"), now))
+        call = gates.resume(self._kind, name)
+        return await self._db.run(audited(call, self._actor, lambda _: gates.tell(self._kind, name, "resume")))
 
     async def running_in(self, name: str) -> int:
         """Count leased jobs: runs, and cancelled ones that have not stopped."""
         return await self._db.run(gates.count_leased(self._kind, name))
 
-    async def drain(self, name: str, now: datetime | None = None) -> Drain:
+    async def drain(self, name: str) -> Drain:
         """Pause, and count what still runs once nothing more can start.
 
         On PostgreSQL a claim compares the gate's version in its own snapshot. One that took its snapshot before the pause
@@ -48,7 +47,7 @@ class SqlGates:
         and takes nothing; an older one has ended, and its leases are counted. A foreign transaction that stays open for
         seconds leaves the drain unsettled; ask again.
         """
-        await self.pause(name, now)
+        await self.pause(name)
         is_settled = await self._outlast(await self._db.run(gates.list_writers()))
         return Drain(name, await self.running_in(name), is_settled)
 

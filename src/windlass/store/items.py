@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.item import Added, Item, ItemCount
@@ -24,9 +23,9 @@ class SqlItems:
         """Speak to `database`."""
         self._db = database
 
-    async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]], now: datetime | None = None) -> Added:
+    async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]]) -> Added:
         """Add what a run has found; raises LeaseLost when it is no longer ours."""
-        return await self._db.run(items.add(job_id, token, found, now))
+        return await self._db.run(items.add(job_id, token, found))
 
     async def list(
         self, *, job_id: int | None = None, collection: str | None = None, after: int = 0, limit: int = MAX_LIST

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -49,50 +48,30 @@ class SqlLetters:
         """Count the letters that nobody has dealt with."""
         return await self._db.run(letter_pages.count_open_letters())
 
-    async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settled:
+    async def acknowledge(self, ids: Sequence[int], *, by: str, note: str | None = None) -> Settled:
         """Note who has seen letters; one that was acknowledged before stays as it is and is refused."""
-        return await self._settle(letters.acknowledge(ids, by=by, note=note, now=now), now)
+        return await self._settle(letters.acknowledge(ids, by=by, note=note))
 
-    async def requeue(self, ids: Sequence[int], now: datetime | None = None) -> Settled:
+    async def requeue(self, ids: Sequence[int]) -> Settled:
         """Bring back the jobs of open letters; raises SlotTaken for a single one whose unique key is held."""
-        return await self._settle(letters.requeue(ids, now), now)
+        return await self._settle(letters.requeue(ids))
 
-    async def _settle(self, call: letters.Settling, now: datetime | None) -> Settled:
-        return await self._db.run(audit.audited(call, self._actor, audit.settled, now))
+    async def _settle(self, call: letters.Settling) -> Settled:
+        return await self._db.run(audit.audited(call, self._actor, audit.settled))
 
     async def acknowledge_all(
-        self,
-        wanted: LetterFilter,
-        *,
-        by: str,
-        note: str | None = None,
-        dry_run: bool = False,
-        batch: int = documents.MAX_ROWS,
-        now: datetime | None = None,
+        self, wanted: LetterFilter, *, by: str, note: str | None = None, dry_run: bool = False, batch: int = documents.MAX_ROWS
     ) -> Bulk:
         """Acknowledge every letter a filter matches, each batch in a transaction of its own."""
-        make = partial(letters.acknowledge, by=by, note=note, now=now)
-        return await self._bulk(make, wanted, batch, now, dry_run=dry_run)
+        make = partial(letters.acknowledge, by=by, note=note)
+        return await self._bulk(make, wanted, batch, dry_run=dry_run)
 
-    async def requeue_all(
-        self,
-        wanted: LetterFilter,
-        *,
-        dry_run: bool = False,
-        batch: int = documents.MAX_ROWS,
-        now: datetime | None = None,
-    ) -> Bulk:
+    async def requeue_all(self, wanted: LetterFilter, *, dry_run: bool = False, batch: int = documents.MAX_ROWS) -> Bulk:
         """Bring back the jobs of every open letter a filter matches, each batch in a transaction of its own."""
-        return await self._bulk(lambda ids: letters.requeue(ids, now), wanted, batch, now, dry_run=dry_run)
+        return await self._bulk(letters.requeue, wanted, batch, dry_run=dry_run)
 
     async def _bulk(
-        self,
-        make: Callable[[Sequence[int]], letters.Settling],
-        wanted: LetterFilter,
-        batch: int,
-        now: datetime | None,
-        *,
-        dry_run: bool,
+        self, make: Callable[[Sequence[int]], letters.Settling], wanted: LetterFilter, batch: int, *, dry_run: bool
     ) -> Bulk:
         check_range("batch", batch, 1, documents.MAX_ROWS)
         make([])
@@ -103,6 +82,6 @@ class SqlLetters:
             part = Bulk(len(ids))
             if not dry_run:
                 call = bulk.letter_batch(make(ids), ids)
-                part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1), now))
+                part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1)))
             done = done.plus(part)
         return done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from windlass.core.audit import Actor
@@ -46,9 +45,9 @@ class SqlPages:
         """Count all pages, those of a source or those with these words, up to a bound."""
         return await self._db.run(pages.count(search, source_id))
 
-    async def delete(self, source_id: str, now: datetime | None = None) -> int:
+    async def delete(self, source_id: str) -> int:
         """Let go of all pages of a source, in small parts; says how many there were."""
         total = 0
-        while gone := await self._db.run(audited(pages.delete(source_id, _PART), self._actor, pages.was_deleted(source_id), now)):
+        while gone := await self._db.run(audited(pages.delete(source_id, _PART), self._actor, pages.was_deleted(source_id))):
             total += gone
         return total

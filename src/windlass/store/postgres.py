@@ -292,6 +292,10 @@ _FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
 _AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation)
 
 
+# A statement without a time looks at the server's clock.
+_CLOCK: dict[str, Any] = {"now": None}
+
+
 async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
     steps = call.steps()
     try:
@@ -301,7 +305,7 @@ async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) 
                 step = steps.send(await _ask(connection, step.ask))
                 continue
             cursor = connection.cursor(binary=True, row_factory=tuple_row)
-            await cursor.execute(_texts.of(step), step.params)
+            await cursor.execute(_texts.of(step), _CLOCK | step.params)
             step = steps.send(await cursor.fetchall())
     except StopIteration as done:
         value: T = done.value
@@ -322,7 +326,7 @@ def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
                 step = steps.send(asked(step, connection))
                 continue
             step = steps.send(
-                connection.cursor(binary=True, row_factory=tuple_row).execute(_texts.of(step), step.params).fetchall()
+                connection.cursor(binary=True, row_factory=tuple_row).execute(_texts.of(step), _CLOCK | step.params).fetchall()
             )
     except StopIteration as done:
         value: T = done.value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.audit import Actor
@@ -26,9 +26,9 @@ class SqlReminders:
         self._db = database
         self._actor = actor
 
-    async def add(self, reminder: NewReminder, now: datetime | None = None) -> Reminder:
+    async def add(self, reminder: NewReminder) -> Reminder:
         """Keep a reminder."""
-        return await self._db.run(audited(reminders.add(reminder, now), self._actor, reminders.was_added, now))
+        return await self._db.run(audited(reminders.add(reminder), self._actor, reminders.was_added))
 
     async def get(self, reminder_id: int) -> Reminder:
         """Read a reminder; raises ReminderNotFound."""
@@ -38,19 +38,17 @@ class SqlReminders:
         """Read reminders in the order of their numbers, page by page."""
         return await self._db.run(reminders.list_reminders(after, limit))
 
-    async def delete(self, reminder_id: int, now: datetime | None = None) -> Reminder:
+    async def delete(self, reminder_id: int) -> Reminder:
         """Forget a reminder and say what it was; raises ReminderNotFound. A job that was made of it stays."""
-        return await self._db.run(audited(reminders.delete(reminder_id), self._actor, reminders.was_deleted, now))
+        return await self._db.run(audited(reminders.delete(reminder_id), self._actor, reminders.was_deleted))
 
-    async def enqueue_due(
-        self, make: Callable[[Reminder], NewJob], *, limit: int = MAX_LIST, now: datetime | None = None
-    ) -> Sequence[Reminder]:
+    async def enqueue_due(self, make: Callable[[Reminder], NewJob], *, limit: int = MAX_LIST) -> Sequence[Reminder]:
         """Enqueue one job for each reminder that is due and has none, and note it in the same transaction."""
-        return await self._db.run(reminders.enqueue_due(make, limit, now))
+        return await self._db.run(reminders.enqueue_due(make, limit))
 
-    async def prune(self, keep: timedelta, *, limit: int = 1000, now: datetime | None = None) -> int:
+    async def prune(self, keep: timedelta, *, limit: int = 1000) -> int:
         """Forget reminders whose job was made longer ago than `keep`; returns how many went."""
-        return await self._db.run(reminders.prune(keep, limit, now))
+        return await self._db.run(reminders.prune(keep, limit))
 
     async def count(self) -> Tally:
         """Count them, up to a bound."""

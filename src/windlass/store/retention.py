@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 
 from windlass.core.cadence import EPOCH, MICROSECOND
 from windlass.core.checks import check_range
@@ -27,26 +26,20 @@ class SqlRetention:
         """Speak to `database`."""
         self._db = database
 
-    async def prune(self, rules: Retention = DEFAULT, *, limit: int = 200, now: datetime | None = None) -> Pruned:
+    async def prune(self, rules: Retention = DEFAULT, *, limit: int = 200) -> Pruned:
         """Delete by the rules, in batches of about `limit` jobs; any number of instances may do it at once."""
         gone = dict.fromkeys(_PARTS, 0)
         cursor: str | None = None
         while True:
             part = json.loads(cursor)[0] if cursor else _PARTS[0]
-            swept = await self.prune_some(rules, cursor, limit=limit, pages=1, now=now)
+            swept = await self.prune_some(rules, cursor, limit=limit, pages=1)
             gone[part] += swept.rows
             cursor = swept.cursor
             if cursor is None:
                 return Pruned(gone["executions"], sum(gone[state] for state in CLOSED), gone["letters"])
 
     async def prune_some(
-        self,
-        rules: Retention = DEFAULT,
-        cursor: str | None = None,
-        *,
-        limit: int = 200,
-        pages: int = _PAGES,
-        now: datetime | None = None,
+        self, rules: Retention = DEFAULT, cursor: str | None = None, *, limit: int = 200, pages: int = _PAGES
     ) -> Swept:
         """Go on with a pass from where the last part ended, for so many pages; without a cursor it begins anew."""
         check_range("limit", limit, 1, MAX_BATCH)
@@ -56,7 +49,7 @@ class SqlRetention:
             part, *place = json.loads(cursor)
         pruned = 0
         for _ in range(pages):
-            gone, following = await self._prune_page(part, place, rules, limit=limit, now=now)
+            gone, following = await self._prune_page(part, place, rules, limit=limit)
             pruned += gone
             if following is None:
                 if part == _PARTS[-1]:
@@ -65,24 +58,20 @@ class SqlRetention:
             place = following
         return Swept(pruned, json.dumps([part, *place]))
 
-    async def _prune_page(
-        self, part: str, place: list[int], rules: Retention, *, limit: int, now: datetime | None
-    ) -> tuple[int, list[int] | None]:
+    async def _prune_page(self, part: str, place: list[int], rules: Retention, *, limit: int) -> tuple[int, list[int] | None]:
         """Delete a page's worth; says how many, and where the next page of the same part begins."""
         match part:
             case "executions":
-                return await self._prune_executions(rules, place, limit, now)
+                return await self._prune_executions(rules, place, limit)
             case "letters":
-                gone = await self._db.run(retention.prune_letters(rules.keep_dead, limit, now))
+                gone = await self._db.run(retention.prune_letters(rules.keep_dead, limit))
                 return gone, place if gone else None
             case _:
-                return await self._prune_jobs(JobState(part), rules, place, limit=limit, now=now)
+                return await self._prune_jobs(JobState(part), rules, place, limit=limit)
 
-    async def _prune_executions(
-        self, rules: Retention, place: list[int], limit: int, now: datetime | None
-    ) -> tuple[int, list[int] | None]:
+    async def _prune_executions(self, rules: Retention, place: list[int], limit: int) -> tuple[int, list[int] | None]:
         [after] = place or [0]
-        page = await self._db.run(retention.long_histories(rules, after, limit, now))
+        page = await self._db.run(retention.long_histories(rules, after, limit))
         gone = 0
         for batch in retention.batches(page.runs):
             gone += await self._db.run(retention.prune_executions(batch))
@@ -92,13 +81,13 @@ class SqlRetention:
         return gone, None if page.last_id is None else [page.last_id]
 
     async def _prune_jobs(
-        self, state: JobState, rules: Retention, place: list[int], *, limit: int, now: datetime | None
+        self, state: JobState, rules: Retention, place: list[int], *, limit: int
     ) -> tuple[int, list[int] | None]:
         closed_us, after = place or (0, 0)
         from_ = (EPOCH + closed_us * MICROSECOND, after)
-        page = await self._db.run(retention.old_jobs(state, rules.keep, from_, limit=limit, now=now))
+        page = await self._db.run(retention.old_jobs(state, rules.keep, from_, limit=limit))
         if not page:
             return 0, None
         ids = [job.id for job in page if job.is_prunable]
-        gone = await self._db.run(retention.prune_jobs(ids, rules.keep, now)) if ids else 0
+        gone = await self._db.run(retention.prune_jobs(ids, rules.keep)) if ids else 0
         return gone, [documents.microseconds(page[-1].closed_at), page[-1].id]

@@ -31,11 +31,9 @@ class SqlRuns:
         """Fold counted runs; returns how many rows were folded."""
         return await self._db.run(runs.fold_runs(limit))
 
-    async def prune_minutes(
-        self, keep: timedelta = runs.KEEP_MINUTES, *, limit: int = 10_000, now: datetime | None = None
-    ) -> int:
+    async def prune_minutes(self, keep: timedelta = runs.KEEP_MINUTES, *, limit: int = 10_000) -> int:
         """Delete minutes older than `keep`; returns how many."""
-        return await self._db.run(runs.prune_minutes(keep, limit, now))
+        return await self._db.run(runs.prune_minutes(keep, limit))
 
     async def job(self, job_id: int) -> JobStats:
         """Add up the kept runs of one job; raises JobNotFound."""
@@ -45,9 +43,9 @@ class SqlRuns:
         """Read jobs by state and runs since the beginning."""
         return await self._db.run(runs.metrics())
 
-    async def queue(self, now: datetime | None = None) -> QueueStats:
+    async def queue(self) -> QueueStats:
         """Read how many jobs wait, run and will be tried again, and since when the first has been due."""
-        return await self._db.run(runs.queue(now))
+        return await self._db.run(runs.queue())
 
     async def priorities(self) -> Priorities:
         """Count pending jobs by priority, as far as can be done quickly."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.access import Role, Session
@@ -22,18 +22,15 @@ class SqlSessions:
         self._db = database
         self._actor = actor
 
-    async def open(
-        self, digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta, now: datetime | None = None
-    ) -> Session:
+    async def open(self, digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta) -> Session:
         """Let a browser in under the digest of its cookie; forgets sessions that are over."""
-        call = sessions.open_session(digest, principal, role, csrf=csrf, lasts=lasts, now=now)
-        return await self._db.run(audited(call, self._actor, sessions.was_opened, now))
+        call = sessions.open_session(digest, principal, role, csrf=csrf, lasts=lasts)
+        return await self._db.run(audited(call, self._actor, sessions.was_opened))
 
-    async def find(self, digest: str, now: datetime | None = None) -> Session | None:
+    async def find(self, digest: str) -> Session | None:
         """Find the session, if it is not over."""
-        return await self._db.run(sessions.find(digest, now))
+        return await self._db.run(sessions.find(digest))
 
-    async def close(self, digest: str, now: datetime | None = None) -> bool:
+    async def close(self, digest: str) -> bool:
         """End a session; False when there is none."""
-        del now  # an end needs no clock; the argument is every verb's
         return await self._db.run(sessions.close(digest))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -27,16 +26,16 @@ class SqlSettings:
         self._db = database
         self._actor = actor
 
-    async def set(self, name: str, value: object, by: str | None = None, now: datetime | None = None) -> StoredSetting:
+    async def set(self, name: str, value: object, by: str | None = None) -> StoredSetting:
         """Set a value that beats the environment and the default; an unknown name or a bad value is refused."""
         principal = by if by is not None or self._actor is None else self._actor.principal
-        call = settings.set_setting(name, value, principal, now)
-        return await self._db.run(audited(call, self._actor, settings.was_set, now))
+        call = settings.set_setting(name, value, principal)
+        return await self._db.run(audited(call, self._actor, settings.was_set))
 
-    async def unset(self, name: str, now: datetime | None = None) -> bool:
+    async def unset(self, name: str) -> bool:
         """Take a value back; False when none was set."""
         call = settings.unset_setting(name)
-        return await self._db.run(audited(call, self._actor, partial(settings.was_unset, name), now)) is not None
+        return await self._db.run(audited(call, self._actor, partial(settings.was_unset, name))) is not None
 
     async def all(self) -> Sequence[StoredSetting]:
         """Read what was set, by name."""

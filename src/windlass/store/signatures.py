@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.store.calls import signatures
@@ -18,10 +18,10 @@ class SqlSignatures:
         """Speak to `database`."""
         self._db = database
 
-    async def record(self, digest: str, lasts: timedelta, now: datetime | None = None) -> bool:
+    async def record(self, digest: str, lasts: timedelta) -> bool:
         """Note a signature for so long; False when it was noted before."""
-        return await self._db.run(signatures.record(digest, lasts, now))
+        return await self._db.run(signatures.record(digest, lasts))
 
-    async def prune(self, *, limit: int = 1000, now: datetime | None = None) -> int:
+    async def prune(self, *, limit: int = 1000) -> int:
         """Forget signatures whose time is over; returns how many."""
-        return await self._db.run(signatures.prune(limit, now))
+        return await self._db.run(signatures.prune(limit))

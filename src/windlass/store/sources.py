@@ -25,9 +25,9 @@ class SqlSources:
         self._db = database
         self._actor = actor
 
-    async def upsert(self, source: NewSource, now: datetime | None = None) -> Source:
+    async def upsert(self, source: NewSource) -> Source:
         """Keep a source under its id; metadata that is not given stays."""
-        return await self._db.run(audited(sources.upsert(source, now), self._actor, sources.was_upserted, now))
+        return await self._db.run(audited(sources.upsert(source), self._actor, sources.was_upserted))
 
     async def get(self, source_id: str) -> Source:
         """Read a source; raises SourceNotFound."""
@@ -37,13 +37,13 @@ class SqlSources:
         """Read sources in the order of their ids, page by page."""
         return await self._db.run(sources.list_sources(after, limit))
 
-    async def delete(self, source_id: str, now: datetime | None = None) -> Source:
+    async def delete(self, source_id: str) -> Source:
         """Forget a source and say what it was; raises SourceNotFound."""
-        return await self._db.run(audited(sources.delete(source_id), self._actor, sources.was_deleted, now))
+        return await self._db.run(audited(sources.delete(source_id), self._actor, sources.was_deleted))
 
-    async def touch(self, source_id: str, now: datetime | None = None) -> Source:
+    async def touch(self, source_id: str) -> Source:
         """Note that a source has run; raises SourceNotFound."""
-        return await self._db.run(sources.touch(source_id, now))
+        return await self._db.run(sources.touch(source_id))
 
     async def stale(self, before: datetime, *, after: Source | None = None, limit: int = MAX_LIST) -> Sequence[Source]:
         """Read sources that have not run since `before`, page by page: those that never ran first, then the longest ago."""

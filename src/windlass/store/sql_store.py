@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from operator import itemgetter
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from windlass.core.audit import Actor
 from windlass.core.bulk import Bulk
@@ -41,6 +41,7 @@ from windlass.core.report import Answer, JobStatus, Report, extension
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.transitions import Moved
 from windlass.errors import ExecutionNotFound, JobNotFound, LeaseLost, RowsLocked, StoreError, StoreRefused
+from windlass.ports.clock import Clock
 from windlass.store import documents
 from windlass.store.aging import age, age_some
 from windlass.store.audit import SqlAudit
@@ -68,7 +69,7 @@ from windlass.store.calls.clone import clone
 from windlass.store.chores import SqlChores
 from windlass.store.crawls import SqlCrawls
 from windlass.store.cron_migration import SqlCronMigration
-from windlass.store.database import Database
+from windlass.store.database import Database, Timed
 from windlass.store.documents import Entry
 from windlass.store.feeds import SqlFeeds
 from windlass.store.items import SqlItems
@@ -87,6 +88,8 @@ from windlass.store.tasks import SqlTasks
 from windlass.store.tokens import SqlTokens
 from windlass.store.wakeups import SqlWakeups
 from windlass.store.workers import SqlWorkers
+
+T = TypeVar("T")
 
 log = logging.getLogger("windlass.store")
 
@@ -119,9 +122,15 @@ class SqlStore:
         profiles: Mapping[str, Profile] = PROFILES,
         most_arms: int = work.MAX_ARMS,
         actor: Actor | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """Speak to `database`; `profiles` say what rows leave open about retries, `actor` whom the audit log names."""
-        self._db = database
+        """Speak to `database`; `profiles` say what rows leave open about retries, `actor` whom the audit log names.
+
+        Without a `clock` the time is the database's own.
+        """
+        self.database = database
+        self.test_clock = clock
+        self._db = database if clock is None else Timed(database, clock)
         self._rng = rng
         self._profiles = profiles
         self._most_arms = most_arms
@@ -130,24 +139,35 @@ class SqlStore:
 
     def acting(self, actor: Actor) -> SqlStore:
         """Give the same store with its operator verbs audited, each in the transaction of what it does."""
-        return SqlStore(self._db, rng=self._rng, profiles=self._profiles, most_arms=self._most_arms, actor=actor)
+        return self._with(actor=actor)
 
     def over(self, database: Database) -> SqlStore:
         """Give the same store over another adapter."""
-        return SqlStore(database, rng=self._rng, profiles=self._profiles, most_arms=self._most_arms, actor=self._actor)
+        return self._with(database=database)
 
-    async def _operate(self, call: Call[Moved], now: datetime | None) -> Moved:
-        return await self._db.run(audit.audited(call, self._actor, audit.moved, now))
+    def at(self, clock: Clock) -> SqlStore:
+        """Return the same store on a test's time."""
+        return self._with(clock=clock)
+
+    def _with(self, **changes: Any) -> SqlStore:
+        kept = {"rng": self._rng, "profiles": self._profiles, "most_arms": self._most_arms, "actor": self._actor}
+        return SqlStore(**{"database": self.database, **kept, "clock": self.test_clock, **changes})
+
+    async def run(self, call: Call[T]) -> T:
+        """Run a call that no verb stands for."""
+        return await self._db.run(call)
+
+    async def run_within(self, connection: Any, call: Call[T]) -> T:
+        """Run such a call inside the caller's transaction."""
+        return await self._db.run_within(connection, call)
+
+    async def _operate(self, call: Call[Moved]) -> Moved:
+        return await self._db.run(audit.audited(call, self._actor, audit.moved))
 
     @property
     def runs(self) -> SqlRuns:
         """How runs went."""
         return SqlRuns(self._db)
-
-    @property
-    def database(self) -> Database:
-        """The adapter below."""
-        return self._db
 
     @property
     def breakers(self) -> SqlBreakers:
@@ -258,71 +278,67 @@ class SqlStore:
         """Let go of the database."""
         await self._db.aclose()
 
-    async def clock(self, now: datetime | None = None) -> datetime:
+    async def clock(self) -> datetime:
         """Ask the database what time it is."""
-        return await self._db.run(work.clock(now))
+        return await self._db.run(work.clock())
 
     async def check_schema(self) -> None:
         """Raise SchemaError when the tables are missing or are not those of this version."""
         await self._db.run(schema.check(self._db.dialect))
 
-    async def enqueue(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
         if not jobs:
             return []
-        return await self._db.run(work.enqueue(jobs, now, self._rng))
+        return await self._db.run(work.enqueue(jobs, self._rng))
 
-    async def enqueue_and_get(self, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Stored]:
+    async def enqueue_and_get(self, jobs: Sequence[NewJob]) -> list[Stored]:
         """Insert jobs as `enqueue` does; the answers are the rows as that left them."""
-        return await self._db.run(work.enqueue_and_get(jobs, now, self._rng)) if jobs else []
+        return await self._db.run(work.enqueue_and_get(jobs, self._rng)) if jobs else []
 
-    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], now: datetime | None = None) -> list[Enqueued]:
+    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
-        return await self._db.run_within(connection, work.enqueue(jobs, now, self._rng)) if jobs else []
+        return await self._db.run_within(connection, work.enqueue(jobs, self._rng)) if jobs else []
 
-    async def slices(self, now: datetime | None = None) -> Slices:
+    async def slices(self) -> Slices:
         """Find which lanes and tasks have pending work that no gate holds back."""
-        return await self._db.run(work.slices(now))
+        return await self._db.run(work.slices())
 
-    async def claim(
-        self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
-    ) -> list[Claimed]:
+    async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
         """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
         if not slices.claimable:
             return []
-        call = work.claim(slices, limit, lease, started=started, most_arms=self._most_arms, now=now)
+        call = work.claim(slices, limit, lease, started=started, most_arms=self._most_arms)
         claimed = await self._db.run(call)
         if claimed:
             self.wakeups.credit()
         return claimed
 
-    async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime | None = None) -> Claimed | None:
+    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
         """Take the first suspect, and start it; it is meant to run in quarantine."""
         if not slices.claimable_suspects:
             return None
-        return await self._db.run(work.claim_suspect(slices, lease, most_arms=self._most_arms, now=now))
+        return await self._db.run(work.claim_suspect(slices, lease, most_arms=self._most_arms))
 
-    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
+    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Take one job of the slices that wait for this breaker, as its one probe over the fleet, and start it."""
-        return await self._db.run(breakers.claim_probe(slices, breaker, lease, now))
+        return await self._db.run(breakers.claim_probe(slices, breaker, lease))
 
-    async def renew(
-        self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None
-    ) -> list[Held]:
+    async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
         held: list[Held] = []
         for start in range(0, len(leases), documents.MAX_ROWS):
-            part = await self._db.run(work.renew(leases[start : start + documents.MAX_ROWS], length, now))
-            held += await self._vouch(part, length, now)
+            part = await self._db.run(work.renew(leases[start : start + documents.MAX_ROWS], length))
+            held += await self._vouch(part, length)
         return held
 
-    async def _vouch(self, held: list[Held], length: timedelta, now: datetime | None) -> list[Held]:
+    async def _vouch(self, held: list[Held], length: timedelta) -> list[Held]:
         """Vouch for leases that could not be renewed because somebody holds their rows, or they would be taken back."""
         skipped = [one for one in held if one.is_skipped]
         if not skipped:
             return held
         try:
-            ends = await self._db.run(work.vouch(skipped, length, now))
+            ends = await self._db.run(work.vouch(skipped, length))
         except StoreError as error:
             log.warning("%d leases whose rows are locked could not be vouched for: %s", len(skipped), error)
             return held
@@ -332,21 +348,14 @@ class SqlStore:
         ]
 
     async def progress(
-        self,
-        job_id: int,
-        token: int,
-        *,
-        count: int | None = None,
-        cursor: str | None = None,
-        message: str | None = None,
-        now: datetime | None = None,
+        self, job_id: int, token: int, *, count: int | None = None, cursor: str | None = None, message: str | None = None
     ) -> None:
         """Note how far a run has come; raises LeaseLost when it is no longer ours."""
-        call = work.progress(job_id, token, count=count, cursor=cursor, message=message, now=now)
+        call = work.progress(job_id, token, count=count, cursor=cursor, message=message)
         if not await self._db.run(call):
             raise LeaseLost(job_id)
 
-    async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
+    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
         """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease.
 
         Raises RowsLocked, with what was accepted, when others hold some of the jobs or their keys.
@@ -355,29 +364,29 @@ class SqlStore:
         late = _Late()
         entries = [documents.finish(ending) for ending in endings]
         for cut in documents.batches(entries):
-            accepted |= await self._finish(list(zip(endings[cut], entries[cut], strict=True)), late, now)
+            accepted |= await self._finish(list(zip(endings[cut], entries[cut], strict=True)), late)
         if late.ids:
             raise RowsLocked(f"others hold {len(late.ids)} of {len(endings)} jobs, or their keys", late.ids, accepted)
         return accepted
 
-    async def _finish(self, batch: Sequence[_Ending], late: _Late, now: datetime | None) -> dict[int, JobState]:
+    async def _finish(self, batch: Sequence[_Ending], late: _Late) -> dict[int, JobState]:
         """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
         try:
-            return await self._db.run(work.finish([one for one, _ in batch], [entry for _, entry in batch], now))
+            return await self._db.run(work.finish([one for one, _ in batch], [entry for _, entry in batch]))
         except RowsLocked:
-            return await self._finish_around(batch, late, now)
+            return await self._finish_around(batch, late)
         except StoreRefused as error:
             if len(batch) == 1:
-                return await self._finish_bad(batch[0][0], str(error), now)
-        return await self._finish_parts(_halves(batch), late, now)
+                return await self._finish_bad(batch[0][0], str(error))
+        return await self._finish_parts(_halves(batch), late)
 
-    async def _finish_parts(self, parts: Iterable[Sequence[_Ending]], late: _Late, now: datetime | None) -> dict[int, JobState]:
+    async def _finish_parts(self, parts: Iterable[Sequence[_Ending]], late: _Late) -> dict[int, JobState]:
         accepted: dict[int, JobState] = {}
         for part in parts:
-            accepted |= await self._finish(part, late, now)
+            accepted |= await self._finish(part, late)
         return accepted
 
-    async def _finish_around(self, batch: Sequence[_Ending], late: _Late, now: datetime | None) -> dict[int, JobState]:
+    async def _finish_around(self, batch: Sequence[_Ending], late: _Late) -> dict[int, JobState]:
         """Leave out what others hold, and send the rest of a batch that waited too long."""
         late.waits += 1
         if len(batch) == 1 or late.waits > _MOST_WAITS:
@@ -392,39 +401,34 @@ class SqlStore:
         ]
         if len(free) == len(batch) and not all(parts):
             parts = _halves(batch)
-        return await self._finish_parts(filter(None, parts), late, now)
+        return await self._finish_parts(filter(None, parts), late)
 
-    async def _finish_bad(self, ending: Finish, why: str, now: datetime | None) -> dict[int, JobState]:
+    async def _finish_bad(self, ending: Finish, why: str) -> dict[int, JobState]:
         log.error("job %d: the database refused its finish record, keeping the decision without content: %s", ending.id, why)
         try:
-            return await self._db.run(work.finish([ending.stripped()], now=now))
+            return await self._db.run(work.finish([ending.stripped()]))
         except StoreRefused as error:
             log.error("job %d: even the bare decision was refused, failing the job: %s", ending.id, error)  # noqa: TRY400
-            return await self._db.run(work.finish([ending.buried(why)], now=now))
+            return await self._db.run(work.finish([ending.buried(why)]))
 
-    async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
+    async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> list[int]:
         """Say of cancelled (id, token, run) that they have stopped; raises RowsLocked when others hold some of them."""
         try:
-            return await self._db.run(work.stop(runs, now))
+            return await self._db.run(work.stop(runs))
         except RowsLocked:
             locked = await self._db.run(work.locked_jobs([job_id for job_id, _, _ in runs]))
         free = [run for run in runs if run[0] not in locked]
-        stopped = await self._db.run(work.stop(free, now)) if free else []
+        stopped = await self._db.run(work.stop(free)) if free else []
         if not locked:
             return stopped
         raise RowsLocked(f"others hold {len(locked)} of {len(runs)} jobs", locked, dict.fromkeys(stopped, JobState.CANCELLED))
 
-    async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None, now: datetime | None = None) -> Claimed | None:
+    async def pull(self, slices: Slices, lease: Lease, pull_id: str | None = None) -> Claimed | None:
         """Take one job to be worked on at once; the same worker and `pull_id` get the same lease again."""
-        return await self._db.run(reports.pull(slices, lease, pull_id, most_arms=self._most_arms, now=now))
+        return await self._db.run(reports.pull(slices, lease, pull_id, most_arms=self._most_arms))
 
     async def pull_each(
-        self,
-        pulls: Sequence[Pull],
-        order: PickOrder = PickOrder.FIFO,
-        *,
-        found: Slices | None = None,
-        now: datetime | None = None,
+        self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
     ) -> list[Claimed | None]:
         """Give each worker one job of its lane or none, in one transaction; who is named first is served first.
 
@@ -432,154 +436,150 @@ class SqlStore:
         """
         if not pulls:
             return []
-        call = pulls_of.pull_each(pulls, order, self._rng, found=found, most_arms=self._most_arms, now=now)
+        call = pulls_of.pull_each(pulls, order, self._rng, found=found, most_arms=self._most_arms)
         taken = await self._db.run(call)
         if any(taken):
             self.wakeups.credit()
         return taken
 
-    async def give_back(self, job: Claimed, now: datetime | None = None) -> bool:
+    async def give_back(self, job: Claimed) -> bool:
         """Return a job whose run never began; False when it is held by somebody else or not at all."""
         ending = decide(job, Released(), NO_RUN, now=job.claimed_at, rng=self._rng, profiles=self._profiles)
-        return job.id in await self.finish([ending], now)
+        return job.id in await self.finish([ending])
 
-    async def report(self, report: Report, now: datetime | None = None) -> Answer:
+    async def report(self, report: Report) -> Answer:
         """Do everything a pull worker's report asks for, or nothing; raises JobNotFound, LeaseLost or TokenNeeded."""
-        return await self._db.run(reports.report(report, self._rng, self._profiles, now))
+        return await self._db.run(reports.report(report, self._rng, self._profiles))
 
-    async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Held:
+    async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None) -> Held:
         """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
-        held = await self._db.run(reports.heartbeat(job_id, token, extend, now))
-        [vouched] = await self._vouch([held], extension(extend), now)
+        held = await self._db.run(reports.heartbeat(job_id, token, extend))
+        [vouched] = await self._vouch([held], extension(extend))
         return vouched
 
     async def job_status(self, job_id: int) -> JobStatus:
         """Say how a job stands; raises JobNotFound."""
         return await self._db.run(reports.job_status(job_id))
 
-    async def lapsed(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Lapsed]:
+    async def lapsed(self, limit: int = documents.MAX_ROWS) -> list[Lapsed]:
         """Read leases past their end."""
-        return await self._db.run(work.lapsed(limit, now))
+        return await self._db.run(work.lapsed(limit))
 
-    async def reclaim(
-        self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS, now: datetime | None = None
-    ) -> list[int]:
+    async def reclaim(self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS) -> list[int]:
         """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
-        moment = await self._db.run(work.contact(now))
+        moment = await self._db.run(work.contact())
         is_steady = contact is None or contact.touch(moment)
         try:
-            return await self._db.run(work.reclaim(limit, moment, self._judge, is_steady=is_steady, now=now))
+            return await self._db.run(work.reclaim(limit, moment, self._judge, is_steady=is_steady))
         except (StoreRefused, RowsLocked) as error:
             log.error("a lost lease could not be taken back with the others, trying one by one: %s", error)  # noqa: TRY400
-        found = await self.lapsed(limit, moment) if is_steady else []
-        return [job_id for lease in found for job_id in await self._reclaim_one(lease.job.id, moment, now)]
+        found = await self.lapsed(limit) if is_steady else []
+        return [job_id for lease in found for job_id in await self._reclaim_one(lease.job.id, moment)]
 
-    async def _reclaim_one(self, job_id: int, moment: datetime, now: datetime | None) -> list[int]:
-        call = work.reclaim(documents.MAX_ROWS, moment, self._judge, only=job_id, now=now)
+    async def _reclaim_one(self, job_id: int, moment: datetime) -> list[int]:
+        call = work.reclaim(documents.MAX_ROWS, moment, self._judge, only=job_id)
         try:
             return await self._db.run(call)
         except (StoreRefused, RowsLocked) as error:
             log.error("job %d cannot be taken back: %s", job_id, error)  # noqa: TRY400
             return []
 
-    async def promote(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> Promoted:
+    async def promote(self, limit: int = documents.MAX_ROWS) -> Promoted:
         """Make due jobs claimable, and send what was missed where its rule says; tells when the next one is due."""
-        promoted = await self._db.run(recurrence.promote(limit, now))
+        promoted = await self._db.run(recurrence.promote(limit))
         if not promoted.has_missed:
             return promoted
-        caught_up = await self._db.run(recurrence.catch_up(limit, self._rng, now))
-        again = await self._db.run(recurrence.promote(limit, now))
+        caught_up = await self._db.run(recurrence.catch_up(limit, self._rng))
+        again = await self._db.run(recurrence.promote(limit))
         return again._replace(jobs=promoted.jobs + caught_up + again.jobs)
 
-    async def spawn(self, limit: int = documents.MAX_ROWS, now: datetime | None = None) -> list[Enqueued]:
+    async def spawn(self, limit: int = documents.MAX_ROWS) -> list[Enqueued]:
         """Let due templates enqueue their jobs; one whose rules cannot be read becomes a dead letter."""
         spawned: list[Enqueued] = []
-        for template in await self._db.run(recurrence.due_templates(limit, now)):
-            answer = await self._db.run(templates.spawn(template.id, template.run_at, self._rng, now))
+        for template in await self._db.run(recurrence.due_templates(limit)):
+            answer = await self._db.run(templates.spawn(template.id, template.run_at, self._rng))
             if answer is not None and answer.error is not None:
                 log.error("template %d cannot spawn and was buried: %s", template.id, answer.error)
             elif answer is not None and answer.child is not None:
                 spawned.append(answer.child)
         return spawned
 
-    async def age(self, limit: int = aging.MAX_BATCH, now: datetime | None = None) -> int:
+    async def age(self, limit: int = aging.MAX_BATCH) -> int:
         """Raise the priority of jobs that have waited for long, in batches; returns how many."""
-        return await age(self._db, limit, now)
+        return await age(self._db, limit)
 
-    async def age_some(self, cursor: str | None = None, *, at_most: int = aging.MAX_FOUND, now: datetime | None = None) -> Swept:
+    async def age_some(self, cursor: str | None = None, *, at_most: int = aging.MAX_FOUND) -> Swept:
         """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
-        return await age_some(self._db, cursor, at_most=at_most, now=now)
+        return await age_some(self._db, cursor, at_most=at_most)
 
-    async def cancel(self, ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Moved:
+    async def cancel(self, ids: Sequence[int], reason: str | None = None) -> Moved:
         """Cancel jobs at once; a late success of a running one is refused."""
-        return await self._operate(control.cancel(ids, reason, now), now)
+        return await self._operate(control.cancel(ids, reason))
 
-    async def stop_run(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def stop_run(self, ids: Sequence[int]) -> Moved:
         """Ask running recurring jobs to end this run."""
-        return await self._operate(control.stop_run(ids, now), now)
+        return await self._operate(control.stop_run(ids))
 
-    async def pause(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def pause(self, ids: Sequence[int]) -> Moved:
         """Hold waiting jobs until they are resumed."""
-        return await self._operate(control.pause(ids, now), now)
+        return await self._operate(control.pause(ids))
 
-    async def resume(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def resume(self, ids: Sequence[int]) -> Moved:
         """Let paused jobs go on; recurring ones count anew from now."""
-        return await self._operate(control.resume(ids, now, self._rng), now)
+        return await self._operate(control.resume(ids, self._rng))
 
-    async def disable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def disable(self, ids: Sequence[int]) -> Moved:
         """Stop jobs from running by themselves; a running one finishes its run first."""
-        return await self._operate(control.disable(ids, now), now)
+        return await self._operate(control.disable(ids))
 
-    async def enable(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def enable(self, ids: Sequence[int]) -> Moved:
         """Undo `disable`, keeping the next time."""
-        return await self._operate(control.enable(ids, now), now)
+        return await self._operate(control.enable(ids))
 
-    async def run_now(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def run_now(self, ids: Sequence[int]) -> Moved:
         """Run waiting jobs now, running ones once more after their run."""
-        return await self._operate(control.run_now(ids, now), now)
+        return await self._operate(control.run_now(ids))
 
-    async def retry(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def retry(self, ids: Sequence[int]) -> Moved:
         """Start failed jobs afresh; raises SlotTaken for a single one whose unique key is held."""
-        return await self._operate(control.retry(ids, now), now)
+        return await self._operate(control.retry(ids))
 
-    async def boost(self, ids: Sequence[int], amount: int, now: datetime | None = None) -> Moved:
+    async def boost(self, ids: Sequence[int], amount: int) -> Moved:
         """Raise the priority of jobs that are not over, up to 100."""
-        return await self._operate(control.boost(ids, amount, now), now)
+        return await self._operate(control.boost(ids, amount))
 
-    async def set_priority(self, ids: Sequence[int], priority: int, now: datetime | None = None) -> Moved:
+    async def set_priority(self, ids: Sequence[int], priority: int) -> Moved:
         """Give jobs that are not over a new priority, which is also the one they return to."""
-        return await self._operate(control.set_priority(ids, priority, now), now)
+        return await self._operate(control.set_priority(ids, priority))
 
-    async def override_status(
-        self, ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta, now: datetime | None = None
-    ) -> Moved:
+    async def override_status(self, ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta) -> Moved:
         """Put jobs into a state by hand, round the table of moves; raises SlotTaken for a single one whose key is held."""
         token = self._new_token()
-        call = override.override_status(ids, status, by=by, lease_length=lease_length, token=token, now=now)
-        return await self._operate(call, now)
+        call = override.override_status(ids, status, by=by, lease_length=lease_length, token=token)
+        return await self._operate(call)
 
     def _new_token(self) -> int:
         return self._rng.getrandbits(62)
 
-    async def clone(self, ids: Sequence[int], created_by: str | None = None, now: datetime | None = None) -> Moved:
+    async def clone(self, ids: Sequence[int], created_by: str | None = None) -> Moved:
         """Make new jobs from finished ones; the answer has the new ones."""
-        return await self._operate(clone(ids, created_by, now), now)
+        return await self._operate(clone(ids, created_by))
 
-    async def delete(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def delete(self, ids: Sequence[int]) -> Moved:
         """Remove jobs that nobody holds; the answer has them as they were."""
-        return await self._operate(control.delete(ids), now)
+        return await self._operate(control.delete(ids))
 
-    async def bury(self, ids: Sequence[int], error: str, now: datetime | None = None) -> Moved:
+    async def bury(self, ids: Sequence[int], error: str) -> Moved:
         """Fail waiting jobs for good, each with a dead letter."""
-        return await self._operate(endings.bury(ids, error, now), now)
+        return await self._operate(endings.bury(ids, error))
 
-    async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool, now: datetime | None = None) -> Moved:
+    async def fail(self, ids: Sequence[int], error: str, *, will_retry: bool) -> Moved:
         """End runs as failed, by policy or for good; due jobs wait for their retry, others that wait fail only for good."""
-        return await self._operate(endings.fail(ids, error, will_retry=will_retry, judge=self._judge, now=now), now)
+        return await self._operate(endings.fail(ids, error, will_retry=will_retry, judge=self._judge))
 
-    async def take_lease(self, ids: Sequence[int], now: datetime | None = None) -> Moved:
+    async def take_lease(self, ids: Sequence[int]) -> Moved:
         """End leases as if nobody had renewed them."""
-        return await self._operate(endings.take_lease(ids, judge=self._judge, now=now), now)
+        return await self._operate(endings.take_lease(ids, judge=self._judge))
 
     async def bulk(
         self,
@@ -590,7 +590,6 @@ class SqlStore:
         ids: Sequence[int] | None = None,
         dry_run: bool = False,
         batch: int = documents.MAX_ROWS,
-        now: datetime | None = None,
     ) -> Bulk:
         """Do what a verb does, by its name and with its options, to every job a filter matches, or to those of some jobs.
 
@@ -598,7 +597,7 @@ class SqlStore:
         left alone.
         """
         check_range("batch", batch, 1, documents.MAX_ROWS)
-        known = {"judge": self._judge, "token": self._new_token(), "rng": self._rng, "now": now}
+        known = {"judge": self._judge, "token": self._new_token(), "rng": self._rng}
         make = bulk.maker(verb, options or {}, known)
         size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
         done = Bulk()
@@ -608,7 +607,7 @@ class SqlStore:
                 continue
             for start in range(0, len(found), size):
                 call = bulk.batch(make, wanted, found[start : start + size])
-                part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1), now))
+                part, _ = await self._db.run(audit.audited(call, self._actor, itemgetter(1)))
                 done = done.plus(part)
         return done
 
@@ -625,9 +624,9 @@ class SqlStore:
             page = await self._db.run(bulk.page_ids(wanted, page.end, until))
             yield page.ids
 
-    async def edit(self, job_id: int, changes: Edit, now: datetime | None = None) -> Moved:
+    async def edit(self, job_id: int, changes: Edit) -> Moved:
         """Change a job; only a new cadence moves its next run."""
-        return await self._operate(control.edit(job_id, changes, now), now)
+        return await self._operate(control.edit(job_id, changes))
 
     async def get(self, job_id: int) -> Job:
         """Read one job; raises JobNotFound."""

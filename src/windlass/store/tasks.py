@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from windlass.core.gate import GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
@@ -17,11 +16,11 @@ class SqlTasks(SqlGates):
 
     _kind = GateKind.TASK
 
-    async def declare(self, declared: Sequence[DeclaredTask], now: datetime | None = None) -> Sequence[str]:
+    async def declare(self, declared: Sequence[DeclaredTask]) -> Sequence[str]:
         """Enter tasks; returns those that had to be written: new, changed, or not seen for a minute."""
         if not declared:
             return ()
-        return await self._db.run(tasks.declare(declared, now))
+        return await self._db.run(tasks.declare(declared))
 
     async def knows(self, name: str) -> bool:
         """Whether any process ever declared the task."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from windlass.core.access import TOKEN_PREFIX, Minted, NewToken, Token
@@ -27,32 +26,32 @@ class SqlTokens:
         self._db = database
         self._actor = actor
 
-    async def mint(self, token: NewToken, by: str | None = None, now: datetime | None = None) -> Minted:
+    async def mint(self, token: NewToken, by: str | None = None) -> Minted:
         """Make a token; its secret is in the answer and nowhere else."""
         secret = f"{TOKEN_PREFIX}{secrets.token_urlsafe(_SECRET_BYTES)}"
         creator = by if by is not None or self._actor is None else self._actor.principal
-        call = audited(tokens.mint(token, secret, creator, now), self._actor, tokens.was_minted, now)
+        call = audited(tokens.mint(token, secret, creator), self._actor, tokens.was_minted)
         return Minted(await self._db.run(call), secret)
 
-    async def find(self, secret: str, now: datetime | None = None) -> Token | None:
+    async def find(self, secret: str) -> Token | None:
         """Find the token with this secret, if it is live."""
-        return await self._db.run(tokens.find(secret, now))
+        return await self._db.run(tokens.find(secret))
 
-    async def revoke(self, token_id: int, now: datetime | None = None) -> Token:
+    async def revoke(self, token_id: int) -> Token:
         """End a token and every session it opened; again is no error. Raises TokenNotFound."""
-        return await self._db.run(audited(tokens.revoke(token_id, now), self._actor, tokens.was_revoked, now))
+        return await self._db.run(audited(tokens.revoke(token_id), self._actor, tokens.was_revoked))
 
-    async def seen(self, ids: Iterable[int], now: datetime | None = None) -> None:
+    async def seen(self, ids: Iterable[int]) -> None:
         """Note that tokens were used."""
-        await self._db.run(tokens.seen(ids, now))
+        await self._db.run(tokens.seen(ids))
 
-    async def list(self, *, after: int = 0, limit: int = tokens.MAX_LIST, now: datetime | None = None) -> Sequence[Token]:
+    async def list(self, *, after: int = 0, limit: int = tokens.MAX_LIST) -> Sequence[Token]:
         """Read tokens in the order they were made, page by page."""
-        return await self._db.run(tokens.list_tokens(after, limit, now))
+        return await self._db.run(tokens.list_tokens(after, limit))
 
-    async def count_live(self, now: datetime | None = None) -> int:
+    async def count_live(self) -> int:
         """Count tokens that are live."""
-        return await self._db.run(tokens.count_live(now))
+        return await self._db.run(tokens.count_live())
 
     async def count(self) -> Tally:
         """Count them, up to a bound."""

@@ -22,10 +22,10 @@ from windlass.core.page import MAX_PAGE, JobQuery
 from windlass.core.pool import EVERY_LANE, PoolSpec
 from windlass.errors import JobFailed
 from windlass.ports import Clock, Store
+from windlass.store import SqlStore
 from windlass.testing.clock import FakeClock
 from windlass.testing.handlers import Errors, watched
 from windlass.testing.ran import Ran
-from windlass.testing.timed import TimedDatabase
 from windlass.testing.watch import Watch, first_failure
 from windlass.worker.options import WorkerOptions
 from windlass.worker.presence import Presence
@@ -139,8 +139,10 @@ class _Bench:
     async def _declare_schedules(self, store: Store) -> None:
         """Enter what the code declares as of the test's beginning: what has become due since then is run."""
         clock = await _clock_of(store)
-        began_at = clock.started_at if isinstance(clock, FakeClock) else None
-        await store.schedules.declare(self._app.declared_schedules(), began_at)
+        if isinstance(clock, FakeClock):
+            assert isinstance(store, SqlStore)  # noqa: S101 - only such a store is on a test's time
+            store = store.at(FakeClock(clock.started_at))
+        await store.schedules.declare(self._app.declared_schedules())
 
     async def _work(self, worker: Worker, watch: Watch, has_more: Callable[[], Any]) -> None:
         running = asyncio.create_task(worker.run(), name="windlass-run-all")
@@ -161,8 +163,8 @@ class _Bench:
 
 
 async def _clock_of(store: Store) -> Clock:
-    database = getattr(store, "database", None)
-    return database.clock if isinstance(database, TimedDatabase) else DatabaseClock(await store.clock())
+    clock: Clock | None = getattr(store, "test_clock", None)
+    return DatabaseClock(await store.clock()) if clock is None else clock
 
 
 async def _has_more(store: Store, *, retries: bool) -> bool:

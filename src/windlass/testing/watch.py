@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, TypeVar
 
 from windlass.core.job import Claimed, JobState, Lease, RunReason, RunStatus, Slices
@@ -59,41 +58,39 @@ class Watch:
         self._is_looked_through = False
         self.still.clear()
 
-    async def slices(self, now: datetime | None = None) -> Slices:
+    async def slices(self) -> Slices:
         """Find work; the second time in a row that an idle worker asks, there is none."""
         await self._turn()
         if self._is_looked_through:
             self.still.set()
         self._is_looked_through = self.worker.is_idle
-        return await self._heard(self._store.slices(now))
+        return await self._heard(self._store.slices())
 
-    async def claim(
-        self, slices: Slices, limit: int, lease: Lease, *, started: bool = True, now: datetime | None = None
-    ) -> list[Claimed]:
+    async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
         """Take jobs in order, unless it is over."""
         if not await self._may_claim(slices):
             return []
-        return self._took(await self._heard(self._store.claim(slices, limit, lease, started=started, now=now)))
+        return self._took(await self._heard(self._store.claim(slices, limit, lease, started=started)))
 
-    async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime | None = None) -> Claimed | None:
+    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
         """Take a suspect, unless it is over."""
         if not await self._may_claim(slices):
             return None
-        suspect = await self._heard(self._store.claim_suspect(slices, lease, now))
+        suspect = await self._heard(self._store.claim_suspect(slices, lease))
         self._took([] if suspect is None else [suspect])
         return suspect
 
-    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease, now: datetime | None = None) -> Claimed | None:
+    async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Take a breaker's probe, unless it is over."""
         if not await self._may_claim(slices):
             return None
-        probe = await self._heard(self._store.claim_probe(slices, breaker, lease, now))
+        probe = await self._heard(self._store.claim_probe(slices, breaker, lease))
         self._took([] if probe is None else [probe])
         return probe
 
-    async def finish(self, endings: Sequence[Finish], now: datetime | None = None) -> dict[int, JobState]:
+    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
         """End runs and note how."""
-        accepted = await self._heard(self._store.finish(endings, now))
+        accepted = await self._heard(self._store.finish(endings))
         for ending in endings:
             job, error = self._let_go(ending.id)
             if job is not None and ending.status is not None:
@@ -102,9 +99,9 @@ class Watch:
                 self._note(_ran(job, ending, state, error))
         return accepted
 
-    async def stop(self, runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> list[int]:
+    async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> list[int]:
         """Say that cancelled runs have stopped, and note them."""
-        stopped = await self._heard(self._store.stop(runs, now))
+        stopped = await self._heard(self._store.stop(runs))
         for job_id, _, run in runs:
             job, _ = self._let_go(job_id)
             if job is not None and run.started_at is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from windlass.store import documents
@@ -25,12 +24,12 @@ def pending_slices() -> Call[list[tuple[str, str]]]:
     return single("pending_slices", {}, lambda found: [(lane, task) for lane, task in found], is_read=True)
 
 
-def aging_jobs(lane: str, task: str, most: int, now: datetime | None = None) -> Call[list[AgingJob]]:
+def aging_jobs(lane: str, task: str, most: int) -> Call[list[AgingJob]]:
     """Find jobs of priority `most` and below that are to be raised, the highest priority first."""
-    params = {"lane": lane, "task": task, "most": most, "limit": MAX_FOUND, "now": now}
+    params = {"lane": lane, "task": task, "most": most, "limit": MAX_FOUND}
     return single("aging_jobs", params, lambda found: [AgingJob._make(row) for row in found], is_read=True)
 
 
-def age(jobs: Sequence[AgingJob], now: datetime | None = None) -> Call[int]:
+def age(jobs: Sequence[AgingJob]) -> Call[int]:
     """Raise jobs that still wait by the formula; returns how many gained."""
-    return single("age", {"ids": documents.numbers(job.id for job in jobs), "now": now}, len)
+    return single("age", {"ids": documents.numbers(job.id for job in jobs)}, len)

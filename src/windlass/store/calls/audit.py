@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TypeVar
 
 from windlass.core.audit import START, Actor, AuditEntry, AuditFilter, Deed, Link, gaps_of, next_link, pruning
@@ -27,7 +27,7 @@ SHAPES = dict.fromkeys(("list_audit", "list_unchained", "list_chained", "list_ol
 _UPKEEP = Actor("windlass")
 
 
-def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None], now: datetime | None = None) -> Call[T]:
+def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None]) -> Call[T]:
     """Make a call leave a line in the audit log, in its own transaction; without an actor it stays as it is."""
     if actor is None:
         return call
@@ -36,13 +36,13 @@ def audited(call: Call[T], actor: Actor | None, tell: Callable[[T], Deed | None]
         answer = yield from call.steps()
         deed = tell(answer)
         if deed is not None:
-            yield Step("add_audit", _params(actor, deed, now))
+            yield Step("add_audit", _params(actor, deed))
         return answer
 
     return replace(call, steps=steps, is_single=False)
 
 
-def add(actor: Actor, deed: Deed, now: datetime | None = None) -> Call[int]:
+def add(actor: Actor, deed: Deed) -> Call[int]:
     """Write a line; returns its number."""
     check_text("action", deed.action, MAX_NAME)
     check_text("outcome", deed.outcome, MAX_NAME)
@@ -50,7 +50,7 @@ def add(actor: Actor, deed: Deed, now: datetime | None = None) -> Call[int]:
         check_text("target", deed.target, MAX_KEY)
     if deed.details is not None:
         check_stored(deed.details, field="details")
-    return single("add_audit", _params(actor, deed, now), lambda found: found[0][0])
+    return single("add_audit", _params(actor, deed), lambda found: found[0][0])
 
 
 def list_entries(wanted: AuditFilter, *, before: int = 2**63 - 1, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
@@ -93,17 +93,17 @@ def list_chained(after: int, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
     return single("list_chained", {"after": after, "limit": limit}, _entries, is_read=True)
 
 
-def prune_refusals(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+def prune_refusals(keep: timedelta, limit: int) -> Call[int]:
     """Delete chained refusals that are older than `keep`, and write a line that closes their gaps; returns how many."""
     check_range("limit", limit, 1, MAX_LIST)
 
     def steps() -> Steps[int]:
         yield Step("lock_chain", {})
-        old = _entries((yield Step("list_old_refusals", {"keep_for": keep, "limit": limit, "now": now})))
+        old = _entries((yield Step("list_old_refusals", {"keep_for": keep, "limit": limit})))
         if not old:
             return 0
         yield Step("delete_refusals", {"ids": documents.numbers(entry.id for entry in old)})
-        yield Step("add_audit", _params(_UPKEEP, pruning(gaps_of(old), len(old)), now))
+        yield Step("add_audit", _params(_UPKEEP, pruning(gaps_of(old), len(old))))
         return len(old)
 
     return Call(steps)
@@ -150,7 +150,7 @@ def _details(answer: Moved | Settled, ids: list[int]) -> dict[str, object]:
     }
 
 
-def _params(actor: Actor, deed: Deed, now: datetime | None) -> dict[str, object]:
+def _params(actor: Actor, deed: Deed) -> dict[str, object]:
     return {
         "principal": actor.principal,
         "request_id": actor.request_id,
@@ -158,5 +158,4 @@ def _params(actor: Actor, deed: Deed, now: datetime | None) -> dict[str, object]
         "target": deed.target,
         "outcome": deed.outcome,
         "details": deed.details,
-        "now": now,
     }

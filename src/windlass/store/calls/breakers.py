@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -73,17 +73,17 @@ def _events(rows: Sequence[Row]) -> list[BreakerEvent]:
     return [BreakerEvent(row[0], row[1], BreakerState(row[2]), BreakerReason(row[3]), *row[4:]) for row in rows]
 
 
-def get(name: str, now: datetime | None = None) -> Call[Breaker | None]:
+def get(name: str) -> Call[Breaker | None]:
     """Read one breaker; one without a row has never left closed."""
     check_text("breaker", name, MAX_NAME)
-    return single("get_breaker", {"name": name, "now": now}, _found, is_read=True)
+    return single("get_breaker", {"name": name}, _found, is_read=True)
 
 
-def list_breakers(after: str, limit: int, now: datetime | None = None) -> Call[list[Breaker]]:
+def list_breakers(after: str, limit: int) -> Call[list[Breaker]]:
     """Read breakers by name."""
     check_characters("after", after)
     check_range("limit", limit, 1, MAX_LIST)
-    return single("list_breakers", {"after_name": after, "limit": limit, "now": now}, _breakers, is_read=True)
+    return single("list_breakers", {"after_name": after, "limit": limit}, _breakers, is_read=True)
 
 
 def history(name: str, limit: int) -> Call[list[BreakerEvent]]:
@@ -93,27 +93,27 @@ def history(name: str, limit: int) -> Call[list[BreakerEvent]]:
     return single("list_breaker_events", {"name": name, "limit": limit}, _events, is_read=True)
 
 
-def prune_events(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+def prune_events(keep: timedelta, limit: int) -> Call[int]:
     """Forget old changes, but for the last of each breaker; returns how many went."""
     check_wait("keep", keep, least=timedelta())
     check_range("limit", limit, 1, 10_000)
-    return single("prune_breaker_events", {"keep_for": keep, "limit": limit, "now": now}, len)
+    return single("prune_breaker_events", {"keep_for": keep, "limit": limit}, len)
 
 
-def look(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call[Admission | None]:
+def look(spec: BreakerSpec, caller: Permit) -> Call[Admission | None]:
     """Say whether a caller may go ahead, without writing; nothing when it would be the probe."""
     _check_caller(caller)
     if caller.job_id is None and caller.token is not None:
         raise InvalidInput("token", caller.token, "goes with the job_id of the job it was claimed with")
-    params = {"name": spec.name, "now": now}
+    params = {"name": spec.name}
     return single("get_breaker", params, lambda found: rules.admit(_found(found), spec, caller), is_read=True)
 
 
-def admit(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Call[Admission]:
+def admit(spec: BreakerSpec, caller: Permit) -> Call[Admission]:
     """Let a caller go ahead if it may, as the one probe where that is due; raises LeaseLost for a probe without its job."""
 
     def steps() -> Steps[Admission]:
-        found = yield from _locked(spec.name, now)
+        found = yield from _locked(spec.name)
         admission = rules.admit(found, spec, caller)
         if admission is not None or found is None:
             return admission or Admission(is_admitted=True)
@@ -121,15 +121,13 @@ def admit(spec: BreakerSpec, caller: Permit, now: datetime | None = None) -> Cal
             [[holds_lease]] = yield Step("holds_lease", caller._asdict())
             if not holds_lease:
                 raise LeaseLost(caller.job_id)
-        probed = yield from _changed(found.meant_by(spec).probed(caller), BreakerReason.PROBE_STARTED, caller.job_id, now)
+        probed = yield from _changed(found.meant_by(spec).probed(caller), BreakerReason.PROBE_STARTED, caller.job_id)
         return Admission(is_admitted=True, is_probe=True, token=probed.probe.token)
 
     return Call(steps)
 
 
-def record(
-    spec: BreakerSpec, caller: Permit, *, succeeded: bool, failures: int, now: datetime | None = None
-) -> Call[BreakerState]:
+def record(spec: BreakerSpec, caller: Permit, *, succeeded: bool, failures: int) -> Call[BreakerState]:
     """Note a result: a probe's, a success that ends a row of failures, or more failures; returns the state it is left in."""
     _check_caller(caller)
     check_range("failures", failures, 0, _MAX_FAILURES)
@@ -139,27 +137,27 @@ def record(
         if succeeded:
             yield Step("clear_breaker_failures", {"name": spec.name})
         else:
-            total = yield from _counted(spec, failures, now)
+            total = yield from _counted(spec, failures)
             if 0 < total < spec.threshold:
                 return BreakerState.CLOSED
         if total >= spec.threshold:
             yield Step("clear_breaker_failures", {"name": spec.name})
-            yield Step("ensure_breaker", _spec_params(spec, now))
-        found = yield from _locked(spec.name, now)
+            yield Step("ensure_breaker", _spec_params(spec))
+        found = yield from _locked(spec.name)
         if found is None:
             return BreakerState.CLOSED
         change = rules.record(found, spec, caller, succeeded=succeeded, failures=total)
         if change is None:
             return found.state
-        changed = yield from _changed(*change, caller.job_id, now)
+        changed = yield from _changed(*change, caller.job_id)
         return changed.state
 
     return Call(steps, is_urgent=True, wakes=lambda state: wakes.work(state is BreakerState.CLOSED))
 
 
-def _counted(spec: BreakerSpec, failures: int, now: datetime | None) -> Steps[int]:
+def _counted(spec: BreakerSpec, failures: int) -> Steps[int]:
     """Add failures to those of all processes, while the breaker is closed; returns how many there are in a row."""
-    found = _found((yield Step("get_breaker", {"name": spec.name, "now": now})))
+    found = _found((yield Step("get_breaker", {"name": spec.name})))
     if not failures or (found is not None and found.state is not BreakerState.CLOSED):
         # A run that began before it opened says nothing new.
         return 0
@@ -173,21 +171,21 @@ def count_failures(name: str) -> Call[int]:
     return single("count_breaker_failures", {"name": name}, lambda found: int(found[0][0]), is_read=True)
 
 
-def reset(name: str, now: datetime | None = None) -> Call[Breaker | None]:
+def reset(name: str) -> Call[Breaker | None]:
     """Close a breaker, whoever is trying it; nothing when it has never left closed."""
     check_text("breaker", name, MAX_NAME)
 
     def steps() -> Steps[Breaker | None]:
         yield Step("clear_breaker_failures", {"name": name})
-        found = yield from _locked(name, now)
+        found = yield from _locked(name)
         if found is None or found.state is BreakerState.CLOSED:
             return found
-        return (yield from _changed(found.closed(), BreakerReason.RESET, None, now))
+        return (yield from _changed(found.closed(), BreakerReason.RESET, None))
 
     return Call(steps, wakes=wakes.work)
 
 
-def force_open(name: str, for_: timedelta | None, now: datetime | None = None) -> Call[Breaker]:
+def force_open(name: str, for_: timedelta | None) -> Call[Breaker]:
     """Open a breaker, whoever is trying it; without a duration until it is reset."""
     spec = BreakerSpec(name)
     if for_ is not None:
@@ -195,41 +193,34 @@ def force_open(name: str, for_: timedelta | None, now: datetime | None = None) -
 
     def steps() -> Steps[Breaker]:
         yield Step("clear_breaker_failures", {"name": name})
-        yield Step("ensure_breaker", _spec_params(spec, now))
-        found = yield from _locked(name, now)
+        yield Step("ensure_breaker", _spec_params(spec))
+        found = yield from _locked(name)
         assert found is not None  # noqa: S101 - made by the step before, and rows of breakers are never deleted
-        return (yield from _changed(found.forced(for_), BreakerReason.FORCED, None, now))
+        return (yield from _changed(found.forced(for_), BreakerReason.FORCED, None))
 
     return Call(steps)
 
 
-def claim_probe(found: Slices, name: str, lease: Lease, now: datetime | None = None) -> Call[Claimed | None]:
+def claim_probe(found: Slices, name: str, lease: Lease) -> Call[Claimed | None]:
     """Take the permit of a breaker that is due and one job of its slices with it, or nothing at all."""
     check_text("breaker", name, MAX_NAME)
     check_text("worker", lease.worker, MAX_NAME)
 
     def steps() -> Steps[Claimed | None]:
-        breaker = yield from _locked(name, now)
+        breaker = yield from _locked(name)
         if breaker is None or not breaker.is_due:
             return None
-        job = yield from _claimed(found, breaker, lease, now)
+        job = yield from _claimed(found, breaker, lease)
         if job is not None:
-            yield from _changed(breaker.probed(Permit(job.id, job.token)), BreakerReason.PROBE_STARTED, job.id, now)
+            yield from _changed(breaker.probed(Permit(job.id, job.token)), BreakerReason.PROBE_STARTED, job.id)
         return job
 
     return Call(steps, is_engine=True)
 
 
-def _claimed(found: Slices, breaker: Breaker, lease: Lease, now: datetime | None) -> Steps[Claimed | None]:
+def _claimed(found: Slices, breaker: Breaker, lease: Lease) -> Steps[Claimed | None]:
     """Claim any other job before the one that the last probe was made with, and a suspect only where nothing else waits."""
-    params = {
-        "version": found.version,
-        "token": lease.token,
-        "worker": lease.worker,
-        "lease": lease.length,
-        "started": True,
-        "now": now,
-    }
+    params = {"version": found.version, "token": lease.token, "worker": lease.worker, "lease": lease.length, "started": True}
     # A reader of merged slices knows suspects only as `open`.
     parts = {"claim_probe": found.open, "claim_suspect_probe": found.suspects or found.open}
     for query, avoid in product(parts, dict.fromkeys((breaker.last_probe_job_id or 0, 0))):
@@ -242,18 +233,18 @@ def _claimed(found: Slices, breaker: Breaker, lease: Lease, now: datetime | None
     return None
 
 
-def _locked(name: str, now: datetime | None) -> Steps[Breaker | None]:
+def _locked(name: str) -> Steps[Breaker | None]:
     yield Step("lock_breaker", {"name": name})
-    return _found((yield Step("get_breaker", {"name": name, "now": now})))
+    return _found((yield Step("get_breaker", {"name": name})))
 
 
-def _changed(after: Breaker, reason: BreakerReason, job_id: int | None, now: datetime | None) -> Steps[Breaker]:
+def _changed(after: Breaker, reason: BreakerReason, job_id: int | None) -> Steps[Breaker]:
     [[version]] = yield Step("move_gates", {})
     if after.state is BreakerState.HALF_OPEN and after.probe.token is None:
         # A probe without a job is known by the version its permit moved the gates to: nobody else has it.
         after = replace(after, probe=Permit(None, version))
-    changed = _breaker((yield Step("change_breaker", _row_params(after, now)))[0])
-    yield Step("add_breaker_event", {"name": after.name, "state": after.state, "reason": reason, "job_id": job_id, "now": now})
+    changed = _breaker((yield Step("change_breaker", _row_params(after)))[0])
+    yield Step("add_breaker_event", {"name": after.name, "state": after.state, "reason": reason, "job_id": job_id})
     return changed
 
 
@@ -264,12 +255,12 @@ def _check_caller(caller: Permit) -> None:
         check_range("token", caller.token, 0, _MAX_TOKEN)
 
 
-def _spec_params(spec: BreakerSpec, now: datetime | None) -> dict[str, Any]:
+def _spec_params(spec: BreakerSpec) -> dict[str, Any]:
     open_us = documents.microseconds(spec.open_for)
-    return {"name": spec.name, "threshold": spec.threshold, "open_us": open_us, "now": now}
+    return {"name": spec.name, "threshold": spec.threshold, "open_us": open_us}
 
 
-def _row_params(breaker: Breaker, now: datetime | None) -> dict[str, Any]:
+def _row_params(breaker: Breaker) -> dict[str, Any]:
     return {
         "name": breaker.name,
         "state": breaker.state,
@@ -285,5 +276,4 @@ def _row_params(breaker: Breaker, now: datetime | None) -> dict[str, Any]:
         "probe_token": breaker.probe.token,
         "last_probe_job_id": breaker.last_probe_job_id,
         "is_forced": breaker.is_forced,
-        "now": now,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,11 +22,13 @@ STATEMENT_TIMEOUT = timedelta(seconds=10)
 class Step(NamedTuple):
     """One query of a call; `arms` is how many slices a claim or a list merges.
 
+    Whoever runs it says what time it is: `now` is a parameter of every query. One that is given holds for this query alone.
+
     With `ask` it is no query but a question to the caller's code, which is given the connection; the answer is the one row.
     """
 
     query: str
-    params: Mapping[str, Any]
+    params: dict[str, Any]
     arms: int = 0
     ask: Callable[[Any], Any] | None = None
 
@@ -63,7 +65,7 @@ class Call(Generic[T]):
     """What sleepers are told once this answer is committed."""
 
 
-def single(query: str, params: Mapping[str, Any], decode: Callable[[Sequence[Row]], T], **marks: Any) -> Call[T]:
+def single(query: str, params: dict[str, Any], decode: Callable[[Sequence[Row]], T], **marks: Any) -> Call[T]:
     """Make a call of one query."""
 
     def steps() -> Steps[T]:

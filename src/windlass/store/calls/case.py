@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import Claimed, JobState
 from windlass.core.report import Case, Past
@@ -20,14 +18,12 @@ SHAPES = {
 }
 
 
-def read_case(
-    job_id: int, *, key: str | None = None, worker: str | None = None, now: datetime | None = None
-) -> Steps[Case | None]:
+def read_case(job_id: int, *, key: str | None = None, worker: str | None = None) -> Steps[Case | None]:
     """Lock a job and read what a report must know; None when there is no such job. `worker` is the fence without a token."""
     if not 0 < job_id <= MAX_JOB:
         return None
     yield Step("lock_jobs", {"ids": documents.numbers([job_id])})
-    for row in (yield Step("report_case", {"id": job_id, "key": key, "now": now})):
+    for row in (yield Step("report_case", {"id": job_id, "key": key})):
         case = _case(row)
         if worker is None and case.has_lease:
             return case

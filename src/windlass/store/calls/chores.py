@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.chore import Chore, Permit
@@ -15,12 +15,12 @@ from windlass.store.rows import Shape
 SHAPES = {"list_chores": Shape((2, 3, 4))}
 
 
-def due(chore: str, every: timedelta, worker: str, now: datetime | None = None) -> Call[Permit | None]:
+def due(chore: str, every: timedelta, worker: str) -> Call[Permit | None]:
     """Take the chore if its interval has passed since anybody took it; a permit never ended is replaced after it too."""
     check_text("chore", chore, MAX_NAME)
     check_text("worker", worker, MAX_NAME)
     check_wait("every", every, least=timedelta(milliseconds=1))
-    params = {"chore": chore, "every": every, "worker": worker, "now": now}
+    params = {"chore": chore, "every": every, "worker": worker}
     return single("take_chore", params, lambda found: Permit._make(found[0]) if found else None, is_engine=True)
 
 
@@ -32,7 +32,6 @@ def done(
     error: str | None = None,
     cursor: str | None = None,
     again: timedelta | None = None,
-    now: datetime | None = None,
 ) -> Call[bool]:
     """Say how a chore went and where the next one goes on; False when another instance took it meanwhile.
 
@@ -50,7 +49,6 @@ def done(
         "error": None if error is None else sanitise_text(error, MAX_TEXT),
         "cursor": None if cursor is None else sanitise_text(cursor, MAX_CURSOR),
         "again": again,
-        "now": now,
     }
     return single("end_chore", params, bool, is_engine=True)
 
@@ -60,10 +58,10 @@ def list_chores() -> Call[list[Chore]]:
     return single("list_chores", {}, lambda found: [Chore(*row) for row in found], is_read=True, is_engine=True)
 
 
-def pause(chore: str, now: datetime | None = None) -> Call[bool]:
+def pause(chore: str) -> Call[bool]:
     """Let nobody take the chore until it is resumed; says whether that changed anything."""
     check_text("chore", chore, MAX_NAME)
-    return single("pause_chore", {"chore": chore, "now": now}, bool)
+    return single("pause_chore", {"chore": chore}, bool)
 
 
 def resume(chore: str) -> Call[bool]:

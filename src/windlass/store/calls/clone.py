@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from windlass.core.checks import check_text
 from windlass.core.job import CLOSED, MAX_NAME, Enqueued, Job, NewJob, UniqueScope
@@ -17,7 +17,7 @@ from windlass.store.calls.move import Move, answer, numbers
 from windlass.store.calls.work import enqueue
 
 
-def clone(ids: Sequence[int], created_by: str | None = None, now: datetime | None = None) -> Move:
+def clone(ids: Sequence[int], created_by: str | None = None) -> Move:
     """Enqueue finished jobs once more as new ones; the answer has the new jobs.
 
     A recurring job's clone has no name. One whose unique key is held is refused; asked for alone, that is raised.
@@ -30,7 +30,7 @@ def clone(ids: Sequence[int], created_by: str | None = None, now: datetime | Non
         found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
         copies = dict(_copies(found, created_by))
         # `enqueue` of nothing would still be a statement.
-        made = (yield from enqueue(list(copies.values()), now).steps()) if copies else []
+        made = (yield from enqueue(list(copies.values())).steps()) if copies else []
         return found, dict(zip(copies, made, strict=True))
 
     def changes() -> Steps[set[int]]:

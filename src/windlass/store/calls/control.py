@@ -36,31 +36,31 @@ def _move(name: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) 
     return move(name, ids, changes)
 
 
-def cancel(ids: Sequence[int], reason: str | None = None, now: datetime | None = None) -> Move:
+def cancel(ids: Sequence[int], reason: str | None = None) -> Move:
     """Cancel jobs at once; running ones keep their lease until they have stopped."""
-    return _move("cancel", "cancel", ids, {"reason": None if reason is None else sanitise_text(reason, MAX_TEXT), "now": now})
+    return _move("cancel", "cancel", ids, {"reason": None if reason is None else sanitise_text(reason, MAX_TEXT)})
 
 
-def stop_run(ids: Sequence[int], now: datetime | None = None) -> Move:
+def stop_run(ids: Sequence[int]) -> Move:
     """Ask running recurring jobs to end this run; their cadence goes on."""
-    return _move("stop", "stop_run", ids, {"now": now})
+    return _move("stop", "stop_run", ids, {})
 
 
-def pause(ids: Sequence[int], now: datetime | None = None) -> Move:
+def pause(ids: Sequence[int]) -> Move:
     """Hold waiting jobs until they are resumed."""
-    return _move("pause", "pause", ids, {"now": now})
+    return _move("pause", "pause", ids, {})
 
 
-def resume(ids: Sequence[int], now: datetime | None = None, rng: Random | None = None) -> Move:
+def resume(ids: Sequence[int], rng: Random | None = None) -> Move:
     """Let paused jobs go on; recurring ones count anew from now. Without `rng`, their first run has no jitter."""
 
     def changes() -> Steps[set[int]]:
         # Locked first: the next time is computed from a cadence that nobody may change meanwhile.
         yield Step("lock_jobs", {"ids": numbers(ids)})
-        [[moment]] = yield Step("clock", {"now": now})
+        [[moment]] = yield Step("clock", {})
         found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
         batch = documents.array(_resumed(job, moment, rng) for job in found if job.state is JobState.PAUSED)
-        return set(rows.ids((yield Step("resume", {"jobs": batch, "now": now}))))
+        return set(rows.ids((yield Step("resume", {"jobs": batch}))))
 
     return move("resume", ids, changes)
 
@@ -81,47 +81,47 @@ def _next_slot(rule: Recurrence | None, now: datetime, rng: Random | None) -> st
     return f',"next_us":{documents.microseconds(run_at)},"slot_us":{documents.microseconds(slot_at)}'
 
 
-def disable(ids: Sequence[int], now: datetime | None = None) -> Move:
+def disable(ids: Sequence[int]) -> Move:
     """Stop jobs from running by themselves; a running one finishes its run first."""
-    return _move("disable", "disable", ids, {"now": now})
+    return _move("disable", "disable", ids, {})
 
 
-def enable(ids: Sequence[int], now: datetime | None = None) -> Move:
+def enable(ids: Sequence[int]) -> Move:
     """Undo `disable`; the next time is kept, so an overdue job is due at once."""
-    return _move("enable", "enable", ids, {"now": now})
+    return _move("enable", "enable", ids, {})
 
 
-def run_now(ids: Sequence[int], now: datetime | None = None) -> Move:
+def run_now(ids: Sequence[int]) -> Move:
     """Run waiting jobs now, running ones once more after their run."""
-    return _move("run now", "run_now", ids, {"now": now})
+    return _move("run now", "run_now", ids, {})
 
 
-def retry(ids: Sequence[int], now: datetime | None = None) -> Move:
+def retry(ids: Sequence[int]) -> Move:
     """Start failed jobs afresh; one whose unique key another job holds is refused."""
 
     def changes() -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
-        return (yield from restart(ids, "retried", now))
+        return (yield from restart(ids, "retried"))
 
     return move("retry", ids, changes, contested=_FAILED)
 
 
-def restart(ids: Sequence[int], closed_reason: str, now: datetime | None) -> Steps[set[int]]:
+def restart(ids: Sequence[int], closed_reason: str) -> Steps[set[int]]:
     """Give failed jobs, locked by this transaction, a fresh start and close their letters with a reason."""
-    params = {"ids": numbers(ids), "closed_reason": closed_reason, "now": now}
+    params = {"ids": numbers(ids), "closed_reason": closed_reason}
     return set(rows.ids((yield Step("retry", params))))
 
 
-def boost(ids: Sequence[int], amount: int, now: datetime | None = None) -> Move:
+def boost(ids: Sequence[int], amount: int) -> Move:
     """Raise priorities, up to 100; one that is higher already stays."""
     check_range("amount", amount, 1, HIGHEST_BOOST)
-    return _move("boost", "boost", ids, {"amount": amount, "most": HIGHEST_BOOST, "now": now})
+    return _move("boost", "boost", ids, {"amount": amount, "most": HIGHEST_BOOST})
 
 
-def set_priority(ids: Sequence[int], priority: int, now: datetime | None = None) -> Move:
+def set_priority(ids: Sequence[int], priority: int) -> Move:
     """Give jobs a new priority, which is also the one they return to."""
     check_range("priority", priority, -INT32 - 1, INT32)
-    return _move("set priority", "set_priority", ids, {"priority": priority, "now": now})
+    return _move("set priority", "set_priority", ids, {"priority": priority})
 
 
 def delete(ids: Sequence[int]) -> Move:
@@ -141,7 +141,7 @@ def delete(ids: Sequence[int]) -> Move:
     return Move(steps=steps, name="delete", changes=changes)
 
 
-def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]:
+def edit(job_id: int, changes: Edit) -> Call[Moved]:
     """Change a job; only a new cadence moves its next run."""
     params = {
         "id": job_id if possible([job_id]) else 0,
@@ -150,14 +150,13 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
         "priority": changes.priority,
         "max_attempts": changes.max_attempts,
         "timeout_us": None if changes.timeout is None else documents.microseconds(changes.timeout),
-        "now": now,
     }
 
     def steps() -> Steps[Moved]:
-        became = yield from _became(job_id, changes, now)
+        became = yield from _became(job_id, changes)
         changed = set(rows.ids((yield Step("edit", params | became._asdict()))))
         if changed and changes.is_enabled is not None:
-            yield from _switch(job_id, now, is_on=changes.is_enabled)
+            yield from _switch(job_id, is_on=changes.is_enabled)
         moved = answer("edit", [job_id], changed, rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])}))))
         if moved.refused:
             _explain_refusal(moved.refused[0], changes)
@@ -166,17 +165,17 @@ def edit(job_id: int, changes: Edit, now: datetime | None = None) -> Call[Moved]
     return Call(steps, wakes=wakes.by_move)
 
 
-def _became(job_id: int, changes: Edit, now: datetime | None) -> Steps[Merged]:
+def _became(job_id: int, changes: Edit) -> Steps[Merged]:
     if not changes.is_partial:
         return merged(changes, None, EPOCH)
     # Locked first: what only changes a part is worked out from a row that nobody may change meanwhile.
     yield Step("lock_jobs", {"ids": numbers([job_id])})
-    [[moment]] = yield Step("clock", {"now": now})
+    [[moment]] = yield Step("clock", {})
     found = rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])})))
     return merged(changes, found[0] if found and found[0].state not in _OVER else None, moment)
 
 
-def _switch(job_id: int, now: datetime | None, *, is_on: bool) -> Steps[None]:
+def _switch(job_id: int, *, is_on: bool) -> Steps[None]:
     """Let a schedule go on or stop it; one that has ended has nothing to switch."""
     [job] = rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])})))
     if job.cadence is None and is_on:
@@ -184,7 +183,7 @@ def _switch(job_id: int, now: datetime | None, *, is_on: bool) -> Steps[None]:
     if job.cadence is None or job.is_enabled is is_on:
         return
     name = "enable" if is_on else "disable"
-    if not (yield Step(name, {"ids": numbers([job_id]), "now": now})):
+    if not (yield Step(name, {"ids": numbers([job_id])})):
         answer(name, [job_id], set(), [job]).one()
 
 

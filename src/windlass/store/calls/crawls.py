@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from windlass.core.crawl import Address, CrawlState, Holder, Visit
 from windlass.core.webpage import key_of
@@ -16,7 +15,7 @@ from windlass.store.rows import Row, Shape
 SHAPES = {"close_address": Shape((), (0,))}
 
 
-def begin(holder: Holder, url: str, now: datetime | None = None) -> Call[CrawlState]:
+def begin(holder: Holder, url: str) -> Call[CrawlState]:
     """Start anew at an address; what an earlier crawl of this job left is forgotten. Raises LeaseLost."""
 
     def steps() -> Steps[CrawlState]:
@@ -24,7 +23,7 @@ def begin(holder: Holder, url: str, now: datetime | None = None) -> Call[CrawlSt
         yield Step("clear_frontier", {"job_id": holder.job_id})
         known = yield from _extend(holder.job_id, [url], depth=0, last=0, room=1)
         state = CrawlState(url, known=known)
-        yield from _keep(holder, state, now)
+        yield from _keep(holder, state)
         return state
 
     return Call(steps)
@@ -39,32 +38,32 @@ def next_address(holder: Holder) -> Call[Address | None]:
     return single("next_address", {"job_id": holder.job_id, "source_id": holder.source_id}, decode, is_read=True)
 
 
-def record(holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int, now: datetime | None = None) -> Call[CrawlState]:
+def record(holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int) -> Call[CrawlState]:
     """Keep what a visit brought and add it to the counts; raises LeaseLost, and then nothing was kept."""
 
     def steps() -> Steps[CrawlState]:
         yield from _lock(holder)
         yield from _close(holder.job_id, visit.address.url)
         is_twin = yield from _is_twin(holder.job_id, visit)
-        is_indexed = yield from _index(holder.source_id, visit, now)
+        is_indexed = yield from _index(holder.source_id, visit)
         room = max(0, max_pages - state.known)
         added = yield from _extend(holder.job_id, visit.links, depth=visit.address.depth + 1, last=state.known, room=room)
         left = state.after(visit, is_indexed=is_indexed, is_twin=is_twin, added=added)
-        yield from _keep(holder, left, now)
+        yield from _keep(holder, left)
         return left
 
     return Call(steps)
 
 
-def complete(holder: Holder, state: CrawlState, now: datetime | None = None) -> Call[CrawlState]:
+def complete(holder: Holder, state: CrawlState) -> Call[CrawlState]:
     """Note that a crawl has been everywhere, and when its source was crawled last; raises LeaseLost."""
 
     def steps() -> Steps[CrawlState]:
         done = state._replace(is_done=True)
         yield from _lock(holder)
         yield Step("clear_frontier", {"job_id": holder.job_id})
-        yield Step("touch_source", {"source_id": holder.source_id, "now": now})
-        yield from _keep(holder, done, now)
+        yield Step("touch_source", {"source_id": holder.source_id})
+        yield from _keep(holder, done)
         return done
 
     return Call(steps)
@@ -74,10 +73,10 @@ def _lock(holder: Holder) -> Steps[None]:
     yield Step("lock_jobs", {"ids": documents.numbers([holder.job_id])})
 
 
-def _keep(holder: Holder, state: CrawlState, now: datetime | None) -> Steps[None]:
+def _keep(holder: Holder, state: CrawlState) -> Steps[None]:
     """Write the cursor, which is also the fence: without the lease everything before it is undone."""
     said = {"count": state.crawled, "cursor": state.cursor(), "message": state.message()}
-    if not (yield Step("progress", {"id": holder.job_id, "token": holder.token, **said, "now": now})):
+    if not (yield Step("progress", {"id": holder.job_id, "token": holder.token, **said})):
         raise LeaseLost(holder.job_id)
 
 
@@ -110,11 +109,11 @@ def _extend(job_id: int, links: Iterable[str], *, depth: int, last: int, room: i
     return int(added)
 
 
-def _index(source_id: str, visit: Visit, now: datetime | None) -> Steps[bool]:
+def _index(source_id: str, visit: Visit) -> Steps[bool]:
     if visit.page is not None:
-        return (yield from pages.upsert(source_id, visit.page, now))
+        return (yield from pages.upsert(source_id, visit.page))
     if visit.is_unchanged:
-        yield from pages.touch(source_id, visit.url, None, None, now)
+        yield from pages.touch(source_id, visit.url, None, None)
     elif visit.is_gone:
         yield from pages.forget(source_id, visit.url)
     return False

@@ -26,7 +26,7 @@ class Converted(NamedTuple):
     next_after: int | None
 
 
-def convert(after: int, limit: int, *, dry_run: bool, backwards: bool, now: datetime | None = None) -> Call[Converted]:
+def convert(after: int, limit: int, *, dry_run: bool, backwards: bool) -> Call[Converted]:
     """Convert a page of recurring jobs, or undo that, or only say what would become of them."""
     check_range("limit", limit, 1, MAX_PAGE)
 
@@ -35,12 +35,12 @@ def convert(after: int, limit: int, *, dry_run: bool, backwards: bool, now: date
         listed = documents.numbers(ids)
         if not dry_run:
             yield Step("lock_jobs", {"ids": listed})
-        [[moment]] = yield Step("clock", {"now": now})
+        [[moment]] = yield Step("clock", {})
         jobs = rows.jobs((yield Step("get_jobs", {"ids": listed})))
         found = tuple(_judged(jobs, moment, backwards=backwards))
         changes = [each for each in found if each.becomes is not None]
         if changes and not dry_run:
-            yield Step("set_cadences", {"jobs": documents.array(map(_document, changes)), "now": now})
+            yield Step("set_cadences", {"jobs": documents.array(map(_document, changes))})
         return Converted(found, ids[-1] if len(ids) == limit else None)
 
     return Call(steps, is_read=dry_run)

@@ -27,23 +27,23 @@ class _Due(NamedTuple):
     attempt: int
 
 
-def bury(ids: Sequence[int], error: str, now: datetime | None = None) -> Move:
+def bury(ids: Sequence[int], error: str) -> Move:
     """Fail waiting jobs for good, each with a dead letter."""
 
     def changes() -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
-        return (yield from _bury(ids, error, now))
+        return (yield from _bury(ids, error))
 
     return move("bury", ids, changes)
 
 
-def _bury(ids: Sequence[int], error: str, now: datetime | None) -> Steps[set[int]]:
+def _bury(ids: Sequence[int], error: str) -> Steps[set[int]]:
     # Without the rest of the row: a payload may be large and says nothing here.
     found: list[tuple[int, str]] = list((yield Step("buriable", {"ids": numbers(ids)})))
-    return (yield from bury_jobs(found, error, now)) if found else set()
+    return (yield from bury_jobs(found, error)) if found else set()
 
 
-def bury_jobs(jobs: Sequence[tuple[int, str]], error: str, now: datetime | None) -> Steps[set[int]]:
+def bury_jobs(jobs: Sequence[tuple[int, str]], error: str) -> Steps[set[int]]:
     """Fail waiting jobs, given as (id, task), that this transaction has locked."""
     failure = Failure(sanitise_text(error, ERROR_LIMIT) or "buried by hand", "Buried")
     # By task: a letter's fingerprint says which task failed how, and nothing of the single job.
@@ -53,12 +53,11 @@ def bury_jobs(jobs: Sequence[tuple[int, str]], error: str, now: datetime | None)
         "fingerprints": json.dumps(prints),
         "error": failure.message,
         "error_type": failure.kind,
-        "now": now,
     }
     return set(rows.ids((yield Step("bury", params))))
 
 
-def fail(ids: Sequence[int], error: str, *, will_retry: bool, judge: Judge, now: datetime | None = None) -> Move:
+def fail(ids: Sequence[int], error: str, *, will_retry: bool, judge: Judge) -> Move:
     """End runs as failed, by their policy or for good; the worker that holds such a run is refused when it reports.
 
     A due job that has not started waits for its retry then, and is charged no attempt: it has not run. One that waits for its
@@ -67,29 +66,29 @@ def fail(ids: Sequence[int], error: str, *, will_retry: bool, judge: Judge, now:
 
     def changes() -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
-        [[moment]] = yield Step("clock", {"now": now})
+        [[moment]] = yield Step("clock", {})
         held = rows.lapsed((yield Step("leased", {"ids": numbers(ids)})))
         outcome = Raised(Failure(error, "FailedByHand"), is_final=not will_retry)
         current = judge._replace(profiles=(yield from current_profiles((lease.job for lease in held), judge.profiles)))
         endings = [_failed(lease, outcome, current, moment) for lease in held if not lease.is_cancelled]
         changed: set[int] = set()
         for part in parts(endings):
-            changed |= rows.finished((yield Step("finish", finish_params(part, None, None, now)))).keys()
+            changed |= rows.finished((yield Step("finish", finish_params(part, None, None)))).keys()
         waiting = [job_id for job_id in ids if job_id not in changed]
-        changed |= yield from _postpone(waiting, error, judge, now) if will_retry else _bury(waiting, error, now)
+        changed |= yield from _postpone(waiting, error, judge) if will_retry else _bury(waiting, error)
         return changed
 
     return move("fail", ids, changes, target=JobState.SCHEDULED if will_retry else JobState.FAILED)
 
 
-def _postpone(ids: Sequence[int], error: str, judge: Judge, now: datetime | None) -> Steps[set[int]]:
+def _postpone(ids: Sequence[int], error: str, judge: Judge) -> Steps[set[int]]:
     due = [_Due(*row) for row in (yield Step("postponable", {"ids": numbers(ids)}))]
     if not due:
         return set()
     profiles = yield from current_profiles(due, judge.profiles)
     batch = documents.array(_later(job, judge._replace(profiles=profiles)) for job in due)
     text = sanitise_text(error, ERROR_LIMIT) or "failed by hand"
-    return set(rows.ids((yield Step("postpone", {"jobs": batch, "error": text, "now": now}))))
+    return set(rows.ids((yield Step("postpone", {"jobs": batch, "error": text}))))
 
 
 def _later(job: _Due, judge: Judge) -> str:
@@ -103,13 +102,13 @@ def _failed(lease: Lapsed, outcome: Raised, judge: Judge, now: datetime) -> Fini
     return decide(lease.job, outcome, run, now=now, rng=judge.rng, profiles=judge.profiles)
 
 
-def take_lease(ids: Sequence[int], *, judge: Judge, now: datetime | None = None) -> Move:
+def take_lease(ids: Sequence[int], *, judge: Judge) -> Move:
     """End leases as if nobody had renewed them, whenever they would have ended."""
 
     def changes() -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
-        [[moment]] = yield Step("clock", {"now": now})
+        [[moment]] = yield Step("clock", {})
         held = rows.lapsed((yield Step("leased", {"ids": numbers(ids)})))
-        return set((yield from end_leases(held, judge, moment, expired_before=None, now=now)))
+        return set((yield from end_leases(held, judge, moment, expired_before=None)))
 
     return move("take lease", ids, changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 
 from windlass.core.audit import Deed
@@ -43,27 +43,27 @@ SHAPES = {
 }
 
 
-def subscribe(url: str, subscriber: str, rng: Random, now: datetime | None = None) -> Call[Feed]:
+def subscribe(url: str, subscriber: str, rng: Random) -> Call[Feed]:
     """Subscribe to a feed; its one job is made or goes on at its next time."""
     check_feed_url(url)
     check_subscriber(subscriber)
 
     def steps() -> Steps[Feed]:
-        yield Step("insert_feed", {"url": url, "now": now})
+        yield Step("insert_feed", {"url": url})
         found = _feeds((yield Step("find_feed", {"url": url})))
         if not found:
             raise StoreConflict(f"feed {url} was made meanwhile, after this transaction's view of the database")
         feed_id = found[0].id
         # The job first, as whoever finishes its run does: its lock is what subscribers and leavers queue for.
-        job = yield from schedules.ensure(fetch_job(feed_id), rng, now).steps()
-        came = yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})
-        yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "added": len(came), "now": now})
+        job = yield from schedules.ensure(fetch_job(feed_id), rng).steps()
+        came = yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber})
+        yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "added": len(came)})
         return (yield from _read(feed_id))
 
     return Call(steps, wakes=_topics)
 
 
-def unsubscribe(feed_id: int, subscriber: str, now: datetime | None = None) -> Call[Feed]:
+def unsubscribe(feed_id: int, subscriber: str) -> Call[Feed]:
     """End a subscription, if there is one; the last to leave disables the job. Raises FeedNotFound."""
     check_subscriber(subscriber)
 
@@ -71,11 +71,11 @@ def unsubscribe(feed_id: int, subscriber: str, now: datetime | None = None) -> C
         feed = yield from _read(feed_id)
         jobs = documents.numbers([] if feed.job_id is None else [feed.job_id])
         yield Step("lock_jobs", {"ids": jobs})
-        if (yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber, "now": now})):
+        if (yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber})):
             yield Step("leave_feed", {"feed_id": feed_id})
         # Read after the lock, so of two who leave at once the later one sees that nobody is left.
         if not (yield from _read(feed_id)).subscribers:
-            yield Step("disable", {"ids": jobs, "now": now})
+            yield Step("disable", {"ids": jobs})
         return (yield from _read(feed_id))
 
     return Call(steps)
@@ -130,12 +130,12 @@ def list_entries(feed_id: int, before: int = MAX_ID, limit: int = MAX_LIST) -> C
     return Call(steps, is_read=True)
 
 
-def record_fetch(feed_id: int, token: int, fetched: Fetched, now: datetime | None = None) -> Call[FetchRecorded]:
+def record_fetch(feed_id: int, token: int, fetched: Fetched) -> Call[FetchRecorded]:
     """Keep what a run has found; raises LeaseLost for a run that no longer holds the feed's job."""
 
     def steps() -> Steps[FetchRecorded]:
-        case = yield from _held(feed_id, token, now)
-        new = 0 if fetched.entries is None else (yield from _keep(feed_id, fetched.entries, now))
+        case = yield from _held(feed_id, token)
+        new = 0 if fetched.entries is None else (yield from _keep(feed_id, fetched.entries))
         params = {
             "feed_id": feed_id,
             "is_changed": fetched.entries is not None,
@@ -147,7 +147,6 @@ def record_fetch(feed_id: int, token: int, fetched: Fetched, now: datetime | Non
             "last_modified": fetched.last_modified,
             "hub": fetched.hub,
             "topic": fetched.topic,
-            "now": now,
         }
         yield Step("record_fetch", params)
         return FetchRecorded((yield from _read(feed_id)), new)
@@ -155,53 +154,53 @@ def record_fetch(feed_id: int, token: int, fetched: Fetched, now: datetime | Non
     return Call(steps)
 
 
-def record_failure(feed_id: int, token: int, error: str, *, is_gone: bool = False, now: datetime | None = None) -> Call[Feed]:
+def record_failure(feed_id: int, token: int, error: str, *, is_gone: bool = False) -> Call[Feed]:
     """Count a failed run, once however often its worker dies; a feed that is gone is not fetched again. Raises LeaseLost."""
 
     def steps() -> Steps[Feed]:
-        case = yield from _held(feed_id, token, now)
+        case = yield from _held(feed_id, token)
         params = {"feed_id": feed_id, "slot_at": case.job.slot_at, "error": sanitise_text(error, ERROR_LIMIT), "is_gone": is_gone}
-        yield Step("record_failure", {**params, "now": now})
+        yield Step("record_failure", {**params})
         if is_gone:
-            yield Step("disable", {"ids": documents.numbers([case.job.id]), "now": now})
+            yield Step("disable", {"ids": documents.numbers([case.job.id])})
         return (yield from _read(feed_id))
 
     return Call(steps)
 
 
-def add_entries(feed_id: int, entries: Sequence[NewEntry], now: datetime | None = None) -> Call[int]:
+def add_entries(feed_id: int, entries: Sequence[NewEntry]) -> Call[int]:
     """Keep what a hub has sent; returns how many are new. Raises FeedNotFound."""
 
     def steps() -> Steps[int]:
         feed = yield from _read(feed_id)
         # A run of the job may be writing the same entries, in another order.
         yield Step("lock_jobs", {"ids": documents.numbers([] if feed.job_id is None else [feed.job_id])})
-        return (yield from _keep(feed_id, entries, now))
+        return (yield from _keep(feed_id, entries))
 
     return Call(steps)
 
 
-def ask_websub(feed_id: int, token: str, secret: str, now: datetime | None = None) -> Call[Feed]:
+def ask_websub(feed_id: int, token: str, secret: str) -> Call[Feed]:
     """Note that a feed's hub is asked; what was agreed before stays, and only a feed without secrets takes these."""
-    return _changed("ask_websub", feed_id, {"token": token, "secret": secret, "now": now})
+    return _changed("ask_websub", feed_id, {"token": token, "secret": secret})
 
 
-def verify_websub(feed_id: int, lease: timedelta, now: datetime | None = None) -> Call[Feed]:
+def verify_websub(feed_id: int, lease: timedelta) -> Call[Feed]:
     """Note that a hub has agreed, and for how long."""
     check_wait("lease", lease, least=timedelta())
-    return _changed("verify_websub", feed_id, {"lease": min(lease, LONGEST_LEASE), "now": now})
+    return _changed("verify_websub", feed_id, {"lease": min(lease, LONGEST_LEASE)})
 
 
-def deny_websub(feed_id: int, now: datetime | None = None) -> Call[Feed]:
+def deny_websub(feed_id: int) -> Call[Feed]:
     """Note that a hub has denied a subscription, or ended it."""
-    return _changed("deny_websub", feed_id, {"now": now})
+    return _changed("deny_websub", feed_id, {})
 
 
-def expiring_websub(within: timedelta, after: int = 0, limit: int = MAX_LIST, now: datetime | None = None) -> Call[list[Feed]]:
+def expiring_websub(within: timedelta, after: int = 0, limit: int = MAX_LIST) -> Call[list[Feed]]:
     """Read followed feeds whose subscription at a hub ends within this time, or has never begun, page by page."""
     check_wait("within", within, least=timedelta())
     check_range("limit", limit, 1, MAX_LIST)
-    params = {"within": within, "again": DENIED_AGAIN, "after": after, "limit": limit, "now": now}
+    params = {"within": within, "again": DENIED_AGAIN, "after": after, "limit": limit}
     return single("expiring_websub", params, _feeds, is_read=True)
 
 
@@ -214,20 +213,20 @@ def _changed(query: str, feed_id: int, params: dict[str, object]) -> Call[Feed]:
     return Call(steps)
 
 
-def _held(feed_id: int, token: int, now: datetime | None) -> Steps[Case]:
+def _held(feed_id: int, token: int) -> Steps[Case]:
     """Lock the feed's job and see that the caller's run still holds it."""
     feed = yield from _read(feed_id)
-    case = None if feed.job_id is None else (yield from read_case(feed.job_id, now=now))
+    case = None if feed.job_id is None else (yield from read_case(feed.job_id))
     if case is None or case.state is not JobState.RUNNING or case.job.token != token:
         raise LeaseLost(feed.job_id or 0)
     return case
 
 
-def _keep(feed_id: int, entries: Sequence[NewEntry], now: datetime | None) -> Steps[int]:
+def _keep(feed_id: int, entries: Sequence[NewEntry]) -> Steps[int]:
     check_range("entries", len(entries), 0, MAX_ENTRIES)
     # Of several with one guid the last one counts; one statement cannot change a row twice.
     written = documents.array(map(_document, {entry.guid: entry for entry in entries}.values()))
-    params = {"feed_id": feed_id, "entries": written, "now": now}
+    params = {"feed_id": feed_id, "entries": written}
     # Changed before added: what is added just now cannot have changed.
     yield Step("update_entries", params)
     [[new]] = yield Step("insert_entries", params)

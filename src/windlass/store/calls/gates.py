@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from windlass.core.audit import Deed
 from windlass.core.gate import ALL_LANES, Gate, GateKind
@@ -17,14 +16,14 @@ from windlass.store.rows import Row, Shape
 SHAPES = {"get_lane": Shape((1,)), "get_task": Shape((1,)), "list_lanes": Shape((1,))}
 
 
-def pause(kind: GateKind, name: str, by: str | None, now: datetime | None = None) -> Call[Gate]:
+def pause(kind: GateKind, name: str, by: str | None) -> Call[Gate]:
     """Let no job of a lane or task be claimed from now on."""
-    return _move(kind, name, f"pause_{kind}", {kind.value: name, "principal": by, "now": now})
+    return _move(kind, name, f"pause_{kind}", {kind.value: name, "principal": by})
 
 
-def resume(kind: GateKind, name: str, now: datetime | None = None) -> Call[Gate]:
+def resume(kind: GateKind, name: str) -> Call[Gate]:
     """Let jobs be claimed again."""
-    return _move(kind, name, f"resume_{kind}", {kind.value: name, "now": now})
+    return _move(kind, name, f"resume_{kind}", {kind.value: name})
 
 
 def _move(kind: GateKind, name: str, query: str, params: dict[str, object]) -> Call[Gate]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from windlass.core.checks import check_range, check_text
@@ -23,24 +22,24 @@ MOST_COUNTED = 10_000
 SHAPES = {"list_items": Shape((5,)), "list_job_items": Shape((5,))}
 
 
-def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]], now: datetime | None = None) -> Call[Added]:
+def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]]) -> Call[Added]:
     """Add what a run has found; raises LeaseLost when it is no longer ours."""
     written = encode_items(items)
 
     def steps() -> Steps[Added]:
-        case = yield from read_case(job_id, now=now)
+        case = yield from read_case(job_id)
         if case is None:
             raise JobNotFound(job_id)
         if case.state is not JobState.RUNNING or case.job.token != token:
             raise LeaseLost(job_id)
-        added = yield from insert(case, written, now)
-        yield Step("add_progress", progress_params(case, added, now))
+        added = yield from insert(case, written)
+        yield Step("add_progress", progress_params(case, added))
         return added
 
     return Call(steps)
 
 
-def insert(case: Case, items: Sequence[NewItem], now: datetime | None) -> Steps[Added]:
+def insert(case: Case, items: Sequence[NewItem]) -> Steps[Added]:
     """Insert items that nobody had found before; the job's row is locked."""
     fields = key_fields(case.item_key)
     keyed: dict[str, str] = {}
@@ -53,17 +52,16 @@ def insert(case: Case, items: Sequence[NewItem], now: datetime | None) -> Steps[
         "items": documents.array(f'{{"key":{documents.quote(key)},"data":{data}}}' for key, data in keyed.items()),
         "collection": case.collection or case.job.task,
         "job_id": case.job.id,
-        "now": now,
     }
     [[inserted]] = yield Step("insert_items", params)
     return Added(inserted, len(items) - inserted)
 
 
-def progress_params(case: Case, added: Added, now: datetime | None, **said: object) -> dict[str, object]:
+def progress_params(case: Case, added: Added, **said: object) -> dict[str, object]:
     """Write what a holder's word adds to its job."""
     counts = {"seen": added.added + added.duplicates, "added": added.added}
     given = {"cursor": None, "message": None, "lease": None} | said
-    return {"id": case.job.id, "token": case.job.token, **counts, **given, "now": now}
+    return {"id": case.job.id, "token": case.job.token, **counts, **given}
 
 
 def list_items(

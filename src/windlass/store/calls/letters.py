@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from windlass.core.cadence import Recurrence
@@ -33,11 +33,11 @@ class Settling(Call[Settled]):
     changes: Callable[[], Steps[set[int]]]
 
 
-def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None, now: datetime | None = None) -> Settling:
+def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None) -> Settling:
     """Note who has seen letters; one that was acknowledged before stays as it is."""
     check_text("by", by, MAX_NAME)
     kept = None if note is None else sanitise_text(note, MAX_TEXT)
-    params = {"ids": numbers(ids), "by": by, "note": kept, "now": now}
+    params = {"ids": numbers(ids), "by": by, "note": kept}
 
     def changes() -> Steps[set[int]]:
         return set(rows.ids((yield Step("acknowledge", params))))
@@ -55,17 +55,17 @@ class _Return(NamedTuple):
     holder: int | None = None
 
 
-def requeue(ids: Sequence[int], now: datetime | None = None) -> Settling:
+def requeue(ids: Sequence[int]) -> Settling:
     """Bring back the jobs of open letters and close them; of any number of callers one does it.
 
     A failed job starts afresh, a schedule that went on runs now, and a job that is gone is made again.
     """
 
     def changes() -> Steps[set[int]]:
-        return {letter for letter, met in (yield from _requeue(ids, now)).items() if met.holder is None}
+        return {letter for letter, met in (yield from _requeue(ids)).items() if met.holder is None}
 
     def steps() -> Steps[Settled]:
-        met = yield from _requeue(ids, now)
+        met = yield from _requeue(ids)
         if len(ids) == 1 and met and met[ids[0]].holder is not None:
             raise SlotTaken(met[ids[0]].job_id, met[ids[0]].holder or 0)
         back = {letter: one.job_id for letter, one in met.items() if one.holder is None}
@@ -87,7 +87,7 @@ def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int
     )
 
 
-def _requeue(ids: Sequence[int], now: datetime | None) -> Steps[dict[int, _Return]]:
+def _requeue(ids: Sequence[int]) -> Steps[dict[int, _Return]]:
     """Say for each letter that was open which job came back, or who holds the key of the one that could not."""
     asked = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
     # Jobs before letters, as everywhere; what was read before the locks is read again.
@@ -95,21 +95,21 @@ def _requeue(ids: Sequence[int], now: datetime | None) -> Steps[dict[int, _Retur
     still_open = set(rows.ids((yield Step("lock_letters", {"ids": numbers(ids)}))))
     letters = [letter for letter in asked if letter.id in still_open]
     found = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers({letter.job_id for letter in letters})})))
-    met = yield from _return(found, now)
+    met = yield from _return(found)
     known = {job.id for job in found}
-    met |= yield from _make_again([letter for letter in letters if letter.job_id not in known], now)
+    met |= yield from _make_again([letter for letter in letters if letter.job_id not in known])
     back = [job_id for job_id, one in met.items() if one.holder is None]
     if back:
         # Every standing letter of the job: one run answers them all.
-        yield Step("close_letters", {"ids": documents.numbers(back), "closed_reason": "requeued", "now": now})
+        yield Step("close_letters", {"ids": documents.numbers(back), "closed_reason": "requeued"})
     return {letter.id: met[letter.job_id] for letter in letters if letter.job_id in met}
 
 
-def _return(jobs: Sequence[Job], now: datetime | None) -> Steps[dict[int, _Return]]:
+def _return(jobs: Sequence[Job]) -> Steps[dict[int, _Return]]:
     failed = [job.id for job in jobs if job.state is JobState.FAILED]
     others = [job.id for job in jobs if job.state is not JobState.FAILED and job.cadence is not None]
-    restarted = (yield from restart(failed, "requeued", now)) if failed else set()
-    hurried = set(rows.ids((yield Step("run_now", {"ids": documents.numbers(others), "now": now})))) if others else set()
+    restarted = (yield from restart(failed, "requeued")) if failed else set()
+    hurried = set(rows.ids((yield Step("run_now", {"ids": documents.numbers(others)})))) if others else set()
     met = {job_id: _Return(job_id) for job_id in restarted | hurried}
     refused = [job_id for job_id in failed if job_id not in restarted]
     if refused:
@@ -118,12 +118,12 @@ def _return(jobs: Sequence[Job], now: datetime | None) -> Steps[dict[int, _Retur
     return met
 
 
-def _make_again(letters: Sequence[DeadLetter], now: datetime | None) -> Steps[dict[int, _Return]]:
+def _make_again(letters: Sequence[DeadLetter]) -> Steps[dict[int, _Return]]:
     """Enqueue jobs that are gone, from what their letters kept of them."""
     jobs = dict(_originals(letters))
     if not jobs:
         return {}
-    made: list[Enqueued] = yield from enqueue(list(jobs.values()), now).steps()
+    made: list[Enqueued] = yield from enqueue(list(jobs.values())).steps()
     return {
         job_id: _Return(job_id, new.id) if new.is_duplicate else _Return(new.id) for job_id, new in zip(jobs, made, strict=True)
     }

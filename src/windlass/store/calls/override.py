@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from windlass.core.checks import check_text, check_wait
 from windlass.core.job import MAX_NAME, JobState
@@ -16,9 +16,7 @@ OVERRIDES = (JobState.PENDING, JobState.RUNNING, JobState.COMPLETED, JobState.FA
 _WORKER = "operator:"
 
 
-def override_status(
-    ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta, token: int, now: datetime | None = None
-) -> Move:
+def override_status(ids: Sequence[int], status: JobState, *, by: str, lease_length: timedelta, token: int) -> Move:
     """Put jobs into a state by hand, whatever state they are in; a lease is revoked and no dead letter is written.
 
     `running` gives the job a lease that belongs to `by` and ends after `lease_length`.
@@ -27,14 +25,7 @@ def override_status(
         raise InvalidInput("status", status, f"must be one of {', '.join(OVERRIDES)}")
     check_text("by", by, MAX_NAME - len(_WORKER))
     check_wait("lease_length", lease_length, least=timedelta(seconds=1))
-    params = {
-        "ids": numbers(ids),
-        "state": status,
-        "token": token,
-        "worker": f"{_WORKER}{by}",
-        "lease": lease_length,
-        "now": now,
-    }
+    params = {"ids": numbers(ids), "state": status, "token": token, "worker": f"{_WORKER}{by}", "lease": lease_length}
 
     def changes() -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})

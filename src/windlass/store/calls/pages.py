@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import TypeVar
 
 from windlass.core.audit import Deed
@@ -92,25 +91,23 @@ def _pages(rows: Sequence[Row]) -> list[WebPage]:
     return [WebPage(*row) for row in rows]
 
 
-def upsert(source_id: str, page: NewPage, now: datetime | None) -> Steps[bool]:
+def upsert(source_id: str, page: NewPage) -> Steps[bool]:
     """Keep a page; says whether it is new or has changed."""
     place = {"source_id": source_id, "key": key_of(page.url)}
     known = yield Step("known_page", place)
     if [digest for _, digest in known] == [page.digest]:
-        yield from touch(source_id, page.url, page.etag, page.last_modified, now)
+        yield from touch(source_id, page.url, page.etag, page.last_modified)
         return False
     fields = page._asdict()
     fields |= {"links": json.dumps(page.links, ensure_ascii=False), "http_status": fields.pop("status")}
-    yield Step("upsert_page", {**fields, **place, "now": now})
+    yield Step("upsert_page", {**fields, **place})
     return True
 
 
-def touch(  # noqa: PLR0917 - an address and what its server said
-    source_id: str, url: str, etag: str | None, last_modified: str | None, now: datetime | None
-) -> Steps[None]:
+def touch(source_id: str, url: str, etag: str | None, last_modified: str | None) -> Steps[None]:
     """Note that a page was looked at and has not changed."""
     said = {"etag": etag, "last_modified": last_modified}
-    yield Step("touch_page", {"source_id": source_id, "key": key_of(url), **said, "now": now})
+    yield Step("touch_page", {"source_id": source_id, "key": key_of(url), **said})
 
 
 def forget(source_id: str, url: str) -> Steps[None]:

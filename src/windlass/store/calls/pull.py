@@ -32,17 +32,10 @@ class _Means(NamedTuple):
     order: PickOrder
     rng: Random
     most_arms: int
-    now: datetime | None
 
 
 def pull_each(
-    pulls: Sequence[Pull],
-    order: PickOrder,
-    rng: Random,
-    *,
-    found: Slices | None = None,
-    most_arms: int = work.MAX_ARMS,
-    now: datetime | None = None,
+    pulls: Sequence[Pull], order: PickOrder, rng: Random, *, found: Slices | None = None, most_arms: int = work.MAX_ARMS
 ) -> Call[list[Claimed | None]]:
     """Give each worker one job, or none; the answers are in the order of the wishes, and so are the jobs.
 
@@ -52,7 +45,7 @@ def pull_each(
     check_range("pulls", len(pulls), 1, MAX_PULLS)
     for one in pulls:
         one.check()
-    means = _Means(order, rng, most_arms, now)
+    means = _Means(order, rng, most_arms)
 
     def steps() -> Steps[list[Claimed | None]]:
         queue = _Queue(found)
@@ -60,7 +53,7 @@ def pull_each(
         for one in pulls:
             earlier = report.Earlier()
             if one.pull_id is not None:
-                earlier = yield from report.pull_again(one.lease, one.pull_id, now, one.lanes)
+                earlier = yield from report.pull_again(one.lease, one.pull_id, one.lanes)
             mine, has_moved_gates = earlier.job, False
             if mine is None and earlier.is_name_free:
                 mine, has_moved_gates = yield from queue.take(one, means)
@@ -86,7 +79,7 @@ class _Queue:
                 break
             is_fresh = self._found is None
             if self._found is None:
-                self._found = rows.slices((yield Step("slices", {"now": means.now})))
+                self._found = rows.slices((yield Step("slices", {})))
             job, is_probe = yield from _take(one, one.select(self._found), means)
             if job is not None:
                 return job, is_probe
@@ -99,13 +92,13 @@ class _Queue:
 def _take(one: Pull, found: Slices, means: _Means) -> Steps[tuple[Claimed | None, bool]]:
     """Take a job; a breaker that is due comes first, since a backlog of other tasks would put its probe off for ever."""
     for breaker in found.breakers:
-        probe = yield from breakers.claim_probe(found, breaker, one.lease, means.now).steps()
+        probe = yield from breakers.claim_probe(found, breaker, one.lease).steps()
         if probe is not None:
             return (yield from _marked(one, probe)), True
     if not found.claimable:
         return None, False
     if means.order is PickOrder.FIFO or one.lanes != (PULL_LANE,):
-        taken = yield from work.claim_any(found, one.lease, most_arms=means.most_arms, now=means.now).steps()
+        taken = yield from work.claim_any(found, one.lease, most_arms=means.most_arms).steps()
     else:
         taken = yield from _pick(one, found, means)
     return (None if taken is None else (yield from _marked(one, taken))), False
@@ -131,7 +124,7 @@ def _pick(one: Pull, found: Slices, means: _Means) -> Steps[Claimed | None]:
         turns = dict((yield Step("last_turns", {"groups": groups})))
     ids = pick(means.order, candidates, turns, means.rng)
     lease = {"token": one.lease.token, "worker": one.lease.worker, "lease": one.lease.length, "started": True}
-    picked = {"ids": documents.numbers(ids), "version": found.version, "now": means.now}
+    picked = {"ids": documents.numbers(ids), "version": found.version}
     taken = rows.claimed((yield Step("claim_picked", lease | picked)))
     return taken[0] if taken else None
 

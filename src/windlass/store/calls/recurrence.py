@@ -18,32 +18,32 @@ from windlass.store.rows import Shape
 SHAPES = {"lock_missed": Shape((2,))}
 
 
-def promote(limit: int, now: datetime | None = None) -> Call[Promoted]:
+def promote(limit: int) -> Call[Promoted]:
     """Make due jobs claimable, but for those that `catch_up` decides about."""
     check_range("limit", limit, 1, 10_000)
-    params = {"limit": limit, "missed_after": MISSED_AFTER, "now": now}
+    params = {"limit": limit, "missed_after": MISSED_AFTER}
     return single("promote", params, rows.promoted, is_engine=True, wakes=wakes.by_promotion)
 
 
-def due_templates(limit: int, now: datetime | None = None) -> Call[list[Job]]:
+def due_templates(limit: int) -> Call[list[Job]]:
     """Read the templates that are due."""
     check_range("limit", limit, 1, documents.MAX_ROWS)
-    return single("due_templates", {"limit": limit, "now": now}, rows.jobs, is_read=True, is_engine=True)
+    return single("due_templates", {"limit": limit}, rows.jobs, is_read=True, is_engine=True)
 
 
-def catch_up(limit: int, rng: Random, now: datetime | None = None) -> Call[int]:
+def catch_up(limit: int, rng: Random) -> Call[int]:
     """Send jobs that missed their time where their rule says: to a later slot, or, if that has come too, to be claimed.
 
     The answer counts the claimable ones.
     """
 
     def steps() -> Steps[int]:
-        [[moment]] = yield Step("clock", {"now": now})
+        [[moment]] = yield Step("clock", {})
         found = yield Step("lock_missed", {"limit": limit, "missed_after": MISSED_AFTER, "now": moment})
         moves = [_caught_up(_Missed._make(row), moment, rng) for row in found]
         if not moves:
             return 0
-        [[claimable]] = yield Step("catch_up", {"jobs": documents.array(moves), "now": now})
+        [[claimable]] = yield Step("catch_up", {"jobs": documents.array(moves)})
         return int(claimable)
 
     return Call(steps, is_engine=True, wakes=wakes.work)

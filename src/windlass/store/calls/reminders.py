@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_wait
@@ -24,9 +24,9 @@ _REMINDER = Shape((1, 4, 5))
 SHAPES = dict.fromkeys(("add_reminder", "get_reminder", "list_reminders", "due_reminders", "delete_reminder"), _REMINDER)
 
 
-def add(reminder: NewReminder, now: datetime | None = None) -> Call[Reminder]:
+def add(reminder: NewReminder) -> Call[Reminder]:
     """Keep a reminder."""
-    params = {"due_at": reminder.due_at, "mail": reminder.mail, "now": now}
+    params = {"due_at": reminder.due_at, "mail": reminder.mail}
     return single("add_reminder", params, lambda found: _reminders(found)[0])
 
 
@@ -58,16 +58,16 @@ def list_reminders(after: int = 0, limit: int = MAX_LIST) -> Call[list[Reminder]
     return single("list_reminders", {"after_reminder": after, "limit": limit}, _reminders, is_read=True)
 
 
-def enqueue_due(make: Callable[[Reminder], NewJob], limit: int = MAX_LIST, now: datetime | None = None) -> Call[list[Reminder]]:
+def enqueue_due(make: Callable[[Reminder], NewJob], limit: int = MAX_LIST) -> Call[list[Reminder]]:
     """Enqueue one job for each reminder that is due and has none, and note it in the same transaction."""
     check_range("limit", limit, 1, MAX_LIST)
 
     def steps() -> Steps[list[Reminder]]:
-        due = _reminders((yield Step("due_reminders", {"limit": limit, "now": now})))
+        due = _reminders((yield Step("due_reminders", {"limit": limit})))
         if not due:
             return []
-        [[moment]] = yield Step("clock", {"now": now})
-        enqueued = yield from work.enqueue([make(reminder) for reminder in due], now).steps()
+        [[moment]] = yield Step("clock", {})
+        enqueued = yield from work.enqueue([make(reminder) for reminder in due]).steps()
         made = [replace(old, job_id=new.id, enqueued_at=moment) for old, new in zip(due, enqueued, strict=True)]
         marks = documents.array(f'{{"id":{reminder.id},"job_id":{reminder.job_id}}}' for reminder in made)
         yield Step("mark_reminders", {"reminders": marks, "now": moment})
@@ -80,11 +80,11 @@ def _woken(made: list[Reminder]) -> Collection[Topic]:
     return {Topic.WORK} if made else ()
 
 
-def prune(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+def prune(keep: timedelta, limit: int) -> Call[int]:
     """Forget reminders whose job was made long ago; returns how many went."""
     check_wait("keep", keep, least=timedelta())
     check_range("limit", limit, 1, 10_000)
-    return single("prune_reminders", {"keep_for": keep, "limit": limit, "now": now}, len)
+    return single("prune_reminders", {"keep_for": keep, "limit": limit}, len)
 
 
 def _reminders(rows: Sequence[Row]) -> list[Reminder]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ SHAPES = {
 _TOKENS = 2**63
 
 
-def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: datetime | None = None) -> Call[Answer]:
+def report(told: Report, rng: Random, profiles: Mapping[str, Profile]) -> Call[Answer]:
     """Do everything one report asks for, or nothing; a key that was seen before is answered as it was then."""
     written = told.encoded_items()
     reopened: list[str] = []
@@ -42,7 +42,7 @@ def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: date
     def steps() -> Steps[Answer]:
         reopened.clear()
         fence = told.worker if told.token is None else None
-        case = yield from read_case(told.job_id, key=told.key, worker=fence, now=now)
+        case = yield from read_case(told.job_id, key=told.key, worker=fence)
         if case is None:
             raise JobNotFound(told.job_id)
         if case.answer is not None:
@@ -51,11 +51,11 @@ def report(told: Report, rng: Random, profiles: Mapping[str, Profile], now: date
         if how is Standing.FINISHED:
             return _finished(case)
         if how is Standing.CANCELLED:
-            answer = yield from _stop(told, case, now)
+            answer = yield from _stop(told, case)
         else:
-            answer = yield from _hear(told, case, written, _Means(rng, profiles, now, reopened))
+            answer = yield from _hear(told, case, written, _Means(rng, profiles, reopened))
         if told.key is not None:
-            kept = {"job_id": told.job_id, "key": told.key, "token": case.job.token, "answer": answer.encode(), "now": now}
+            kept = {"job_id": told.job_id, "key": told.key, "token": case.job.token, "answer": answer.encode()}
             yield Step("insert_idempotency", kept)
         return answer
 
@@ -71,10 +71,10 @@ def _finished(case: Case) -> Answer:
     return Answer(state=case.state, is_done=True, done_reason=case.done_reason)
 
 
-def _stop(told: Report, case: Case, now: datetime | None) -> Steps[Answer]:
+def _stop(told: Report, case: Case) -> Steps[Answer]:
     """Take a word about a cancelled job for the one that its run has stopped."""
     if case.has_lease:
-        yield Step("stop", work.stop_params([(case.job.id, case.job.token, told.run)], None, now))
+        yield Step("stop", work.stop_params([(case.job.id, case.job.token, told.run)], None))
     return Answer(state=JobState.CANCELLED, is_done=True, done_reason=case.done_reason, should_stop=True)
 
 
@@ -83,25 +83,23 @@ class _Means(NamedTuple):
 
     rng: Random
     profiles: Mapping[str, Profile]
-    now: datetime | None
     reopened: list[str]
     """Gates that the report has opened, told to those who sleep."""
 
 
 def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -> Steps[Answer]:
     """Keep what the holder of the lease has found, and end its run if it says so."""
-    added = yield from items.insert(case, written, means.now)
+    added = yield from items.insert(case, written)
     said = items.progress_params(
         case,
         added,
-        means.now,
         cursor=None if told.cursor is None else sanitise_text(told.cursor, work.MAX_CURSOR),
         message=None if told.message is None else sanitise_text(told.message, MAX_TEXT),
         lease=extension(told.extend),
     )
     [[result_count, expires_at]] = yield Step("add_progress", said)
     if told.wish is not None and told.wish.progress_count is not None:
-        counted = work.progress(case.job.id, case.job.token, count=told.wish.progress_count, now=means.now)
+        counted = work.progress(case.job.id, case.job.token, count=told.wish.progress_count)
         yield from counted.steps()
     answer = Answer(
         state=JobState.RUNNING,
@@ -128,7 +126,7 @@ def _end(case: Case, outcome: Outcome, run: Run, means: _Means) -> Steps[JobStat
     profiles = yield from settings.current_profiles([case.job], means.profiles)
     ending = decide(case.job, outcome, run, now=case.now, rng=means.rng, profiles=profiles)
     yield from _tell_breakers(case, outcome, means)
-    left = rows.finished((yield Step("finish", work.finish_params([ending], None, None, means.now))))
+    left = rows.finished((yield Step("finish", work.finish_params([ending], None, None))))
     return left[case.job.id]
 
 
@@ -149,15 +147,15 @@ def _tell_breakers(case: Case, outcome: Outcome, means: _Means) -> Steps[None]:
         if spec is None or name in told:
             continue
         told.add(name)
-        recorded = breakers.record(spec, permit, succeeded=succeeded, failures=0 if succeeded else 1, now=means.now)
+        recorded = breakers.record(spec, permit, succeeded=succeeded, failures=0 if succeeded else 1)
         if (yield from recorded.steps()) is BreakerState.CLOSED and options is None:
             means.reopened.append(name)
 
 
-def heartbeat(job_id: int, token: int, extend: timedelta | None = None, now: datetime | None = None) -> Call[Held]:
+def heartbeat(job_id: int, token: int, extend: timedelta | None = None) -> Call[Held]:
     """Extend a lease and learn whether the work is still wanted; raises LeaseLost when it is no longer ours."""
     is_possible = 0 < job_id <= MAX_JOB and abs(token) < _TOKENS
-    renewal = work.renew([(job_id, token, None)] if is_possible else [], extension(extend), now)
+    renewal = work.renew([(job_id, token, None)] if is_possible else [], extension(extend))
 
     def steps() -> Steps[Held]:
         for held in (yield from renewal.steps()):
@@ -182,9 +180,7 @@ def _status(job_id: int) -> Steps[JobStatus]:
     raise JobNotFound(job_id)
 
 
-def pull(
-    found: Slices, lease: Lease, pull_id: str | None = None, *, most_arms: int = work.MAX_ARMS, now: datetime | None = None
-) -> Call[Claimed | None]:
+def pull(found: Slices, lease: Lease, pull_id: str | None = None, *, most_arms: int = work.MAX_ARMS) -> Call[Claimed | None]:
     """Take one job to be worked on at once; the same worker asking again under the same `pull_id` gets the same lease."""
     check_text("worker", lease.worker, MAX_NAME)
     if pull_id is not None:
@@ -192,13 +188,13 @@ def pull(
 
     def steps() -> Steps[Claimed | None]:
         if pull_id is not None:
-            earlier = yield from pull_again(lease, pull_id, now)
+            earlier = yield from pull_again(lease, pull_id)
             if earlier.job is not None:
                 return earlier.job
         waiting = found.merged()
         if not waiting.open:
             return None
-        job = yield from work.claim_any(waiting, lease, most_arms=most_arms, now=now).steps()
+        job = yield from work.claim_any(waiting, lease, most_arms=most_arms).steps()
         if job is not None and pull_id is not None:
             # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
             yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": pull_id})
@@ -215,16 +211,16 @@ class Earlier(NamedTuple):
     """Otherwise it holds a job of a lane that the one who asks does not name, and may not see."""
 
 
-def pull_again(lease: Lease, pull_id: str, now: datetime | None, lanes: Collection[str] | None = None) -> Steps[Earlier]:
+def pull_again(lease: Lease, pull_id: str, lanes: Collection[str] | None = None) -> Steps[Earlier]:
     """Look for the lease that an earlier pull of this name got."""
     for job_id, token, state, lane in (yield Step("find_pull", {"worker": lease.worker, "pull_id": pull_id})):
         if lanes is not None and lane not in lanes:
             return Earlier(is_name_free=False)
         if state == JobState.CANCELLED:
             # Whoever asks for it again has not begun with it.
-            yield Step("stop", work.stop_params([(job_id, token, NO_RUN)], None, now))
+            yield Step("stop", work.stop_params([(job_id, token, NO_RUN)], None))
             continue
-        params = {"id": job_id, "token": token, "lease": lease.length, "now": now}
+        params = {"id": job_id, "token": token, "lease": lease.length}
         for job in rows.claimed((yield Step("repull", params))):
             return Earlier(job)
     return Earlier()

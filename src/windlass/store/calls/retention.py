@@ -46,16 +46,9 @@ class OldJob(NamedTuple):
     is_prunable: bool
 
 
-def long_histories(rules: Retention, after: int, limit: int, now: datetime | None = None) -> Call[Histories]:
+def long_histories(rules: Retention, after: int, limit: int) -> Call[Histories]:
     """Look through a page of jobs for runs that may go."""
-    params = {
-        "keep": rules.keep_executions,
-        "keep_for": rules.keep,
-        "most": MAX_RUNS,
-        "after": after,
-        "limit": limit,
-        "now": now,
-    }
+    params = {"keep": rules.keep_executions, "keep_for": rules.keep, "most": MAX_RUNS, "after": after, "limit": limit}
     return single("long_histories", params, lambda found: _histories(found, limit), is_read=True)
 
 
@@ -82,21 +75,19 @@ def prune_executions(runs: Sequence[Runs]) -> Call[int]:
     return single("prune_executions", {"runs": listed}, lambda found: found[0][0])
 
 
-def old_jobs(
-    state: JobState, keep: timedelta, after: tuple[datetime, int], *, limit: int, now: datetime | None = None
-) -> Call[list[OldJob]]:
+def old_jobs(state: JobState, keep: timedelta, after: tuple[datetime, int], *, limit: int) -> Call[list[OldJob]]:
     """Look through a page of jobs that were closed long ago, the oldest first."""
-    params = {"state": state, "keep_for": keep, "after_at": after[0], "after": after[1], "limit": limit, "now": now}
+    params = {"state": state, "keep_for": keep, "after_at": after[0], "after": after[1], "limit": limit}
     return single("old_jobs", params, lambda found: [OldJob._make(row) for row in found], is_read=True)
 
 
-def prune_jobs(ids: Sequence[int], keep: timedelta, now: datetime | None = None) -> Call[int]:
+def prune_jobs(ids: Sequence[int], keep: timedelta) -> Call[int]:
     """Delete jobs that still may go, with their bodies, runs and keys; returns how many did."""
 
     def steps() -> Steps[int]:
         # Locked, then asked again: an operator may be bringing one back at this moment.
         locked = rows.ids((yield Step("lock_old_jobs", {"ids": documents.numbers(ids)})))
-        gone = rows.ids((yield Step("prune_jobs", {"ids": documents.numbers(locked), "keep_for": keep, "now": now})))
+        gone = rows.ids((yield Step("prune_jobs", {"ids": documents.numbers(locked), "keep_for": keep})))
         if gone:
             yield Step("prune_parts", {"ids": documents.numbers(gone)})
         return len(gone)
@@ -104,6 +95,6 @@ def prune_jobs(ids: Sequence[int], keep: timedelta, now: datetime | None = None)
     return Call(steps)
 
 
-def prune_letters(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+def prune_letters(keep: timedelta, limit: int) -> Call[int]:
     """Delete letters that were dealt with long ago; returns how many went."""
-    return single("prune_letters", {"keep_for": keep, "limit": limit, "now": now}, lambda found: found[0][0])
+    return single("prune_letters", {"keep_for": keep, "limit": limit}, lambda found: found[0][0])

@@ -68,11 +68,11 @@ def fold_runs(limit: int) -> Call[int]:
     return single("fold_runs", {"limit": limit}, lambda found: found[0][0])
 
 
-def prune_minutes(keep: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+def prune_minutes(keep: timedelta, limit: int) -> Call[int]:
     """Delete minutes older than `keep`."""
     check_wait("keep", keep, least=timedelta(minutes=1))
     check_range("limit", limit, 1, 1_000_000)
-    return single("prune_minutes", {"keep_for": keep, "limit": limit, "now": now}, lambda found: found[0][0])
+    return single("prune_minutes", {"keep_for": keep, "limit": limit}, lambda found: found[0][0])
 
 
 def job_stats(job_id: int) -> Call[JobStats]:
@@ -99,12 +99,12 @@ def metrics() -> Call[SchedulerMetrics]:
     return Call(steps, is_read=True)
 
 
-def queue(now: datetime | None = None) -> Call[QueueStats]:
+def queue() -> Call[QueueStats]:
     """Read how many jobs wait, run and will be tried again, and since when the first has been due."""
 
     def steps() -> Steps[QueueStats]:
         counts = rows.counts((yield Step("count_jobs", {})))
-        [[moment, oldest]] = yield Step("oldest_pending", {"now": now})
+        [[moment, oldest]] = yield Step("oldest_pending", {})
         return queue_stats(counts, oldest, moment)
 
     return Call(steps, is_read=True)

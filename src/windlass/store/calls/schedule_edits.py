@@ -20,38 +20,38 @@ from windlass.store.calls.schedules import found_parts
 from windlass.store.calls.work import enqueue
 
 
-def create(job: NewJob, rng: Random, *, is_enabled: bool = True, now: datetime | None = None) -> Call[Job]:
+def create(job: NewJob, rng: Random, *, is_enabled: bool = True) -> Call[Job]:
     """Make a schedule; raises ScheduleExists where its name is taken."""
     if job.name is None or job.recurrence is None:
         raise InvalidInput("name", job.name, "a schedule has a name and a cadence")
     name = job.name
 
     def steps() -> Steps[Job]:
-        [made] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)], now, rng).steps()
+        [made] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)], rng).steps()
         if made.is_duplicate:
             raise ScheduleExists(job.task, name, made.id)
         if not is_enabled:
-            yield Step("disable", {"ids": numbers([made.id]), "now": now})
+            yield Step("disable", {"ids": numbers([made.id])})
         return (yield from _read(made.id))
 
     return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
 
 
-def change(job_id: int, edit: ScheduleEdit, rng: Random, now: datetime | None = None) -> Call[Job]:
+def change(job_id: int, edit: ScheduleEdit, rng: Random) -> Call[Job]:
     """Change a schedule, all or nothing; raises ScheduleExists where its new name is taken."""
 
     def steps() -> Steps[Job]:
         yield Step("lock_jobs", {"ids": numbers([job_id])})
-        [[moment]] = yield Step("clock", {"now": now})
+        [[moment]] = yield Step("clock", {})
         found = yield from _read(job_id)
         if found.cadence is None:
             raise JobNotFound(job_id)
         if edit.name is not None and edit.name != found.name:
-            yield from _rename(found, edit.name, now)
-        yield Step("redefine", _redefinition(found, edit, moment, rng) | {"now": now})
+            yield from _rename(found, edit.name)
+        yield Step("redefine", _redefinition(found, edit, moment, rng) | {})
         goes_on = found.is_enabled and found.state not in CLOSED
         if edit.is_enabled is not None and edit.is_enabled is not goes_on:
-            yield from _switch(found, now, is_enabled=edit.is_enabled)
+            yield from _switch(found, is_enabled=edit.is_enabled)
         return (yield from _read(job_id))
 
     return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
@@ -68,8 +68,8 @@ def _read(job_id: int) -> Steps[Job]:
     raise JobNotFound(job_id)
 
 
-def _rename(found: Job, name: str, now: datetime | None) -> Steps[None]:
-    if (yield Step("rename_schedule", {"id": found.id, "name": name, "now": now})):
+def _rename(found: Job, name: str) -> Steps[None]:
+    if (yield Step("rename_schedule", {"id": found.id, "name": name})):
         return
     for (holder,) in (yield Step("holder_of_name", {"name": name})):
         raise ScheduleExists(found.task, name, holder)
@@ -94,8 +94,8 @@ def _redefinition(found: Job, edit: ScheduleEdit, moment: datetime, rng: Random)
     }
 
 
-def _switch(found: Job, now: datetime | None, *, is_enabled: bool) -> Steps[None]:
+def _switch(found: Job, *, is_enabled: bool) -> Steps[None]:
     move = "enable" if is_enabled else "disable"
-    changed = rows.ids((yield Step(move, {"ids": documents.numbers([found.id]), "now": now})))
+    changed = rows.ids((yield Step(move, {"ids": documents.numbers([found.id])})))
     # Refused, as the move by itself is, of a schedule that has ended.
     answer(move, [found.id], set(changed), [found]).one()

@@ -31,25 +31,25 @@ def get(name: str) -> Call[Job]:
     return Call(lambda: _get(name), is_read=True)
 
 
-def define(job: NewJob, rng: Random, now: datetime | None = None) -> Call[Job]:
+def define(job: NewJob, rng: Random) -> Call[Job]:
     """Make a schedule as described, or change the one of this name; only a new cadence moves its next run."""
 
     def steps() -> Steps[Job]:
-        return (yield from _defined(job, rng, now)).job
+        return (yield from _defined(job, rng)).job
 
     return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
 
 
-def ensure(job: NewJob, rng: Random, now: datetime | None = None) -> Call[Job]:
+def ensure(job: NewJob, rng: Random) -> Call[Job]:
     """Do what `define` does and see that the schedule goes on: enabled, and begun anew if it had failed or was cancelled."""
 
     def steps() -> Steps[Job]:
-        defined = yield from _defined(job, rng, now)
+        defined = yield from _defined(job, rng)
         found = defined.job
         if found.state in _ANEW:
-            yield from _begin_anew(found, defined.moment, rng, now)
+            yield from _begin_anew(found, defined.moment, rng)
         elif not found.is_enabled:
-            yield Step("enable", {"ids": documents.numbers([found.id]), "now": now})
+            yield Step("enable", {"ids": documents.numbers([found.id])})
         else:
             return found
         return (yield from _read(found.id))
@@ -57,7 +57,7 @@ def ensure(job: NewJob, rng: Random, now: datetime | None = None) -> Call[Job]:
     return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
 
 
-def sync_enabled(name: str, predicate: Callable[[Any], Any], now: datetime | None = None) -> Call[Job]:
+def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
     """Enable or disable a schedule by what `predicate` says once nobody else can; it is given the transaction's connection."""
 
     def steps() -> Steps[Job]:
@@ -66,7 +66,7 @@ def sync_enabled(name: str, predicate: Callable[[Any], Any], now: datetime | Non
         # Locked first: whoever asks later sees what we have seen, and whatever was committed before.
         yield Step("lock_jobs", {"ids": ids})
         [[is_wanted]] = yield Step("", {}, ask=predicate)
-        changed = yield Step("enable" if is_wanted else "disable", {"ids": ids, "now": now})
+        changed = yield Step("enable" if is_wanted else "disable", {"ids": ids})
         left = yield from _read(found.id)
         # What has ended need not be stopped, but will not go on either.
         return left if changed or not is_wanted else answer("enable", [left.id], set(), [left]).one()
@@ -74,10 +74,10 @@ def sync_enabled(name: str, predicate: Callable[[Any], Any], now: datetime | Non
     return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
 
 
-def touch_declared(app: str, names: Sequence[str], now: datetime | None = None) -> Call[list[str]]:
+def touch_declared(app: str, names: Sequence[str]) -> Call[list[str]]:
     """Say that an application still declares these; returns them, without any that were let go of meanwhile."""
     check_range("names", len(names), 1, MAX_NAMES)
-    params = {"app": app, "names": documents.array(map(documents.quote, names)), "now": now}
+    params = {"app": app, "names": documents.array(map(documents.quote, names))}
 
     def steps() -> Steps[list[str]]:
         return [name for (name,) in (yield Step("touch_declared", params))]
@@ -85,19 +85,19 @@ def touch_declared(app: str, names: Sequence[str], now: datetime | None = None) 
     return Call(steps, is_single=True)
 
 
-def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = (), now: datetime | None = None) -> Call[Moved]:
+def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = ()) -> Call[Moved]:
     """Disable what an application has not declared for so long, but for names to keep; what others declared, or nobody, stays."""
     check_text("app", app, MAX_NAME)
     check_wait("older_than", older_than, least=timedelta())
 
     def steps() -> Steps[Moved]:
-        params = {"app": app, "older_than": older_than, "now": now}
+        params = {"app": app, "older_than": older_than}
         names = documents.array(map(documents.quote, keep))
         stale = documents.numbers(rows.ids((yield Step("stale_declared", {"names": names, **params}))))
         yield Step("lock_jobs", {"ids": stale})
         # Guarded once more: a worker may have declared it while we waited.
         gone = documents.numbers(rows.ids((yield Step("withdraw_declared", {"ids": stale, **params}))))
-        disabled = set(rows.ids((yield Step("disable", {"ids": gone, "now": now}))))
+        disabled = set(rows.ids((yield Step("disable", {"ids": gone}))))
         left = rows.jobs((yield Step("get_jobs", {"ids": gone})))
         return Moved("prune", tuple(job for job in left if job.id in disabled), (), ())
 
@@ -123,25 +123,24 @@ def _read(job_id: int) -> Steps[Job]:
     raise StoreConflict(f"job {job_id} was deleted meanwhile")
 
 
-def _defined(job: NewJob, rng: Random, now: datetime | None) -> Steps[_Defined]:
+def _defined(job: NewJob, rng: Random) -> Steps[_Defined]:
     if job.name is None or job.recurrence is None:
         raise InvalidInput("name", job.name, "a schedule has a name and a cadence")
-    [enqueued] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)], now, rng).steps()
+    [enqueued] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)], rng).steps()
     yield Step("lock_jobs", {"ids": documents.numbers([enqueued.id])})
-    [[moment]] = yield Step("clock", {"now": now})
+    [[moment]] = yield Step("clock", {})
     found = yield from _read(enqueued.id)
     if enqueued.is_duplicate:
         _check_owner(found, job)
-        found = yield from _redefined(found, job, job.recurrence, _Chance(moment, rng, now))
+        found = yield from _redefined(found, job, job.recurrence, _Chance(moment, rng))
     return _Defined(found, moment)
 
 
 class _Chance(NamedTuple):
-    """When a change happens, by the database and by the caller, and the dice."""
+    """When a change happens, and the dice."""
 
     moment: datetime
     rng: Random
-    now: datetime | None
 
 
 def _check_owner(found: Job, job: NewJob) -> None:
@@ -167,11 +166,10 @@ def _redefined(found: Job, job: NewJob, rule: Recurrence, chance: _Chance) -> St
         "declared_by": job.declared_by,
         "next_slot_at": slot_at,
         "next_at": None if slot_at is None else rule.run_time(slot_at, chance.rng),
-        "now": chance.now,
     }
     yield Step("redefine", params)
     if was_let_go and not found.is_enabled:
-        yield Step("enable", {"ids": documents.numbers([found.id]), "now": chance.now})
+        yield Step("enable", {"ids": documents.numbers([found.id])})
     return (yield from _read(found.id))
 
 
@@ -216,12 +214,12 @@ def found_parts(job: Job) -> dict[str, Any]:
     }
 
 
-def _begin_anew(job: Job, moment: datetime, rng: Random, now: datetime | None) -> Steps[None]:
+def _begin_anew(job: Job, moment: datetime, rng: Random) -> Steps[None]:
     if job.token is not None:
         raise LeaseHeld(job.id, job.worker, "begin anew")
     rule = Recurrence.decode(job.cadence or "")
     slot_at = rule.first(moment)
-    params = {"id": job.id, "next_slot_at": slot_at, "next_at": rule.run_time(slot_at, rng), "now": now}
+    params = {"id": job.id, "next_slot_at": slot_at, "next_at": rule.run_time(slot_at, rng)}
     if not (yield Step("begin_anew", params)):
         for job_id, holder in (yield Step("holders_of", {"ids": documents.numbers([job.id])})):
             raise SlotTaken(job_id, holder)

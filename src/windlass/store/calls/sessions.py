@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from windlass.core.access import Role, Session
 from windlass.core.audit import Deed
@@ -18,24 +18,22 @@ _SECOND = timedelta(seconds=1)
 SHAPES = dict.fromkeys(("open_session", "find_session"), Shape((3, 4)))
 
 
-def open_session(
-    digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta, now: datetime | None = None
-) -> Call[Session]:
+def open_session(digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta) -> Call[Session]:
     """Let a browser in, and forget some of those that are over: nobody else does."""
     check_text("principal", principal, MAX_NAME)
     check_wait("lasts", lasts, least=_SECOND)
-    params = {"digest": digest, "principal": principal, "role": role.value, "csrf": csrf, "lasts": lasts, "now": now}
+    params = {"digest": digest, "principal": principal, "role": role.value, "csrf": csrf, "lasts": lasts}
 
     def steps() -> Steps[Session]:
-        yield Step("prune_sessions", {"limit": _PRUNED, "now": now})
+        yield Step("prune_sessions", {"limit": _PRUNED})
         return _session((yield Step("open_session", params))[0])
 
     return Call(steps)
 
 
-def find(digest: str, now: datetime | None = None) -> Call[Session | None]:
+def find(digest: str) -> Call[Session | None]:
     """Find a session that is not over."""
-    return single("find_session", {"digest": digest, "now": now}, _one, is_read=True)
+    return single("find_session", {"digest": digest}, _one, is_read=True)
 
 
 def close(digest: str) -> Call[bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Protocol
 
 from windlass.core.audit import Deed
@@ -18,11 +17,11 @@ from windlass.store.rows import Row, Shape
 SHAPES = {"set_setting": Shape((3,)), "unset_setting": Shape((3,)), "list_settings": Shape((3,))}
 
 
-def set_setting(name: str, value: object, by: str | None = None, now: datetime | None = None) -> Call[StoredSetting]:
+def set_setting(name: str, value: object, by: str | None = None) -> Call[StoredSetting]:
     """Set what beats the environment and the default from now on."""
     if by is not None:
         check_text("by", by, MAX_NAME)
-    params = {"name": name, "value": str(read_setting(name, value)), "principal": by, "now": now}
+    params = {"name": name, "value": str(read_setting(name, value)), "principal": by}
     return single("set_setting", params, lambda found: _settings(found)[0])
 
 

@@ -18,9 +18,9 @@ _SOURCE = Shape((3, 5, 6))
 SHAPES = dict.fromkeys(("upsert_source", "get_source", "list_sources", "stale_sources", "touch_source", "delete_source"), _SOURCE)
 
 
-def upsert(source: NewSource, now: datetime | None = None) -> Call[Source]:
+def upsert(source: NewSource) -> Call[Source]:
     """Keep a source under its id; metadata that is not given stays."""
-    params = {"source_id": source.id, "name": source.name, "url": source.url, "metadata": source.metadata, "now": now}
+    params = {"source_id": source.id, "name": source.name, "url": source.url, "metadata": source.metadata}
     return single("upsert_source", params, lambda found: _sources(found)[0])
 
 
@@ -29,9 +29,9 @@ def get(source_id: str) -> Call[Source]:
     return _one("get_source", source_id, {}, is_read=True)
 
 
-def touch(source_id: str, now: datetime | None = None) -> Call[Source]:
+def touch(source_id: str) -> Call[Source]:
     """Note that a source has run; raises SourceNotFound."""
-    return _one("touch_source", source_id, {"now": now})
+    return _one("touch_source", source_id, {})
 
 
 def delete(source_id: str) -> Call[Source]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from windlass.core.checks import check_characters, check_range
 from windlass.core.gate import GateKind
@@ -18,15 +17,15 @@ _TASK = Shape((5, 7, 8), (4,))
 SHAPES = {"stale_tasks": Shape((), (1,)), "list_tasks": _TASK, "get_known_task": _TASK}
 
 
-def declare(tasks: Sequence[DeclaredTask], now: datetime | None = None) -> Call[list[str]]:
+def declare(tasks: Sequence[DeclaredTask]) -> Call[list[str]]:
     """Enter tasks; writes only those that are new, changed or not seen for a minute, and returns them."""
     entries = {task.name: _document(task) for task in tasks}
 
     def steps() -> Steps[list[str]]:
-        found = yield Step("stale_tasks", {"tasks": documents.array(entries.values()), "now": now})
+        found = yield Step("stale_tasks", {"tasks": documents.array(entries.values())})
         stale = [name for name, _ in found]
         if stale:
-            yield Step("declare_tasks", {"tasks": documents.array(entries[name] for name in stale), "now": now})
+            yield Step("declare_tasks", {"tasks": documents.array(entries[name] for name in stale)})
         if any(has_other_breaker for _, has_other_breaker in found):
             # The task stands behind another gate now, which may be closed.
             yield Step("move_gates", {})

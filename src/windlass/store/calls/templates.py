@@ -38,7 +38,7 @@ class _Turn(NamedTuple):
     run_at: datetime | None
 
 
-def spawn(template_id: int, seen_at: datetime, rng: Random, now: datetime | None = None) -> Call[Spawned | None]:
+def spawn(template_id: int, seen_at: datetime, rng: Random) -> Call[Spawned | None]:
     """Enqueue a template's job and move it to its next time; None when another process did.
 
     A template whose stored rules cannot be read is buried, and the answer says what is wrong with it.
@@ -48,10 +48,10 @@ def spawn(template_id: int, seen_at: datetime, rng: Random, now: datetime | None
         ids = documents.numbers([template_id])
         # The lock makes spawners of one template take turns, so that each sees the children of the one before.
         yield Step("lock_jobs", {"ids": ids})
-        [[moment]] = yield Step("clock", {"now": now})
+        [[moment]] = yield Step("clock", {})
         for template in rows.jobs((yield Step("get_jobs", {"ids": ids}))):
             if template.run_at == seen_at and template.state is JobState.SCHEDULED:
-                return (yield from _spawn(template, moment, rng, now))
+                return (yield from _spawn(template, moment, rng))
         return None
 
     return Call(steps, is_engine=True, wakes=_by_spawn)
@@ -63,15 +63,15 @@ def _by_spawn(answer: Spawned | None) -> Collection[Topic]:
     return (Topic.WORK, Topic.CONTROL) if answer.takes_place else (Topic.WORK,)
 
 
-def _spawn(template: Job, moment: datetime, rng: Random, now: datetime | None) -> Steps[Spawned | None]:
+def _spawn(template: Job, moment: datetime, rng: Random) -> Steps[Spawned | None]:
     try:
         rule = Recurrence.decode(template.cadence or "")
         template = _at_its_slot(rule, template, moment)
         child = _child(template)
-        is_served = not _is_skipped(rule, template, moment) and (yield from _makes_room(rule, template, now))
+        is_served = not _is_skipped(rule, template, moment) and (yield from _makes_room(rule, template))
         turn = _turn(rule, template, moment, rng, is_served=is_served)
     except InvalidInput as error:
-        yield from bury_jobs([(template.id, template.task)], f"the template's stored rules cannot be read: {error}", now)
+        yield from bury_jobs([(template.id, template.task)], f"the template's stored rules cannot be read: {error}")
         return Spawned(error=error)
     params = {
         "id": template.id,
@@ -79,13 +79,12 @@ def _spawn(template: Job, moment: datetime, rng: Random, now: datetime | None) -
         "is_served": turn.is_served,
         "next_slot_at": turn.slot_at,
         "next_at": turn.run_at,
-        "now": now,
     }
     if not (yield Step("advance_template", params)):
         return None
     if not turn.is_served:
         return Spawned()
-    [enqueued] = yield from enqueue([child], now).steps()
+    [enqueued] = yield from enqueue([child]).steps()
     return Spawned(enqueued, takes_place=rule.overlap is Overlap.CANCEL_PREVIOUS)
 
 
@@ -105,13 +104,13 @@ def _is_skipped(rule: Recurrence, template: Job, now: datetime) -> bool:
     return rule.misfire is Misfire.SKIP and _is_late(template, now)
 
 
-def _makes_room(rule: Recurrence, template: Job, now: datetime | None) -> Steps[bool]:
+def _makes_room(rule: Recurrence, template: Job) -> Steps[bool]:
     """Say whether a child may come, after doing what the rule wants done about unfinished ones."""
     if rule.overlap is Overlap.ALLOW:
         return True
     unfinished = rows.ids((yield Step("unfinished_children", {"parent_id": template.id})))
     if unfinished and rule.overlap is Overlap.CANCEL_PREVIOUS:
-        yield Step("cancel", {"ids": documents.numbers(unfinished), "reason": _REPLACED, "now": now})
+        yield Step("cancel", {"ids": documents.numbers(unfinished), "reason": _REPLACED})
     return not unfinished or rule.overlap is Overlap.CANCEL_PREVIOUS
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from windlass.core.access import NewToken, Role, Token, digest_of
 from windlass.core.audit import Deed
@@ -22,7 +21,7 @@ _TOKEN = Shape((5, 6, 7, 8), (9,))
 SHAPES = dict.fromkeys(("mint_token", "find_token", "revoke_token", "list_tokens"), _TOKEN)
 
 
-def mint(token: NewToken, secret: str, by: str | None = None, now: datetime | None = None) -> Call[Token]:
+def mint(token: NewToken, secret: str, by: str | None = None) -> Call[Token]:
     """Keep a new token under the digest of its secret."""
     if by is not None:
         check_text("by", by, MAX_NAME)
@@ -34,27 +33,26 @@ def mint(token: NewToken, secret: str, by: str | None = None, now: datetime | No
         "digest": digest_of(secret),
         "by": by,
         "expires_in": token.expires_in,
-        "now": now,
     }
     return single("mint_token", params, lambda found: _token(found[0]))
 
 
-def find(secret: str, now: datetime | None = None) -> Call[Token | None]:
+def find(secret: str) -> Call[Token | None]:
     """Find the live token with this secret."""
 
     def decode(found: Sequence[Row]) -> Token | None:
         token = _token(found[0]) if found else None
         return token if token is not None and token.is_live else None
 
-    return single("find_token", {"digest": digest_of(secret), "now": now}, decode, is_read=True)
+    return single("find_token", {"digest": digest_of(secret)}, decode, is_read=True)
 
 
-def revoke(token_id: int, now: datetime | None = None) -> Call[Token]:
+def revoke(token_id: int) -> Call[Token]:
     """End a token and every session it opened."""
 
     def steps() -> Steps[Token]:
         # No token has a number beyond what the column holds.
-        found = (yield Step("revoke_token", {"token_id": token_id, "now": now})) if 1 <= token_id <= MAX_JOB else ()
+        found = (yield Step("revoke_token", {"token_id": token_id})) if 1 <= token_id <= MAX_JOB else ()
         if not found:
             raise TokenNotFound(token_id)
         token = _token(found[0])
@@ -64,22 +62,22 @@ def revoke(token_id: int, now: datetime | None = None) -> Call[Token]:
     return Call(steps)
 
 
-def seen(ids: Iterable[int], now: datetime | None = None) -> Call[int]:
+def seen(ids: Iterable[int]) -> Call[int]:
     """Note that tokens were used."""
-    return single("see_tokens", {"ids": documents.numbers(ids), "now": now}, len)
+    return single("see_tokens", {"ids": documents.numbers(ids)}, len)
 
 
-def list_tokens(after: int, limit: int, now: datetime | None = None) -> Call[list[Token]]:
+def list_tokens(after: int, limit: int) -> Call[list[Token]]:
     """Read tokens in the order they were made."""
     check_range("after", after, 0, MAX_JOB)
     check_range("limit", limit, 1, MAX_LIST)
-    params = {"after": after, "limit": limit, "now": now}
+    params = {"after": after, "limit": limit}
     return single("list_tokens", params, lambda found: [_token(row) for row in found], is_read=True)
 
 
-def count_live(now: datetime | None = None) -> Call[int]:
+def count_live() -> Call[int]:
     """Count live tokens."""
-    return single("count_live_tokens", {"now": now}, lambda found: found[0][0], is_read=True)
+    return single("count_live_tokens", {}, lambda found: found[0][0], is_read=True)
 
 
 def _token(row: Row) -> Token:

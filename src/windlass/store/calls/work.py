@@ -47,9 +47,9 @@ ENQUEUE_ROWS = 1000
 _LOOKS = 10
 
 
-def clock(now: datetime | None = None) -> Call[datetime]:
+def clock() -> Call[datetime]:
     """Ask the database what time it is."""
-    return single("clock", {"now": now}, lambda found: found[0][0], is_read=True, is_engine=True)
+    return single("clock", {}, lambda found: found[0][0], is_read=True, is_engine=True)
 
 
 def identity() -> Call[str]:
@@ -57,25 +57,25 @@ def identity() -> Call[str]:
     return single("identity", {}, lambda found: found[0][0], is_read=True)
 
 
-def enqueue(jobs: Sequence[NewJob], now: datetime | None = None, rng: Random | None = None) -> Call[list[Enqueued]]:
+def enqueue(jobs: Sequence[NewJob], rng: Random | None = None) -> Call[list[Enqueued]]:
     """Insert jobs; the answer has one entry for each, in order. Without `rng`, the first run of a rule has no jitter."""
     told = partial(wakes.by_enqueue, jobs)
     if any(_waits_for_slot(job) for job in jobs):
-        return Call(lambda: _enqueue_recurring(jobs, now, rng), wakes=told)
+        return Call(lambda: _enqueue_recurring(jobs, rng), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
-    return Call(lambda: _enqueue(jobs, entries, now), is_single=_is_single(jobs, entries), wakes=told)
+    return Call(lambda: _enqueue(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
 
 
-def enqueue_and_get(jobs: Sequence[NewJob], now: datetime | None = None, rng: Random | None = None) -> Call[list[Stored]]:
+def enqueue_and_get(jobs: Sequence[NewJob], rng: Random | None = None) -> Call[list[Stored]]:
     """Insert jobs and say what that left; only holders of a taken key have to be read."""
 
     def told(stored: list[Stored]) -> Collection[Topic]:
         return wakes.by_enqueue(jobs, [Enqueued(one.job.id, one.is_duplicate) for one in stored])
 
     if any(_waits_for_slot(job) for job in jobs):
-        return Call(lambda: _enqueue_recurring_and_get(jobs, now, rng), wakes=told)
+        return Call(lambda: _enqueue_recurring_and_get(jobs, rng), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
-    return Call(lambda: _enqueue_and_get(jobs, entries, now), is_single=_is_single(jobs, entries), wakes=told)
+    return Call(lambda: _enqueue_and_get(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
 
 
 def _is_single(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> bool:
@@ -83,14 +83,14 @@ def _is_single(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> bool:
     return not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
 
 
-def _enqueue_recurring_and_get(jobs: Sequence[NewJob], now: datetime | None, rng: Random | None) -> Steps[list[Stored]]:
-    timed = yield from _all_timed(jobs, now, rng)
-    return (yield from _enqueue_and_get(timed, [documents.new_job(job) for job in timed], now))
+def _enqueue_recurring_and_get(jobs: Sequence[NewJob], rng: Random | None) -> Steps[list[Stored]]:
+    timed = yield from _all_timed(jobs, rng)
+    return (yield from _enqueue_and_get(timed, [documents.new_job(job) for job in timed]))
 
 
-def _enqueue_and_get(jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None) -> Steps[list[Stored]]:
+def _enqueue_and_get(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> Steps[list[Stored]]:
     made_at: dict[int, datetime] = {}
-    enqueued = yield from _enqueue(jobs, entries, now, made_at)
+    enqueued = yield from _enqueue(jobs, entries, made_at)
     holders = {one.id for place, one in enumerate(enqueued) if place not in made_at}
     found = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers(holders)}))) if holders else []
     held = {job.id: job for job in found}
@@ -104,14 +104,14 @@ def _waits_for_slot(job: NewJob) -> bool:
     return job.recurrence is not None and job.run_at is None and job.delay is None
 
 
-def _enqueue_recurring(jobs: Sequence[NewJob], now: datetime | None, rng: Random | None) -> Steps[list[Enqueued]]:
-    timed = yield from _all_timed(jobs, now, rng)
-    return (yield from _enqueue(timed, [documents.new_job(job) for job in timed], now))
+def _enqueue_recurring(jobs: Sequence[NewJob], rng: Random | None) -> Steps[list[Enqueued]]:
+    timed = yield from _all_timed(jobs, rng)
+    return (yield from _enqueue(timed, [documents.new_job(job) for job in timed]))
 
 
-def _all_timed(jobs: Sequence[NewJob], now: datetime | None, rng: Random | None) -> Steps[list[NewJob]]:
+def _all_timed(jobs: Sequence[NewJob], rng: Random | None) -> Steps[list[NewJob]]:
     """Give recurring jobs without a time their first slot, counted from the database's clock."""
-    [[moment]] = yield Step("clock", {"now": now})
+    [[moment]] = yield Step("clock", {})
     return [_timed(job, moment, rng) if _waits_for_slot(job) else job for job in jobs]
 
 
@@ -124,16 +124,16 @@ def _timed(job: NewJob, moment: datetime, rng: Random | None) -> NewJob:
 
 
 def _enqueue(
-    jobs: Sequence[NewJob], entries: Sequence[Entry], now: datetime | None, made_at: dict[int, datetime] | None = None
+    jobs: Sequence[NewJob], entries: Sequence[Entry], made_at: dict[int, datetime] | None = None
 ) -> Steps[list[Enqueued]]:
     """Insert, and where that fails look for the holder, until each job has one or the other; notes when which was made."""
     found: dict[int, Enqueued] = {}
     waiting: Sequence[int] = range(len(jobs))
     for _ in range(_LOOKS):
-        found.update((yield from _insert(waiting, entries, now, made_at)))
+        found.update((yield from _insert(waiting, entries, made_at)))
         waiting = [place for place in waiting if place not in found]
         if waiting:
-            found.update((yield from _meet_holders(jobs, waiting, now)))
+            found.update((yield from _meet_holders(jobs, waiting)))
             waiting = [place for place in waiting if place not in found]
         if not waiting:
             return [found[place] for place in range(len(jobs))]
@@ -141,22 +141,20 @@ def _enqueue(
     raise StoreConflict(f"task {taken.task!r}: the holder of unique key {taken.unique_key or taken.name!r} stays invisible")
 
 
-def _insert(
-    places: Sequence[int], entries: Sequence[Entry], now: datetime | None, made_at: dict[int, datetime] | None
-) -> Steps[dict[int, Enqueued]]:
+def _insert(places: Sequence[int], entries: Sequence[Entry], made_at: dict[int, datetime] | None) -> Steps[dict[int, Enqueued]]:
     inserted: dict[int, Enqueued] = {}
     ordered = [entries[place] for place in places]
     for cut in documents.batches(ordered, ENQUEUE_ROWS):
         part = places[cut]
         batch = documents.in_order(ordered[cut])
-        for place, job_id, moment in (yield Step("insert_jobs", {"jobs": batch, "now": now})):
+        for place, job_id, moment in (yield Step("insert_jobs", {"jobs": batch})):
             inserted[part[place]] = Enqueued(job_id)
             if made_at is not None:
                 made_at[part[place]] = moment
     return inserted
 
 
-def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime | None) -> Steps[dict[int, Enqueued]]:
+def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int]) -> Steps[dict[int, Enqueued]]:
     """Do what each job asked for in case its key is taken."""
     keys = documents.array(_key_document(order, jobs[place]) for order, place in enumerate(places))
     holders = {places[order]: (job_id, JobState(state)) for order, job_id, state in (yield Step("find_holders", {"keys": keys}))}
@@ -177,9 +175,9 @@ def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int], now: datetime |
     if replaced:
         # In the order of their numbers: two calls that change the same jobs in different order would wait for each other.
         yield Step("lock_jobs", {"ids": documents.numbers(sorted({*replaced, *rerun}))})
-        yield Step("replace_waiting", {"jobs": documents.array(replaced.values()), "now": now})
+        yield Step("replace_waiting", {"jobs": documents.array(replaced.values())})
     if rerun:
-        marked = rows.ids((yield Step("rerun_holders", {"ids": documents.numbers(rerun), "now": now})))
+        marked = rows.ids((yield Step("rerun_holders", {"ids": documents.numbers(rerun)})))
         # A holder that ended between the look and the mark will not run again: those that asked for it try anew.
         for holder in rerun.keys() - set(marked):
             for place in rerun[holder]:
@@ -196,17 +194,15 @@ def _key_document(order: int, job: NewJob) -> str:
     return "".join(parts) + "}"
 
 
-def slices(now: datetime | None = None) -> Call[Slices]:
+def slices() -> Call[Slices]:
     """Find which lanes and tasks have pending work that no gate holds back."""
-    return single("slices", {"now": now}, rows.slices, is_read=True, is_engine=True)
+    return single("slices", {}, rows.slices, is_read=True, is_engine=True)
 
 
-def claim(
-    found: Slices, limit: int, lease: Lease, *, started: bool, most_arms: int = MAX_ARMS, now: datetime | None = None
-) -> Call[list[Claimed]]:
+def claim(found: Slices, limit: int, lease: Lease, *, started: bool, most_arms: int = MAX_ARMS) -> Call[list[Claimed]]:
     """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
     check_range("limit", limit, 1, MAX_CLAIM)
-    step = _claim_step("claim", found.version, found.claimable[:most_arms], lease=lease, now=now)
+    step = _claim_step("claim", found.version, found.claimable[:most_arms], lease=lease)
     params = {**step.params, "limit": limit, "started": started}
 
     def steps() -> Steps[list[Claimed]]:
@@ -215,18 +211,18 @@ def claim(
     return Call(steps, is_single=True, is_engine=True)
 
 
-def claim_suspect(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS, now: datetime | None = None) -> Call[Claimed | None]:
+def claim_suspect(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS) -> Call[Claimed | None]:
     """Take the first job whose last run ended in a lost lease, and start it."""
-    return _claim_one("claim_suspect", found.version, found.claimable_suspects[:most_arms], lease=lease, now=now)
+    return _claim_one("claim_suspect", found.version, found.claimable_suspects[:most_arms], lease=lease)
 
 
-def claim_any(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS, now: datetime | None = None) -> Call[Claimed | None]:
+def claim_any(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS) -> Call[Claimed | None]:
     """Take the first job of `found.open`, suspect or not, and start it."""
-    return _claim_one("claim_any", found.version, found.claimable[:most_arms], lease=lease, now=now)
+    return _claim_one("claim_any", found.version, found.claimable[:most_arms], lease=lease)
 
 
-def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease, now: datetime | None) -> Call[Claimed | None]:
-    step = _claim_step(query, version, parts, lease=lease, now=now)
+def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease) -> Call[Claimed | None]:
+    step = _claim_step(query, version, parts, lease=lease)
 
     def steps() -> Steps[Claimed | None]:
         taken = rows.claimed((yield step))
@@ -235,7 +231,7 @@ def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease
     return Call(steps, is_single=True, is_engine=True)
 
 
-def _claim_step(query: str, version: int, parts: Sequence[Slice], *, lease: Lease, now: datetime | None) -> Step:
+def _claim_step(query: str, version: int, parts: Sequence[Slice], *, lease: Lease) -> Step:
     """Write a claim of one job that starts at once."""
     check_text("worker", lease.worker, MAX_NAME)
     params: dict[str, Any] = {
@@ -245,7 +241,6 @@ def _claim_step(query: str, version: int, parts: Sequence[Slice], *, lease: Leas
         "worker": lease.worker,
         "lease": lease.length,
         "started": True,
-        "now": now,
     }
     arms = padded(len(parts))
     # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
@@ -263,27 +258,21 @@ def padded(arms: int) -> int:
     return 1 << max(arms - 1, 0).bit_length()
 
 
-def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None) -> Call[list[Held]]:
+def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> Call[list[Held]]:
     """Extend (id, token, started_at) leases; what does not come back is lost."""
     batch = documents.array(documents.report(job_id, token, Run(started_at)) for job_id, token, started_at in leases)
-    return single("renew", {"leases": batch, "lease": length, "now": now}, rows.held, is_urgent=True)
+    return single("renew", {"leases": batch, "lease": length}, rows.held, is_urgent=True)
 
 
-def vouch(leases: Sequence[Held], length: timedelta, now: datetime | None = None) -> Call[dict[tuple[int, int], datetime]]:
+def vouch(leases: Sequence[Held], length: timedelta) -> Call[dict[tuple[int, int], datetime]]:
     """Extend leases whose rows somebody holds; the answer has the new end of each that nobody is just taking back."""
     batch = documents.array(documents.report(held.id, held.token, NO_RUN) for held in leases)
-    params = {"leases": batch, "lease": length, "now": now}
+    params = {"leases": batch, "lease": length}
     return single("vouch", params, lambda found: {(job_id, token): until for job_id, token, until in found}, is_urgent=True)
 
 
 def progress(
-    job_id: int,
-    token: int,
-    *,
-    count: int | None = None,
-    cursor: str | None = None,
-    message: str | None = None,
-    now: datetime | None = None,
+    job_id: int, token: int, *, count: int | None = None, cursor: str | None = None, message: str | None = None
 ) -> Call[bool]:
     """Note how far a run has come; False when the lease is no longer ours."""
     if count is not None:
@@ -294,22 +283,17 @@ def progress(
         "count": count,
         "cursor": None if cursor is None else sanitise_text(cursor, MAX_CURSOR),
         "message": None if message is None else sanitise_text(message, MAX_TEXT),
-        "now": now,
     }
     return single("progress", params, bool)
 
 
-def finish(
-    endings: Sequence[Finish], entries: Sequence[Entry] | None = None, now: datetime | None = None
-) -> Call[dict[int, JobState]]:
+def finish(endings: Sequence[Finish], entries: Sequence[Entry] | None = None) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
-    params = finish_params(endings, entries, None, now)
+    params = finish_params(endings, entries, None)
     return single("finish", params, rows.finished, is_urgent=True, wakes=lambda left: wakes.by_states(left.values()))
 
 
-def finish_params(
-    endings: Sequence[Finish], entries: Sequence[Entry] | None, expired_before: datetime | None, now: datetime | None
-) -> dict[str, Any]:
+def finish_params(endings: Sequence[Finish], entries: Sequence[Entry] | None, expired_before: datetime | None) -> dict[str, Any]:
     """Write endings as `finish` and `reclaim` take them."""
     check_range("endings", len(endings), 1, documents.MAX_ROWS)
     return {
@@ -317,7 +301,6 @@ def finish_params(
         "expired_before": expired_before,
         "any_death": any(ending.fingerprint is not None for ending in endings),
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),
-        "now": now,
     }
 
 
@@ -326,37 +309,29 @@ def locked_jobs(ids: Sequence[int]) -> Call[set[int]]:
     return single("locked_jobs", {"ids": documents.numbers(ids)}, lambda found: set(rows.ids(found)), is_urgent=True)
 
 
-def stop(runs: Sequence[tuple[int, int, Run]], now: datetime | None = None) -> Call[list[int]]:
+def stop(runs: Sequence[tuple[int, int, Run]]) -> Call[list[int]]:
     """Say of cancelled (id, token, run) that they have stopped."""
-    return single("stop", stop_params(runs, None, now), rows.ids, is_urgent=True)
+    return single("stop", stop_params(runs, None), rows.ids, is_urgent=True)
 
 
-def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime | None, now: datetime | None) -> dict[str, Any]:
+def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime | None) -> dict[str, Any]:
     """Write stopped runs as `stop` takes them."""
     batch = documents.array(documents.report(*run) for run in runs)
-    return {"batch": batch, "expired_before": expired_before, "now": now}
+    return {"batch": batch, "expired_before": expired_before}
 
 
-def lapsed(limit: int, now: datetime | None = None) -> Call[list[Lapsed]]:
+def lapsed(limit: int) -> Call[list[Lapsed]]:
     """Read leases past their end."""
     check_range("limit", limit, 1, documents.MAX_ROWS)
-    return single("lapsed", {"limit": limit, "only_gone": False, "now": now}, rows.lapsed, is_read=True, is_engine=True)
+    return single("lapsed", {"limit": limit, "only_gone": False}, rows.lapsed, is_read=True, is_engine=True)
 
 
-def contact(now: datetime | None = None) -> Call[datetime]:
+def contact() -> Call[datetime]:
     """Write to the database; returns its time after that. Alone in its transaction: whoever held the row would hold up all."""
-    return single("contact", {"now": now}, lambda found: found[0][0], is_engine=True)
+    return single("contact", {}, lambda found: found[0][0], is_engine=True)
 
 
-def reclaim(
-    limit: int,
-    moment: datetime,
-    judge: Judge,
-    *,
-    is_steady: bool = True,
-    only: int | None = None,
-    now: datetime | None = None,
-) -> Call[list[int]]:
+def reclaim(limit: int, moment: datetime, judge: Judge, *, is_steady: bool = True, only: int | None = None) -> Call[list[int]]:
     """Take back what had ended when contact was made, at `moment`, and at once what a worker held that is gone.
 
     Only leases that had ended by then are written: however long this process is held up in between, it cannot take a job whose
@@ -368,7 +343,7 @@ def reclaim(
         found = rows.lapsed((yield Step("lapsed", {"limit": limit, "only_gone": not is_steady, "now": moment})))
         ended = [lease for lease in found if only in {None, lease.job.id}]
         expired_before = moment if is_steady else EPOCH
-        return sorted((yield from end_leases(ended, judge, moment, expired_before=expired_before, now=now)))
+        return sorted((yield from end_leases(ended, judge, moment, expired_before=expired_before)))
 
     return Call(steps, is_engine=True, wakes=wakes.by_reclaim)
 
@@ -380,9 +355,7 @@ class Judge(NamedTuple):
     profiles: Mapping[str, Profile]
 
 
-def end_leases(
-    leases: Sequence[Lapsed], judge: Judge, moment: datetime, *, expired_before: datetime | None, now: datetime | None
-) -> Steps[list[int]]:
+def end_leases(leases: Sequence[Lapsed], judge: Judge, moment: datetime, *, expired_before: datetime | None) -> Steps[list[int]]:
     """Take leases back: a run is decided as lost, a cancelled one as stopped. Returns the jobs that were still held."""
     current = judge._replace(profiles=(yield from current_profiles((lease.job for lease in leases), judge.profiles)))
     taken: list[int] = []
@@ -390,9 +363,9 @@ def end_leases(
         endings = [_reclaimed(lease, current, moment) for lease in part if not lease.is_cancelled]
         stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in part if lease.is_cancelled]
         if endings:
-            taken += rows.finished((yield Step("reclaim", finish_params(endings, None, expired_before, now))))
+            taken += rows.finished((yield Step("reclaim", finish_params(endings, None, expired_before))))
         if stops:
-            taken += rows.ids((yield Step("stop", stop_params(stops, expired_before, now))))
+            taken += rows.ids((yield Step("stop", stop_params(stops, expired_before))))
     return taken
 
 

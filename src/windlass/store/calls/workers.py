@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.job import MAX_NAME, MAX_TEXT
@@ -20,7 +20,7 @@ MAX_STARTED = 10_000
 SHAPES = {"list_workers": Shape((8, 9, 10), (11,)), "list_started": Shape((3,))}
 
 
-def register(worker: NewWorker, now: datetime | None = None) -> Call[bool]:
+def register(worker: NewWorker) -> Call[bool]:
     """Enter a process; one that registers again starts anew."""
     params = {
         "worker": worker.id,
@@ -32,20 +32,19 @@ def register(worker: NewWorker, now: datetime | None = None) -> Call[bool]:
         "tasks": worker.tasks,
         "place": worker.process and worker.process.place,
         "process_start": worker.process and worker.process.start,
-        "now": now,
     }
     return single("register_worker", params, bool, is_engine=True)
 
 
-def seen(worker: str, running: int, loop_blocks: int, now: datetime | None = None) -> Call[bool]:
+def seen(worker: str, running: int, loop_blocks: int) -> Call[bool]:
     """Note a heartbeat; False when nobody of that name is registered and not stopped."""
     check_range("running", running, 0, 2**31 - 1)
     check_range("loop_blocks", loop_blocks, 0, 2**31 - 1)
-    params = {"worker": worker, "running": running, "loop_blocks": loop_blocks, "now": now}
+    params = {"worker": worker, "running": running, "loop_blocks": loop_blocks}
     return single("see_worker", params, bool, is_engine=True)
 
 
-def pulled(seen: Mapping[str, str], now: datetime | None = None) -> Call[int]:
+def pulled(seen: Mapping[str, str]) -> Call[int]:
     """Note pull workers as seen; a process that registered under the same name is left alone."""
     check_range("workers", len(seen), 1, MAX_SEEN)
     for worker, host in seen.items():
@@ -55,12 +54,12 @@ def pulled(seen: Mapping[str, str], now: datetime | None = None) -> Call[int]:
     batch = documents.array(
         f'{{"id":{documents.quote(worker)},"host":{documents.quote(host)}}}' for worker, host in sorted(seen.items())
     )
-    return single("see_pull_workers", {"batch": batch, "now": now}, len)
+    return single("see_pull_workers", {"batch": batch}, len)
 
 
-def stopped(worker: str, now: datetime | None = None) -> Call[bool]:
+def stopped(worker: str) -> Call[bool]:
     """Note that a process has ended in order."""
-    return single("stop_worker", {"worker": worker, "now": now}, bool, is_engine=True)
+    return single("stop_worker", {"worker": worker}, bool, is_engine=True)
 
 
 def list_neighbours(place: str) -> Call[list[Neighbour]]:
@@ -70,23 +69,23 @@ def list_neighbours(place: str) -> Call[list[Neighbour]]:
     return single("list_neighbours", params, lambda found: [Neighbour._make(row) for row in found], is_read=True)
 
 
-def lose(place: str, gone: Sequence[Neighbour], now: datetime | None = None) -> Call[list[str]]:
+def lose(place: str, gone: Sequence[Neighbour]) -> Call[list[str]]:
     """Note that processes are gone without a word; returns the workers that were not known to have stopped."""
     check_range("workers", len(gone), 1, MAX_WORKERS)
     batch = documents.array(
         f'{{"id":{documents.quote(one.id)},"pid":{one.pid},"process_start":{one.process_start}}}' for one in gone
     )
-    params = {"place": place, "batch": batch, "now": now}
+    params = {"place": place, "batch": batch}
     return single("lose_workers", params, lambda found: sorted(row[0] for row in found))
 
 
-def list_workers(offline_after: timedelta, limit: int = MAX_WORKERS, now: datetime | None = None) -> Call[list[Worker]]:
+def list_workers(offline_after: timedelta, limit: int = MAX_WORKERS) -> Call[list[Worker]]:
     """Read processes, last seen first, with what they run."""
     check_wait("offline_after", offline_after, least=timedelta())
     check_range("limit", limit, 1, MAX_WORKERS)
 
     def steps() -> Steps[list[Worker]]:
-        found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit, "now": now})
+        found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit})
         started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
         return [_worker(row, tuple(started[row[0]])) for row in found]
 
@@ -106,8 +105,8 @@ def _by_worker(rows: Sequence[Row]) -> defaultdict[str, list[StartedJob]]:
     return started
 
 
-def prune(gone_for: timedelta, limit: int, now: datetime | None = None) -> Call[int]:
+def prune(gone_for: timedelta, limit: int) -> Call[int]:
     """Forget processes that were not seen for so long; returns how many."""
     check_wait("gone_for", gone_for, least=timedelta())
     check_range("limit", limit, 1, 10_000)
-    return single("prune_workers", {"gone_for": gone_for, "limit": limit, "now": now}, lambda found: found[0][0])
+    return single("prune_workers", {"gone_for": gone_for, "limit": limit}, lambda found: found[0][0])
