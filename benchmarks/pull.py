@@ -23,7 +23,7 @@ from tests.support.postgres_server import running_postgres
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 
 SECRET = "benchmark-worker-secret"
 WORKERS = 100
@@ -113,7 +113,7 @@ def a_job() -> NewJob:
     return NewJob(task="leads", lane="pull", payload=encode_object({"at": time.monotonic_ns()}))
 
 
-async def singles(store: SqlStore, ages_ms: list[float], enqueues_ms: list[float], jobs: int) -> list[float]:
+async def singles(store: Store, ages_ms: list[float], enqueues_ms: list[float], jobs: int) -> list[float]:
     """Enqueue one job after the other; each age is counted from before its enqueue."""
     ages_ms.clear()
     for number in range(jobs):
@@ -125,7 +125,7 @@ async def singles(store: SqlStore, ages_ms: list[float], enqueues_ms: list[float
     return list(ages_ms)
 
 
-async def burst(store: SqlStore, ages_ms: list[float]) -> list[float]:
+async def burst(store: Store, ages_ms: list[float]) -> list[float]:
     """Enqueue a job for everybody at once."""
     ages_ms.clear()
     await store.enqueue([a_job() for _ in range(WORKERS)])

@@ -28,7 +28,7 @@ from windlass.clock import DatabaseClock
 from windlass.core.cadence import Every, Recurrence
 from windlass.core.job import Lease, NewJob
 from windlass.core.outcome import Returned, Run, decide
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.documents import microseconds
 from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.testing import FakeClock
@@ -167,7 +167,7 @@ async def measure_many(place: Place, rows: int, rounds: int) -> bool:
 
 async def measure_idle(place: Place, instances: int, seconds: float) -> None:
     """Run so many idle upkeeps in this process and count what they cost together."""
-    stores: list[SqlStore] = [open_store(place.url, rng=Random(seed)) for seed in range(instances)]
+    stores: list[Store] = [open_store(place.url, rng=Random(seed)) for seed in range(instances)]
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(Upkeep(store, clock=DatabaseClock(await store.clock()), name=f"idle-{number}").run())

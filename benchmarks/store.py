@@ -26,7 +26,7 @@ from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.job import Lease, NewJob, Slices
 from windlass.core.outcome import Returned, Run, decide
 from windlass.core.payload import JsonText
-from windlass.store import SqlStore, documents, open_store
+from windlass.store import Store, documents, open_store
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.shapes import SHAPES
 from windlass.store.sqlite import Sqlite, run_statements
@@ -51,7 +51,7 @@ class Result(NamedTuple):
 class Bench:
     """A database, its store, and the same statements without the store."""
 
-    def __init__(self, name: str, store: SqlStore, target: str) -> None:
+    def __init__(self, name: str, store: Store, target: str) -> None:
         """Measure `store`, whose database is at `target`."""
         self.name = name
         self.store = store

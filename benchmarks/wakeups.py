@@ -27,7 +27,7 @@ from windlass.core.job import Lease, NewJob
 from windlass.core.outcome import Returned, Run, decide
 from windlass.core.payload import JsonText
 from windlass.core.topic import Topic
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.sqlite_library import sqlite_driver as driver
 
 POLL = timedelta(seconds=5)
@@ -45,7 +45,7 @@ class Place(NamedTuple):
     goal_across_ms: tuple[float, float]
 
 
-async def take(store: SqlStore, lane: str) -> int:
+async def take(store: Store, lane: str) -> int:
     """Claim and finish what there is of a lane; returns how many."""
     found = await store.slices()
     mine = found._replace(open=tuple(each for each in found.open if each.lane == lane))
@@ -65,7 +65,7 @@ times: list[float] = []
 class Sleeper:
     """An idle worker: looks when it is woken."""
 
-    def __init__(self, store: SqlStore, lane: str) -> None:
+    def __init__(self, store: Store, lane: str) -> None:
         """Serve one lane."""
         self.store = store
         self.lane = lane
@@ -123,7 +123,7 @@ def other_process(url: str, lane: str = "bench") -> Iterator[Callable[[], tuple[
     process.join()
 
 
-async def enqueue_now_and_then(store: SqlStore, rounds: int, *, then_take: bool = False) -> None:
+async def enqueue_now_and_then(store: Store, rounds: int, *, then_take: bool = False) -> None:
     """Enqueue one job at a time, far enough apart that the worker is idle again."""
     rng = Random(3)
     for _ in range(rounds):
@@ -218,17 +218,17 @@ async def measure_announcing(place: Place, turns: int) -> None:
     await store.aclose()
 
 
-async def bulk(store: SqlStore) -> float:
+async def bulk(store: Store) -> float:
     """Enqueue thousands by the thousand."""
     return await rate(5000, lambda: store.enqueue([NewJob(task="work", lane="bulk")] * 1000), 1000)
 
 
-async def singly(store: SqlStore) -> float:
+async def singly(store: Store) -> float:
     """Enqueue one after the other."""
     return await rate(500, lambda: store.enqueue([NewJob(task="work", lane="bulk")]), 1)
 
 
-async def together(store: SqlStore) -> float:
+async def together(store: Store) -> float:
     """Enqueue from twenty coroutines."""
     rates = await asyncio.gather(*(rate(50, lambda: store.enqueue([NewJob(task="work", lane="bulk")]), 1) for _ in range(20)))
     return sum(rates)

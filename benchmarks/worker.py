@@ -26,13 +26,13 @@ from windlass.clock import DatabaseClock
 from windlass.core.job import NewJob
 from windlass.core.pool import parse_pools
 from windlass.core.task import Registry, TaskSpec
-from windlass.store import SqlStore, open_blocking_store
+from windlass.store import Store, open_blocking_store
 from windlass.worker.options import WorkerOptions
 from windlass.worker.program import Program
 from windlass.worker.worker import Worker
 
 
-async def worker_on(bench: Bench, function: Callable[..., Any], slots: int) -> tuple[Worker, SqlStore]:
+async def worker_on(bench: Bench, function: Callable[..., Any], slots: int) -> tuple[Worker, Store]:
     """Make a worker for one task called work."""
     url = f"sqlite:///{bench.target}" if bench.is_sqlite else bench.target
     registry = Registry()

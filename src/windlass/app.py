@@ -36,7 +36,8 @@ from windlass.core.pool import PULL_LANE
 from windlass.core.retry import RetrySpec
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
-from windlass.ports import Backend, Store
+from windlass.store import Store
+from windlass.store.backend import Backend
 from windlass.worker.context import JobContext
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from windlass import Windlass
 from windlass.core.access import NewToken, Role
 from windlass.core.blocking import run
 from windlass.core.job import Job, JobState, NewJob, RunReason, WaitReason
-from windlass.store import SqlStore
+from windlass.store import Store
 
 CODE = """
 import os, time
@@ -120,7 +120,7 @@ async def test_a_killed_worker_costs_one_attempt_once_its_lease_is_over(url: str
     with listening(keeper, has_upkeep=True) as port:
         async with Windlass(url) as app:
             store = await app.store()
-            assert isinstance(store, SqlStore)
+            assert isinstance(store, Store)
             token = (await store.tokens.mint(NewToken(name="shop", role=Role.WORKER))).secret
             number = enqueue(app, "holds")
             with remote(folder, f"http://127.0.0.1:{port}", WINDLASS_TOKEN=token):

@@ -20,7 +20,7 @@ from windlass.core.blocking import run
 from windlass.core.cadence import Cron, Recurrence
 from windlass.core.job import Job, NewJob
 from windlass.core.page import JobQuery
-from windlass.store import SqlStore, open_blocking_store
+from windlass.store import Store, open_blocking_store
 
 CRONTAB = """
 MAILTO=ops
@@ -37,19 +37,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[SqlStore]:
+def store(folder: Path) -> Iterator[Store]:
     migrate_sqlite(folder / "windlass.db")
     opened = open_blocking_store(f"sqlite:///{folder}/windlass.db", rng=Random(1))
     yield opened
     run(opened.aclose())
 
 
-def jobs(store: SqlStore) -> list[Job]:
+def jobs(store: Store) -> list[Job]:
     return list(run(store.list_jobs(JobQuery(is_descending=False))).jobs)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_upkeep_alone_moves_the_queue_until_it_is_told_to_stop(folder: Path, store: SqlStore, number: int) -> None:
+def test_upkeep_alone_moves_the_queue_until_it_is_told_to_stop(folder: Path, store: Store, number: int) -> None:
     run(store.enqueue([NewJob(task="later", run_at=run(store.clock()))]))
     process = subprocess.Popen([sys.executable, "-m", "windlass", "upkeep"], cwd=folder, stderr=subprocess.PIPE, text=True)
     give_up = time.monotonic() + 30
@@ -62,7 +62,7 @@ def test_upkeep_alone_moves_the_queue_until_it_is_told_to_stop(folder: Path, sto
     assert [job.state for job in jobs(store)] == ["pending"]
 
 
-def test_chores_are_listed_paused_and_resumed(folder: Path, store: SqlStore) -> None:
+def test_chores_are_listed_paused_and_resumed(folder: Path, store: Store) -> None:
     assert windlass(folder, "chores", "pause", "age").stdout == "windlass: age is paused\n"
     assert windlass(folder, "chores", "pause", "age").stdout == "windlass: age was paused already\n"
     listed = windlass(folder, "chores", "list").stdout.splitlines()
@@ -71,7 +71,7 @@ def test_chores_are_listed_paused_and_resumed(folder: Path, store: SqlStore) -> 
     assert {entry.action for entry in run(store.audit.list())} == {"resume chore", "pause chore"}
 
 
-def test_convert_cron_shows_then_converts_then_undoes(folder: Path, store: SqlStore) -> None:
+def test_convert_cron_shows_then_converts_then_undoes(folder: Path, store: Store) -> None:
     for text in ("0 */6 * * *", "*/7 * * * *"):
         run(store.enqueue([NewJob(task="crawl", name=text, recurrence=Recurrence(cadence=Cron(text)))]))
     shown = windlass(folder, "convert-cron")
@@ -90,7 +90,7 @@ def test_convert_cron_shows_then_converts_then_undoes(folder: Path, store: SqlSt
     assert windlass(folder, "convert-cron", "--undo", "--apply").returncode == 2
 
 
-def test_a_crontab_is_shown_then_imported_once(folder: Path, store: SqlStore) -> None:
+def test_a_crontab_is_shown_then_imported_once(folder: Path, store: Store) -> None:
     shown = windlass(folder, "import", "crontab", "crontab")
     assert shown.returncode == 3
     assert "line 5: is too short" in shown.stdout, shown.stdout
@@ -105,7 +105,7 @@ def test_a_crontab_is_shown_then_imported_once(folder: Path, store: SqlStore) ->
     assert json.loads(second.payload) == {"command": "report", "env": {"MAILTO": "ops"}, "stdin": "hello\n"}
 
 
-def test_an_imported_line_runs_on_a_worker_with_the_pack(folder: Path, store: SqlStore) -> None:
+def test_an_imported_line_runs_on_a_worker_with_the_pack(folder: Path, store: Store) -> None:
     (folder / "jobs.py").write_text("from windlass import Windlass\n\napp = Windlass()\n", encoding="utf-8")
     (folder / "one").write_text(f"* * * * * touch {folder}/ran\n", encoding="utf-8")
     assert windlass(folder, "import", "crontab", "one", "--apply").returncode == 0

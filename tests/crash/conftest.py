@@ -12,7 +12,7 @@ import pytest
 from tests.crash.processes import Fleet
 from tests.support.postgres_server import DSN_VARIABLE, PostgresServer, running_postgres
 from tests.support.stores import fresh_url
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 
 BACKENDS = ("sqlite-file", "postgres")
@@ -41,7 +41,7 @@ def own_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def store(url: str) -> AsyncIterator[SqlStore]:
+async def store(url: str) -> AsyncIterator[Store]:
     """Give the test's own view of the database, and hold it to every rule when the processes are gone."""
     opened = open_store(url, rng=Random(1))
     try:
@@ -52,7 +52,7 @@ async def store(url: str) -> AsyncIterator[SqlStore]:
 
 
 @pytest.fixture
-def fleet(store: SqlStore, tmp_path: Path) -> Iterator[Fleet]:
+def fleet(store: Store, tmp_path: Path) -> Iterator[Fleet]:
     """Give processes that end before the store is checked."""
     del store
     opened = Fleet(tmp_path)

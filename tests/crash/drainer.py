@@ -8,7 +8,7 @@ from random import Random
 from tests.crash.child import Ears, say
 from tests.crash.worker import Running, new_lease
 from windlass.core.outcome import Returned, Run, decide
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Options:
     batch: int
 
 
-async def drain(store: SqlStore, options: Options) -> list[int]:
+async def drain(store: Store, options: Options) -> list[int]:
     """Run everything that is pending; returns the jobs that were run. Any error ends the process, and so fails the test."""
     ran: list[int] = []
     while (found := await store.slices()).open:

@@ -9,7 +9,7 @@ from random import Random
 
 from tests.crash.child import Ears, say
 from windlass.core.job import Enqueued, NewJob, UniqueScope
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 
 ROUND_S = 0.05
 
@@ -26,7 +26,7 @@ class Options:
     own: list[int]
 
 
-async def race(store: SqlStore, caller: int, options: Options, begin_s: float) -> list[dict[str, Enqueued]]:
+async def race(store: Store, caller: int, options: Options, begin_s: float) -> list[dict[str, Enqueued]]:
     """Enqueue round after round, each begun at an instant that all rivals agree on."""
     rng = Random(f"{options.name}-{caller}")
     answers: list[dict[str, Enqueued]] = []

@@ -13,7 +13,7 @@ from tests.crash.child import Ears, die, say
 from tests.crash.worker import UPKEEP_S, Running, new_lease, take
 from windlass.core.job import CLOSED
 from windlass.core.outcome import Finish, Returned, Run, decide
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.upkeep.reclaimer import Reclaimer
 
 
@@ -31,7 +31,7 @@ class Options:
 class FragileWorker:
     """Runs what it claims one after the other."""
 
-    def __init__(self, store: SqlStore, options: Options) -> None:
+    def __init__(self, store: Store, options: Options) -> None:
         self._store = store
         self._options = options
         self._length = timedelta(seconds=options.lease_s)

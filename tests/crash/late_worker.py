@@ -11,7 +11,7 @@ from tests.crash.worker import Running, new_lease, within
 from windlass.core.job import Claimed
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Returned, Run, decide
 from windlass.errors import LeaseLost
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 
 ENDINGS: dict[str, Outcome] = {
     "finish": Returned('"late"'),
@@ -31,7 +31,7 @@ class Options:
     verbs: list[str]
 
 
-async def attempt(store: SqlStore, verb: str, running: Running, lease_s: float) -> str:
+async def attempt(store: Store, verb: str, running: Running, lease_s: float) -> str:
     """Try one verb and say what the store answered."""
     job = running.job
     if verb == "renew":
@@ -49,7 +49,7 @@ async def attempt(store: SqlStore, verb: str, running: Running, lease_s: float) 
     return "kept" if await store.finish([ending]) else "lost"
 
 
-async def claim(store: SqlStore, options: Options) -> list[Claimed]:
+async def claim(store: Store, options: Options) -> list[Claimed]:
     """Take the jobs of the lane that carries this worker's name."""
     found = within(await store.slices(), {options.name})
     return await store.claim(found, options.jobs, new_lease(options.name, options.lease_s), started=True)

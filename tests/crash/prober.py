@@ -12,7 +12,7 @@ from tests.crash.worker import PAUSE_S, Running, new_lease, take
 from windlass.core.breaker import BreakerSpec
 from windlass.core.job import Claimed
 from windlass.core.outcome import Outcome, Released, Returned, Run, decide
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.upkeep.reclaimer import Reclaimer
 
 SPEC = BreakerSpec("service", threshold=1, open_for=timedelta(milliseconds=1))
@@ -31,7 +31,7 @@ class Options:
 class Prober:
     """Claims what is open and tries what is due, one after the other."""
 
-    def __init__(self, store: SqlStore, options: Options) -> None:
+    def __init__(self, store: Store, options: Options) -> None:
         self._store = store
         self._options = options
         self._length = timedelta(seconds=options.lease_s)

@@ -11,7 +11,7 @@ import pytest
 from tests.crash.processes import until
 from tests.crash.test_real_worker import Site, all_in, enqueue, site
 from windlass.core.job import JobState, RunReason, RunStatus
-from windlass.store import SqlStore
+from windlass.store import Store
 
 __all__ = ["site"]
 
@@ -22,7 +22,7 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_process_that_is_blocked_beyond_a_timeout_is_replaced_and_nobody_else_charged(
-    site: Site, store: SqlStore
+    site: Site, store: Store
 ) -> None:
     others = [*await enqueue(store, "patient", 2), *await enqueue(store, "work_in_thread", payload={"seconds": 20})]
     boss = site.start("--pools", "*=4")
@@ -47,7 +47,7 @@ async def test_a_process_that_is_blocked_beyond_a_timeout_is_replaced_and_nobody
     assert "this process is replaced" in logged
 
 
-async def test_pools_in_processes_of_their_own_do_not_hold_each_other_up(site: Site, store: SqlStore) -> None:
+async def test_pools_in_processes_of_their_own_do_not_hold_each_other_up(site: Site, store: Store) -> None:
     boss = site.start("--pools", "fast=1,slow=1,*=1", "--process-per-pool")
     warm = await enqueue(store, "work", lane="fast")
     await all_in(store, warm, JobState.COMPLETED)
@@ -75,11 +75,11 @@ def lanes(warm: list[int], quick: list[int], blocking: int) -> dict[str, set[int
     return {"fast": {*warm, *quick[:5]}, "slow": {blocking}}
 
 
-async def has_counted_a_block(store: SqlStore) -> bool:
+async def has_counted_a_block(store: Store) -> bool:
     return sorted(worker.loop_blocks for worker in await store.workers.list()) == [0, 0, 1]
 
 
-async def test_a_short_block_is_logged_once_and_nothing_is_stopped(site: Site, store: SqlStore) -> None:
+async def test_a_short_block_is_logged_once_and_nothing_is_stopped(site: Site, store: Store) -> None:
     boss = site.start("--pools", "*=2")
     jobs = await enqueue(store, "blocks", payload={"seconds": 2.2}, lane="slow")
     await all_in(store, jobs, JobState.COMPLETED)

@@ -10,7 +10,7 @@ from tests.crash.processes import Fleet, Process, until
 from tests.support.raw import execute
 from windlass.core.breaker import BreakerState
 from windlass.core.job import JobState, NewJob
-from windlass.store import SqlStore
+from windlass.store import Store
 
 PROCESSES = 8
 JOBS = 20
@@ -19,7 +19,7 @@ LOOKS = 5
 PROBES_EACH = 10
 
 
-async def test_one_probe_at_a_time_over_eight_processes_whoever_dies(store: SqlStore, url: str, fleet: Fleet) -> None:
+async def test_one_probe_at_a_time_over_eight_processes_whoever_dies(store: Store, url: str, fleet: Fleet) -> None:
     ids = await gate(store)
     probers = [fleet.start(f"p{place}", prober, prober.Options(url, f"p{place}", LEASE_S)) for place in range(PROCESSES)]
     await fleet.go(*probers)
@@ -40,7 +40,7 @@ async def test_one_probe_at_a_time_over_eight_processes_whoever_dies(store: SqlS
 
 
 async def test_eight_processes_that_try_as_fast_as_they_can_never_try_at_once(
-    store: SqlStore, url: str, fleet: Fleet, backend: str
+    store: Store, url: str, fleet: Fleet, backend: str
 ) -> None:
     await gate(store)
     options = [prober.Options(url, f"p{place}", 600, PROBES_EACH) for place in range(PROCESSES)]
@@ -55,7 +55,7 @@ async def test_eight_processes_that_try_as_fast_as_they_can_never_try_at_once(
         assert await execute(store, "select deadlocks from pg_stat_database where datname = current_database()") == [(0,)]
 
 
-async def gate(store: SqlStore) -> list[int]:
+async def gate(store: Store) -> list[int]:
     """Enqueue jobs behind a breaker that is open and due."""
     at = 1 if store.database.dialect == "sqlite" else "now()"
     await execute(

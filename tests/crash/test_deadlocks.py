@@ -13,12 +13,12 @@ import pytest
 from windlass.core.cadence import Every, Recurrence
 from windlass.core.job import Enqueued, NewJob, OnConflict
 from windlass.core.transitions import Moved
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 
 KEYS = 60
 ROUNDS = 10
 RIVALS = 4
-Act = Callable[[SqlStore, list[int]], Awaitable[list[Enqueued] | Moved]]
+Act = Callable[[Store, list[int]], Awaitable[list[Enqueued] | Moved]]
 
 
 @pytest.fixture
@@ -32,22 +32,22 @@ def keyed(place: int, on_conflict: OnConflict) -> NewJob:
     return NewJob(task="work", unique_key=f"k{place}", on_conflict=on_conflict, recurrence=rule)
 
 
-async def replace(store: SqlStore, places: list[int]) -> list[Enqueued]:
+async def replace(store: Store, places: list[int]) -> list[Enqueued]:
     return await store.enqueue([keyed(place, OnConflict.REPLACE) for place in places])
 
 
-async def pause_and_resume(store: SqlStore, places: list[int]) -> Moved:
+async def pause_and_resume(store: Store, places: list[int]) -> Moved:
     await store.pause([place + 1 for place in places])
     return await store.resume([place + 1 for place in places])
 
 
 @pytest.mark.parametrize("act", [replace, pause_and_resume])
-async def test_bulk_verbs_take_their_locks_in_one_order(store: SqlStore, url: str, act: Act) -> None:
+async def test_bulk_verbs_take_their_locks_in_one_order(store: Store, url: str, act: Act) -> None:
     await store.enqueue([keyed(place, OnConflict.IGNORE) for place in range(KEYS)])
     before = deadlocks(url)
     rivals = [open_store(url, rng=Random(seed)) for seed in range(RIVALS)]
 
-    async def race(rival: SqlStore, rng: Random) -> None:
+    async def race(rival: Store, rng: Random) -> None:
         for _ in range(ROUNDS):
             await act(rival, rng.sample(range(KEYS), KEYS))
 

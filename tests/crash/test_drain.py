@@ -9,7 +9,7 @@ from tests.crash import drainer
 from tests.crash.processes import Fleet
 from tests.support.raw import execute
 from windlass.core.job import JobState, NewJob
-from windlass.store import SqlStore
+from windlass.store import Store
 
 JOBS = 20_000
 PROCESSES = 8
@@ -17,7 +17,7 @@ BATCH = 100
 
 
 async def test_eight_processes_run_each_of_twenty_thousand_jobs_once(
-    store: SqlStore, url: str, fleet: Fleet, backend: str
+    store: Store, url: str, fleet: Fleet, backend: str
 ) -> None:
     """Any error that reaches a caller, such as a locked database, ends its process and so fails the test."""
     ids: list[int] = []

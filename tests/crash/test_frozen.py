@@ -13,7 +13,7 @@ from tests.crash.conftest import is_long
 from tests.crash.processes import until
 from tests.crash.test_real_worker import LEASE_S, Site, all_in, enqueue, site
 from windlass.core.job import JobState
-from windlass.store import SqlStore
+from windlass.store import Store
 
 __all__ = ["site"]
 
@@ -22,7 +22,7 @@ JOBS = 25_000 if is_long() else 2_000
 
 
 @pytest.mark.parametrize("task", ["once", "once_in_thread"])
-async def test_a_thawed_worker_starts_no_job_that_another_has_started(site: Site, store: SqlStore, task: str) -> None:
+async def test_a_thawed_worker_starts_no_job_that_another_has_started(site: Site, store: Store, task: str) -> None:
     frozen = site.start("--alone", "--pools", f"*={SLOTS}")
     ids = [job_id for _ in range(0, JOBS, 1_000) for job_id in await enqueue(store, task, 1_000)]
     await until(lambda: site.count("end") > 200, "the first worker to be busy")
@@ -38,7 +38,7 @@ async def test_a_thawed_worker_starts_no_job_that_another_has_started(site: Site
     assert again & others == set()
 
 
-async def freeze(process: subprocess.Popen[bytes], site: Site, store: SqlStore) -> None:
+async def freeze(process: subprocess.Popen[bytes], site: Site, store: Store) -> None:
     """Stop a worker while each of its slots is inside a handler, and between two of its transactions.
 
     A slot that stands between its last look at the lease and the first line of the handler will start when it wakes: no
@@ -54,7 +54,7 @@ async def freeze(process: subprocess.Popen[bytes], site: Site, store: SqlStore) 
         await asyncio.sleep(0.003)
 
 
-async def can_write(store: SqlStore) -> bool:
+async def can_write(store: Store) -> bool:
     try:
         async with asyncio.timeout(0.5):
             await store.settings.set("MAX_ATTEMPTS_DEFAULT", 5)

@@ -16,7 +16,7 @@ from tests.crash.saboteur import Moment
 from tests.store.builders import all_jobs
 from windlass.core.cadence import Every, Recurrence
 from windlass.core.job import CLOSED, Execution, Job, JobState, NewJob
-from windlass.store import SqlStore
+from windlass.store import Store
 
 LEASE_S = 1.0
 # What docs/reliability.md promises. Thirty-two processes share the machine here, so that a quiet one is well below it.
@@ -87,7 +87,7 @@ POINTS = (
 
 @pytest.mark.parametrize("turn", range(ROUNDS))
 async def test_worker_killed_at_any_point_leaves_every_job_to_end_once(
-    store: SqlStore, url: str, fleet: Fleet, turn: int
+    store: Store, url: str, fleet: Fleet, turn: int
 ) -> None:
     healthy = [fleet.start(name, worker, worker.Options(url, name, LEASE_S, 32, [])) for name in ("first", "second")]
     jobs = {point: await enqueue(store, point) for point in POINTS}
@@ -112,7 +112,7 @@ async def test_worker_killed_at_any_point_leaves_every_job_to_end_once(
     print(f"recovery of {len(late)} jobs: median {late[len(late) // 2]:.2f} s, longest {late[-1]:.2f} s")
 
 
-async def enqueue(store: SqlStore, point: Point) -> list[int]:
+async def enqueue(store: Store, point: Point) -> list[int]:
     # A stopped run ends only a recurring job's run; one completed run ends the job.
     recurrence = Recurrence(cadence=Every(timedelta(seconds=1)), max_runs=1) if point.script == "stop" else None
     made = [NewJob(task="work", lane=point.lane, recurrence=recurrence, delay=timedelta(), max_attempts=100)] * doomed_worker.JOBS
@@ -133,7 +133,7 @@ async def see_die(process: Process, point: Point, healthy: list[Process]) -> dat
     return datetime.fromtimestamp(died_us / 1e6, UTC)
 
 
-async def all_closed(store: SqlStore) -> bool:
+async def all_closed(store: Store) -> bool:
     open_jobs = [count for count in await store.count_jobs() if count.state not in CLOSED]
     # A cancelled job is over once nobody holds its lease.
     return not open_jobs and not any(job.token for job in await all_jobs(store, JobState.CANCELLED))

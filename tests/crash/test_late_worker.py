@@ -14,7 +14,7 @@ from tests.crash.conftest import is_long
 from tests.crash.processes import Fleet, Process, until
 from tests.support.stores import at_time
 from windlass.core.job import Execution, Job, JobState, NewJob
-from windlass.store import SqlStore
+from windlass.store import Store
 
 LEASE_S = 1.0
 VERBS = ["renew", "progress", "finish", "fail", "release", "stop"]
@@ -23,7 +23,7 @@ LANE = "late"
 pytestmark = pytest.mark.parametrize("turn", range(8 if is_long() else 1))
 
 
-async def test_late_worker_cannot_touch_a_job_that_another_took(store: SqlStore, url: str, fleet: Fleet, turn: int) -> None:
+async def test_late_worker_cannot_touch_a_job_that_another_took(store: Store, url: str, fleet: Fleet, turn: int) -> None:
     del turn
     done, taken = await enqueue(store, seconds=(0, 4))
     late = await stopped(fleet, url, jobs=2, verbs=VERBS)
@@ -47,7 +47,7 @@ async def test_late_worker_cannot_touch_a_job_that_another_took(store: SqlStore,
 
 
 async def test_late_worker_cannot_touch_a_cancelled_job_but_is_told_to_stop(
-    store: SqlStore, url: str, fleet: Fleet, turn: int
+    store: Store, url: str, fleet: Fleet, turn: int
 ) -> None:
     del turn
     [job_id] = await enqueue(store, seconds=(0,))
@@ -60,7 +60,7 @@ async def test_late_worker_cannot_touch_a_cancelled_job_but_is_told_to_stop(
 
 
 async def test_late_worker_cannot_touch_a_cancelled_job_whose_lease_was_reclaimed(
-    store: SqlStore, url: str, fleet: Fleet, turn: int
+    store: Store, url: str, fleet: Fleet, turn: int
 ) -> None:
     del turn
     [job_id] = await enqueue(store, seconds=(0,))
@@ -74,7 +74,7 @@ async def test_late_worker_cannot_touch_a_cancelled_job_whose_lease_was_reclaime
 
 @pytest.mark.parametrize("verbs", [["finish"], ["renew", "progress", "finish"], ["fail"], ["release"]], ids="-".join)
 async def test_expired_lease_that_nobody_took_can_still_be_used(
-    store: SqlStore, url: str, fleet: Fleet, *, turn: int, verbs: list[str]
+    store: Store, url: str, fleet: Fleet, *, turn: int, verbs: list[str]
 ) -> None:
     del turn
     [job_id] = await enqueue(store, seconds=(0,))
@@ -86,7 +86,7 @@ async def test_expired_lease_that_nobody_took_can_still_be_used(
     assert f"{run.status}{'/' + run.reason if run.reason else ''}" == ending
 
 
-async def enqueue(store: SqlStore, *, seconds: tuple[int, ...]) -> list[int]:
+async def enqueue(store: Store, *, seconds: tuple[int, ...]) -> list[int]:
     made = [NewJob(task="work", lane=LANE, payload=f'{{"seconds":{each}}}') for each in seconds]
     return [enqueued.id for enqueued in await store.enqueue(made)]
 
@@ -109,26 +109,26 @@ async def resumed(late: Process) -> list[Any]:
     return late.said("tried")
 
 
-async def seen(store: SqlStore, job_id: int) -> tuple[Job, list[Execution]]:
+async def seen(store: Store, job_id: int) -> tuple[Job, list[Execution]]:
     """Read a job without what its holder's heartbeats move."""
     job = await store.get(job_id)
     return replace(job, lease_expires_at=None, started_at=None), await store.list_executions(job_id)
 
 
-async def is_in(store: SqlStore, job_id: int, state: JobState) -> bool:
+async def is_in(store: Store, job_id: int, state: JobState) -> bool:
     return (await store.get(job_id)).state is state
 
 
-async def is_held_by(store: SqlStore, job_id: int, name: str | None) -> bool:
+async def is_held_by(store: Store, job_id: int, name: str | None) -> bool:
     return (await store.get(job_id)).worker == name
 
 
-async def has_lapsed(store: SqlStore) -> bool:
+async def has_lapsed(store: Store) -> bool:
     # Half a second past its end, so that nothing could take it for just in time.
     return bool(await at_time(store, await store.clock() - timedelta(seconds=0.5)).lapsed())
 
 
-async def check_cancelled(store: SqlStore, job_id: int) -> None:
+async def check_cancelled(store: Store, job_id: int) -> None:
     job, runs = await seen(store, job_id)
     assert (job.state, job.token, job.last_cursor) == (JobState.CANCELLED, None, None)
     assert [(run.status, run.reason, run.result) for run in runs] == [("cancelled", "cancelled", None)]

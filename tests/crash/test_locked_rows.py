@@ -18,7 +18,7 @@ from tests.support.stores import at_time
 from windlass.core.job import Claimed, JobState, NewJob, OnConflict, UniqueScope
 from windlass.core.outcome import Returned, Run, Snoozed, decide
 from windlass.errors import RowsLocked
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.upkeep.reclaimer import Reclaimer
 from windlass.worker.acker import Acker
 
@@ -34,7 +34,7 @@ def backend() -> str:
 
 
 @pytest.mark.parametrize("kind", ["rerun", "edit"])
-async def test_live_jobs_are_not_taken_after_a_row_lock(store: SqlStore, url: str, kind: str) -> None:
+async def test_live_jobs_are_not_taken_after_a_row_lock(store: Store, url: str, kind: str) -> None:
     await store.enqueue(KEYED)
     held = await store.claim(await store.slices(), JOBS, new_lease("holder", LEASE.total_seconds()))
     async with heart(store, held) as ends, reclaims(url) as taken:
@@ -50,7 +50,7 @@ async def test_live_jobs_are_not_taken_after_a_row_lock(store: SqlStore, url: st
     assert len(await store.finish(endings)) == JOBS
 
 
-async def test_a_lease_that_nobody_vouches_for_is_taken_once_its_row_is_free(store: SqlStore, url: str) -> None:
+async def test_a_lease_that_nobody_vouches_for_is_taken_once_its_row_is_free(store: Store, url: str) -> None:
     """A live worker that never heard of its claim cannot vouch for it."""
     await store.enqueue(KEYED)
     held = await store.claim(await store.slices(), JOBS, new_lease("holder", LEASE.total_seconds()))
@@ -65,7 +65,7 @@ async def test_a_lease_that_nobody_vouches_for_is_taken_once_its_row_is_free(sto
     assert (await store.get(held[0].id)).state is JobState.SCHEDULED
 
 
-async def test_whoever_is_first_of_holder_and_reclaimer_wins(store: SqlStore, url: str) -> None:
+async def test_whoever_is_first_of_holder_and_reclaimer_wins(store: Store, url: str) -> None:
     await store.enqueue(KEYED)
     job, other, *_ = await store.claim(await store.slices(), JOBS, new_lease("holder", 60))
     later = job.lease_expires_at + timedelta(seconds=1)
@@ -78,7 +78,7 @@ async def test_whoever_is_first_of_holder_and_reclaimer_wins(store: SqlStore, ur
     assert other.id not in [held.id for held in await at_time(store, later).renew([(other.id, other.token, None)], LEASE)]
 
 
-async def lock(store: SqlStore, stranger: psycopg.AsyncConnection[Any], kind: str) -> None:
+async def lock(store: Store, stranger: psycopg.AsyncConnection[Any], kind: str) -> None:
     if kind == "rerun":
         await store.enqueue_on(stranger, KEYED)
     else:
@@ -86,7 +86,7 @@ async def lock(store: SqlStore, stranger: psycopg.AsyncConnection[Any], kind: st
 
 
 @asynccontextmanager
-async def heart(store: SqlStore, jobs: list[Claimed]) -> AsyncIterator[dict[int, Any]]:
+async def heart(store: Store, jobs: list[Claimed]) -> AsyncIterator[dict[int, Any]]:
     """Renew as a worker does; gives the end of each lease as the worker knows it."""
     ends: dict[int, Any] = {}
 
@@ -122,7 +122,7 @@ async def reclaims(url: str) -> AsyncIterator[list[int]]:
 
 
 @pytest.mark.parametrize("kind", ["row", "key"])
-async def test_a_finish_waits_only_a_moment_for_what_a_stranger_holds(store: SqlStore, url: str, kind: str) -> None:
+async def test_a_finish_waits_only_a_moment_for_what_a_stranger_holds(store: Store, url: str, kind: str) -> None:
     keyed = NewJob(task="work", unique_key="k", unique_scope=UniqueScope.PENDING)
     await store.enqueue([keyed, *[NewJob(task="work") for _ in range(200)]])
     held = await store.claim(await store.slices(), 201, new_lease("holder", 60))
@@ -156,7 +156,7 @@ async def test_a_finish_waits_only_a_moment_for_what_a_stranger_holds(store: Sql
     assert told[held[0].id] is JobState.SCHEDULED
 
 
-async def test_reports_about_one_row_never_hang(store: SqlStore, url: str) -> None:
+async def test_reports_about_one_row_never_hang(store: Store, url: str) -> None:
     await store.enqueue([NewJob(task="work") for _ in range(3)])
     job, other, running = await store.claim(await store.slices(), 3, new_lease("holder", 60))
     await store.cancel([job.id, other.id])
@@ -169,7 +169,7 @@ async def test_reports_about_one_row_never_hang(store: SqlStore, url: str) -> No
             await store.progress(running.id, running.token, count=1)
 
 
-async def test_a_lost_lease_whose_key_a_stranger_holds_does_not_keep_the_others(store: SqlStore, url: str) -> None:
+async def test_a_lost_lease_whose_key_a_stranger_holds_does_not_keep_the_others(store: Store, url: str) -> None:
     keyed = NewJob(task="work", unique_key="k", unique_scope=UniqueScope.PENDING)
     await store.enqueue([keyed, NewJob(task="work")])
     _, other = await store.claim(await store.slices(), 2, new_lease("holder", 60))

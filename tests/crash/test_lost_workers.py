@@ -19,14 +19,14 @@ from tests.crash.worker import new_lease
 from windlass.core.job import JobState, NewJob
 from windlass.core.worker import Neighbour, NewWorker
 from windlass.process import current_process, is_gone
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.upkeep.reclaimer import Reclaimer
 
 LEASE = timedelta(seconds=20)
 JOBS = 20
 
 
-async def test_jobs_of_a_killed_worker_run_again_within_seconds(store: SqlStore, url: str, fleet: Fleet) -> None:
+async def test_jobs_of_a_killed_worker_run_again_within_seconds(store: Store, url: str, fleet: Fleet) -> None:
     lease_s = LEASE.total_seconds()
     doomed = fleet.start("doomed", worker, worker.Options(url, "doomed", lease_s, slots=JOBS))
     await fleet.go(doomed)
@@ -40,7 +40,7 @@ async def test_jobs_of_a_killed_worker_run_again_within_seconds(store: SqlStore,
     assert time.monotonic() - killed_at < 5
 
 
-async def test_a_worker_that_said_goodbye_holds_nothing(store: SqlStore) -> None:
+async def test_a_worker_that_said_goodbye_holds_nothing(store: Store) -> None:
     [job_id] = await claimed_by(store, "gone")
     await store.workers.register(NewWorker(id="gone", host="h", pid=1, version="1"))
     reclaimer = Reclaimer(store, lease=LEASE)
@@ -51,7 +51,7 @@ async def test_a_worker_that_said_goodbye_holds_nothing(store: SqlStore) -> None
     assert (job.state, job.crashes) == (JobState.SCHEDULED, 1)
 
 
-async def test_a_lost_worker_is_named_in_the_log(store: SqlStore, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_lost_worker_is_named_in_the_log(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     process = current_process()
     assert process is not None
     gone = NewWorker(id="gone", host="h", pid=os.getpid(), version="1", process=process._replace(start=process.start + 1))
@@ -85,6 +85,6 @@ def _start_of(pid: int) -> int:
         return int(file.read().rpartition(")")[2].split()[19])
 
 
-async def claimed_by(store: SqlStore, name: str) -> list[int]:
+async def claimed_by(store: Store, name: str) -> list[int]:
     await store.enqueue([NewJob(task="work")])
     return [job.id for job in await store.claim(await store.slices(), 1, new_lease(name, 600))]

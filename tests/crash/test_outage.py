@@ -22,7 +22,7 @@ from tests.support.stores import fresh_url
 from windlass.core.blocking import run
 from windlass.core.job import JobState, NewJob, RunStatus
 from windlass.errors import StoreUnavailable
-from windlass.store import SqlStore, open_blocking_store, open_store
+from windlass.store import Store, open_blocking_store, open_store
 from windlass.store.doctor import check
 
 LEASE_S = 1.0
@@ -88,7 +88,7 @@ async def answered(call: Callable[[], Awaitable[datetime]]) -> datetime:
 
 @pytest.mark.parametrize("turn", TURNS)
 async def test_machine_suspended_for_three_leases_loses_and_repeats_nothing(
-    store: SqlStore, url: str, fleet: Fleet, turn: int
+    store: Store, url: str, fleet: Fleet, turn: int
 ) -> None:
     del turn
     ids, workers = await busy(store, url, fleet)
@@ -102,7 +102,7 @@ async def test_machine_suspended_for_three_leases_loses_and_repeats_nothing(
 
 @pytest.mark.parametrize("turn", TURNS)
 async def test_machine_suspended_in_the_middle_of_a_reclaim_loses_and_repeats_nothing(
-    store: SqlStore, url: str, fleet: Fleet, turn: int
+    store: Store, url: str, fleet: Fleet, turn: int
 ) -> None:
     """The reclaimer has just found itself in contact; three leases later it goes on with what it was about to do."""
     del turn
@@ -121,7 +121,7 @@ async def test_machine_suspended_in_the_middle_of_a_reclaim_loses_and_repeats_no
 
 @pytest.mark.parametrize("turn", TURNS)
 async def test_database_locked_for_three_leases_loses_and_repeats_nothing(
-    store: SqlStore, url: str, fleet: Fleet, turn: int
+    store: Store, url: str, fleet: Fleet, turn: int
 ) -> None:
     """Reading the clock may go on all the while; no lease can be renewed."""
     del turn
@@ -134,7 +134,7 @@ async def test_database_locked_for_three_leases_loses_and_repeats_nothing(
 
 @pytest.mark.parametrize("turn", TURNS)
 async def test_process_that_starts_while_the_database_is_locked_takes_nothing_from_the_living(
-    store: SqlStore, url: str, fleet: Fleet, turn: int
+    store: Store, url: str, fleet: Fleet, turn: int
 ) -> None:
     del turn
     ids, workers = await busy(store, url, fleet)
@@ -158,7 +158,7 @@ async def locked(fleet: Fleet, url: str) -> Process:
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[SqlStore]:
+async def opened(url: str) -> AsyncIterator[Store]:
     store = open_store(url, rng=Random(1))
     try:
         yield store
@@ -166,7 +166,7 @@ async def opened(url: str) -> AsyncIterator[SqlStore]:
         await store.aclose()
 
 
-async def busy(store: SqlStore, url: str, fleet: Fleet) -> tuple[list[int], list[Process]]:
+async def busy(store: Store, url: str, fleet: Fleet) -> tuple[list[int], list[Process]]:
     """Start workers, and wait until every slot runs a job and reclaimers are entitled to act."""
     workers = [fleet.start(name, worker, worker.Options(url, name, LEASE_S, SLOTS)) for name in WORKERS]
     await fleet.go(*workers)
@@ -179,7 +179,7 @@ async def busy(store: SqlStore, url: str, fleet: Fleet) -> tuple[list[int], list
     return ids, workers
 
 
-async def check_once(store: SqlStore, ids: list[int], workers: list[Process]) -> None:
+async def check_once(store: Store, ids: list[int], workers: list[Process]) -> None:
     """Hold every job to one run, completed, by whoever first took it."""
     await until(lambda: are_completed(store, len(ids)), "every job to complete")
     told = {process.label: {word: process.said(word) for word in ("reclaimed", "lost", "refused")} for process in workers}
@@ -191,5 +191,5 @@ async def check_once(store: SqlStore, ids: list[int], workers: list[Process]) ->
         assert [run.status for run in await store.list_executions(job_id)] == [RunStatus.COMPLETED]
 
 
-async def are_completed(store: SqlStore, jobs: int) -> bool:
+async def are_completed(store: Store, jobs: int) -> bool:
     return [(count.state, count.jobs) for count in await store.count_jobs()] == [(JobState.COMPLETED, jobs)]

@@ -9,7 +9,7 @@ import pytest
 from tests.crash import fragile_worker
 from tests.crash.processes import Fleet
 from windlass.core.job import JobState, NewJob, RunReason, RunStatus
-from windlass.store import SqlStore
+from windlass.store import Store
 
 LEASE_S = 1.0
 NEIGHBOURS = 99
@@ -18,7 +18,7 @@ MAX_ATTEMPTS = 3
 
 @pytest.mark.parametrize("reports", [False, True], ids=["start-unreported", "start-reported"])
 async def test_job_that_kills_its_worker_ends_as_a_dead_letter_and_its_neighbours_complete(
-    store: SqlStore, url: str, fleet: Fleet, *, reports: bool
+    store: Store, url: str, fleet: Fleet, *, reports: bool
 ) -> None:
     poison, neighbours = await enqueue(store)
     deaths, claims = await supervise(fleet, fragile_worker.Options(url, "fragile", LEASE_S, NEIGHBOURS + 1, reports))
@@ -39,7 +39,7 @@ async def test_job_that_kills_its_worker_ends_as_a_dead_letter_and_its_neighbour
         assert [run.status for run in await store.list_executions(job_id)] == [RunStatus.COMPLETED]
 
 
-async def enqueue(store: SqlStore) -> tuple[int, list[int]]:
+async def enqueue(store: Store) -> tuple[int, list[int]]:
     made = [NewJob(task="work", max_attempts=MAX_ATTEMPTS)] * (NEIGHBOURS + 1)
     place = NEIGHBOURS // 2
     made[place] = NewJob(task="work", max_attempts=MAX_ATTEMPTS, payload='{"poison":true}')

@@ -31,7 +31,7 @@ from windlass.core.outcome import Returned, Run, decide
 from windlass.core.page import JobQuery
 from windlass.core.pull import PickOrder, Pull
 from windlass.core.report import Report
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 from windlass.store.postgres import Postgres
 
@@ -48,7 +48,7 @@ JOBS = 500
 class Verbs:
     """Calls a store's verbs by name and remembers which."""
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         self.used: set[str] = set()
 
@@ -58,7 +58,7 @@ class Verbs:
 
     @property
     def unused(self) -> set[str]:
-        every = {name for name, value in vars(SqlStore).items() if inspect.iscoroutinefunction(value)}
+        every = {name for name, value in vars(Store).items() if inspect.iscoroutinefunction(value)}
         return {name for name in every if not name.startswith("_")} - {"aclose"} - self.used
 
 
@@ -99,7 +99,7 @@ async def test_every_verb_and_two_processes_work_through_pgbouncer(
         fleet.close()
 
 
-async def drain(store: SqlStore, url: str, fleet: Fleet) -> None:
+async def drain(store: Store, url: str, fleet: Fleet) -> None:
     """Let several processes, each with several connections, share the few that the pooler has."""
     ids = [enqueued.id for enqueued in await store.enqueue([NewJob(task="drain")] * JOBS)]
     drainers = [fleet.start(f"drainer {place}", drainer, drainer.Options(url, f"d{place}", 20)) for place in range(4)]
@@ -199,7 +199,7 @@ def only(state: JobState) -> JobQuery:
     return JobQuery(filter=JobFilter(states=(StateFilter(state),)))
 
 
-async def kept_by(store: SqlStore) -> list[tuple[int, ...]]:
+async def kept_by(store: Store) -> list[tuple[int, ...]]:
     """Count what each connection of the store's pool has kept: prepared statements, settings, locks and tables of its own."""
     assert isinstance(store.database, Postgres)
     found: list[tuple[int, ...]] = []

@@ -7,7 +7,7 @@ import pytest
 from tests.crash.processes import until
 from tests.crash.test_real_worker import Site, enqueue, site
 from windlass.core.job import CLOSED, JobState, RunReason
-from windlass.store import SqlStore
+from windlass.store import Store
 
 __all__ = ["site"]
 
@@ -16,7 +16,7 @@ AHEAD = 500
 
 
 @pytest.mark.parametrize("way", ["async", "thread"])
-async def test_a_killer_among_started_and_prefetched_jobs_is_the_only_dead_letter(site: Site, store: SqlStore, way: str) -> None:
+async def test_a_killer_among_started_and_prefetched_jobs_is_the_only_dead_letter(site: Site, store: Store, way: str) -> None:
     names = ("work", "patient", "late_poison") if way == "async" else ("work_in_thread", "patient_in_thread", "poison_in_thread")
     work, patient, poison = names
     started = await enqueue(store, patient, STARTED, lane="slow")

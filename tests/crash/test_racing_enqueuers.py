@@ -9,7 +9,7 @@ import pytest
 from tests.crash import enqueuer
 from tests.crash.processes import Fleet
 from tests.support.raw import execute
-from windlass.store import SqlStore
+from windlass.store import Store
 
 PROCESSES = 10
 CALLERS = 2
@@ -24,7 +24,7 @@ Answers = list[dict[str, tuple[int, bool]]]
 
 @pytest.mark.parametrize("scope", ["active", "pending"])
 async def test_twenty_racing_enqueuers_of_one_key_all_get_the_one_job(
-    store: SqlStore, url: str, fleet: Fleet, *, backend: str, scope: str
+    store: Store, url: str, fleet: Fleet, *, backend: str, scope: str
 ) -> None:
     rounds = SINGLES + BULKS
     answers = await race(

@@ -24,7 +24,7 @@ from tests.support.stores import fresh_url
 from windlass.core.breaker import BreakerState
 from windlass.core.job import JobState, NewJob, RunReason, RunStatus
 from windlass.core.payload import encode_object
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 
 LEASE_S = 2
@@ -95,27 +95,27 @@ class Site:
 
 
 @pytest.fixture
-def site(url: str, store: SqlStore, tmp_path: Path) -> Iterator[Site]:
+def site(url: str, store: Store, tmp_path: Path) -> Iterator[Site]:
     del store
     made = Site(url, tmp_path)
     yield made
     made.close()
 
 
-async def enqueue(store: SqlStore, task: str, count: int = 1, **options: object) -> list[int]:
+async def enqueue(store: Store, task: str, count: int = 1, **options: object) -> list[int]:
     payload = encode_object(options.pop("payload", {}))
     enqueued = await store.enqueue([NewJob(task=task, payload=payload, **options) for _ in range(count)])  # type: ignore[arg-type]
     return [one.id for one in enqueued]
 
 
-async def all_in(store: SqlStore, ids: list[int], state: JobState, *, within: float = 60) -> None:
+async def all_in(store: Store, ids: list[int], state: JobState, *, within: float = 60) -> None:
     async def over() -> bool:
         return all([(await store.get(job_id)).state is state for job_id in ids])
 
     await until(over, f"{len(ids)} jobs to be {state}", within=within)
 
 
-async def test_sigterm_at_any_moment_loses_nothing_and_charges_nobody(site: Site, store: SqlStore) -> None:
+async def test_sigterm_at_any_moment_loses_nothing_and_charges_nobody(site: Site, store: Store) -> None:
     rng = random.Random(5)
     ids: list[int] = []
     for _ in range(TURNS):
@@ -139,7 +139,7 @@ async def test_sigterm_at_any_moment_loses_nothing_and_charges_nobody(site: Site
     assert odd == {}
 
 
-async def test_a_worker_stopped_for_two_leases_is_refused_and_its_handler_told(site: Site, store: SqlStore) -> None:
+async def test_a_worker_stopped_for_two_leases_is_refused_and_its_handler_told(site: Site, store: Store) -> None:
     [job_id] = await enqueue(store, "patient")
     sleeper = site.start("--alone")
     await until(lambda: len(site.lines("start")) == 1, "the first run to start")
@@ -165,7 +165,7 @@ async def test_a_worker_stopped_for_two_leases_is_refused_and_its_handler_told(s
 
 
 @pytest.mark.parametrize("way", ["segfault", "exit"])
-async def test_a_poison_job_ends_as_a_dead_letter_and_takes_no_neighbour_with_it(site: Site, store: SqlStore, way: str) -> None:
+async def test_a_poison_job_ends_as_a_dead_letter_and_takes_no_neighbour_with_it(site: Site, store: Store, way: str) -> None:
     quiet = await enqueue(store, "work", 30)
     [doomed] = await enqueue(store, "poison", payload={"way": way}, max_attempts=3, priority=10)
     later = await enqueue(store, "work", 30)
@@ -187,7 +187,7 @@ async def test_a_poison_job_ends_as_a_dead_letter_and_takes_no_neighbour_with_it
     assert max(job.attempt for job in neighbours) <= 2
 
 
-async def test_half_open_lets_one_probe_through_over_four_processes(site: Site, store: SqlStore) -> None:
+async def test_half_open_lets_one_probe_through_over_four_processes(site: Site, store: Store) -> None:
     await store.breakers.force_open("service", timedelta(seconds=1))
     ids = await enqueue(store, "guarded", 12, max_attempts=20)
     boss = site.start("--processes", "4", "--pools", "*=4")
@@ -205,7 +205,7 @@ async def test_half_open_lets_one_probe_through_over_four_processes(site: Site, 
     assert found.state is BreakerState.CLOSED
 
 
-async def test_workers_end_when_their_supervisor_is_killed(site: Site, store: SqlStore) -> None:
+async def test_workers_end_when_their_supervisor_is_killed(site: Site, store: Store) -> None:
     ids = await enqueue(store, "work", 5)
     boss = site.start("--processes", "2")
     await all_in(store, ids, JobState.COMPLETED)
@@ -216,7 +216,7 @@ async def test_workers_end_when_their_supervisor_is_killed(site: Site, store: Sq
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[SqlStore]:
+async def opened(url: str) -> AsyncIterator[Store]:
     """Open a store for the test itself."""
     store = open_store(url, rng=random.Random(1))
     try:

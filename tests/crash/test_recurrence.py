@@ -22,7 +22,7 @@ from tests.crash.test_real_worker import Site
 from tests.support.raw import execute
 from windlass.core.cadence import MISSED_AFTER, Every, Recurrence
 from windlass.core.job import NewJob
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.documents import microseconds
 
 
@@ -41,14 +41,14 @@ OPTIONS = ("--alone", "--pools", "*=5")
 
 
 @pytest.fixture
-def site(url: str, store: SqlStore, tmp_path: Path) -> Iterator[Site]:
+def site(url: str, store: Store, tmp_path: Path) -> Iterator[Site]:
     del store
     made = Site(url, tmp_path)
     yield made
     made.close()
 
 
-async def plan(store: SqlStore, count: int) -> dict[int, timedelta]:
+async def plan(store: Store, count: int) -> dict[int, timedelta]:
     """Enqueue jobs every 1 to 5 seconds, out of step with one another; gives each one's period."""
     rng = random.Random(11)
     now = await store.clock()
@@ -97,7 +97,7 @@ Runs = dict[int, dict[int, list[Ended]]]
 MISSED_US = microseconds(MISSED_AFTER)
 
 
-async def runs_by_slot(store: SqlStore) -> Runs:
+async def runs_by_slot(store: Store) -> Runs:
     """Read every run, by job and planned time; all times in microseconds."""
     found: Runs = defaultdict(lambda: defaultdict(list))
     query = "select job_id, slot_at, status, reason, finished_at from windlass_executions order by job_id, number"
@@ -120,7 +120,7 @@ def _us(instant: Any) -> int:
 
 
 async def test_no_slot_completes_twice_and_none_is_missed(
-    site: Site, store: SqlStore, backend: str, capsys: pytest.CaptureFixture[str]
+    site: Site, store: Store, backend: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     campaign = (LONG if is_long() else SHORT)[backend]
     periods = await plan(store, campaign.jobs)

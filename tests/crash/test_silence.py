@@ -24,7 +24,7 @@ from tests.support.stores import fresh_url
 from windlass import __version__
 from windlass.core.job import JobState, NewJob
 from windlass.core.payload import encode_object
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 
 GRACE_S = 1
@@ -47,7 +47,7 @@ def proxy(url: str) -> Iterator[SilentProxy]:
 
 
 @pytest.fixture
-async def store(url: str) -> AsyncIterator[SqlStore]:
+async def store(url: str) -> AsyncIterator[Store]:
     """Give the test its own way to the database, past the proxy."""
     opened = open_store(url, rng=Random(1))
     yield opened
@@ -103,16 +103,16 @@ def commands(proxy: SilentProxy, tmp_path: Path) -> Iterator[Commands]:
     made.close()
 
 
-async def enqueue(store: SqlStore, task: str, count: int = 1, **payload: object) -> list[int]:
+async def enqueue(store: Store, task: str, count: int = 1, **payload: object) -> list[int]:
     return [one.id for one in await store.enqueue([NewJob(task=task, payload=encode_object(payload)) for _ in range(count)])]
 
 
-async def is_completed(store: SqlStore, ids: list[int]) -> bool:
+async def is_completed(store: Store, ids: list[int]) -> bool:
     return all([(await store.get(job_id)).state is JobState.COMPLETED for job_id in ids])
 
 
 async def test_worker_under_load_goes_on_after_a_silence_and_repeats_nothing(
-    store: SqlStore, proxy: SilentProxy, commands: Commands
+    store: Store, proxy: SilentProxy, commands: Commands
 ) -> None:
     ids = await enqueue(store, "work", 3000, seconds=0.01)
     commands.start("worker", "tests.crash.jobs_app:app", "--alone", "--pools", "*=20", lease_s=30)
@@ -136,7 +136,7 @@ async def test_worker_under_load_goes_on_after_a_silence_and_repeats_nothing(
 CLAIMING, RENEWING, FINISHING = "claiming", "renewing", "finishing"
 
 
-async def hang(store: SqlStore, proxy: SilentProxy, commands: Commands, what: str) -> None:
+async def hang(store: Store, proxy: SilentProxy, commands: Commands, what: str) -> None:
     """Silence the database while an idle worker claims, a busy one renews, or one with ended runs reports them."""
     if what == CLAIMING:
         await until(lambda: is_up(store), "the worker to be up")
@@ -148,13 +148,13 @@ async def hang(store: SqlStore, proxy: SilentProxy, commands: Commands, what: st
     await until(lambda: proxy.swallowed > before, "a statement to be swallowed")
 
 
-async def is_up(store: SqlStore) -> bool:
+async def is_up(store: Store) -> bool:
     return bool(await store.workers.list())
 
 
 @pytest.mark.parametrize("what", [CLAIMING, RENEWING, FINISHING])
 async def test_worker_whose_statement_hangs_ends_within_the_grace_and_five_seconds(
-    store: SqlStore, proxy: SilentProxy, commands: Commands, what: str
+    store: Store, proxy: SilentProxy, commands: Commands, what: str
 ) -> None:
     # The limit is far off: it is not what ends the process.
     process = commands.start("worker", "tests.crash.jobs_app:app", "--processes", "1", limit_s=60, lease_s=4)
@@ -167,7 +167,7 @@ async def test_worker_whose_statement_hangs_ends_within_the_grace_and_five_secon
 
 @pytest.mark.parametrize("what", [CLAIMING, FINISHING])
 async def test_second_signal_ends_a_worker_whose_statement_hangs_at_once(
-    store: SqlStore, proxy: SilentProxy, commands: Commands, what: str
+    store: Store, proxy: SilentProxy, commands: Commands, what: str
 ) -> None:
     process = commands.start("worker", "tests.crash.jobs_app:app", "--processes", "1", limit_s=60, lease_s=4)
     await hang(store, proxy, commands, what)

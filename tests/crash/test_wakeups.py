@@ -18,13 +18,13 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_url
 from windlass.core.job import NewJob
 from windlass.core.topic import Topic
-from windlass.store import SqlStore, listener, open_store
+from windlass.store import Store, listener, open_store
 
 LONG = timedelta(seconds=30)
 """Nothing polls: only a wake-up ends such a wait early."""
 
 
-async def test_enqueue_in_another_process_wakes_a_sleeper_every_time(store: SqlStore, url: str, fleet: Fleet) -> None:
+async def test_enqueue_in_another_process_wakes_a_sleeper_every_time(store: Store, url: str, fleet: Fleet) -> None:
     other = fleet.start("bystander", bystander, bystander.Options(url))
     await fleet.go(other)
     found: list[int] = []

@@ -12,7 +12,7 @@ from random import Random
 
 from tests.support.silent_proxy import silent_proxy
 from windlass.errors import StoreUnavailable
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 
 # A bucket too small for any packet: the commonest kernels can do this, and few of them netem.
 LOSE = "tc qdisc add dev lo root tbf rate 8bit burst 1 limit 1"
@@ -23,7 +23,7 @@ def system(command: str) -> None:
     subprocess.run(command.split(), check=True, timeout=10)
 
 
-async def until_answered(store: SqlStore) -> float:
+async def until_answered(store: Store) -> float:
     began = time.monotonic()
     while time.monotonic() - began < 60:
         try:

@@ -19,7 +19,7 @@ from windlass.core.outcome import Finish, Returned, Run, decide
 from windlass.core.worker import NewWorker
 from windlass.errors import StoreUnavailable
 from windlass.process import current_process
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.upkeep.reclaimer import Reclaimer
 
 UPKEEP_S = 0.2
@@ -42,7 +42,7 @@ def new_lease(worker: str, seconds: float) -> Lease:
     return Lease(secrets.randbelow(2**62) + 1, worker, timedelta(seconds=seconds))
 
 
-async def take(store: SqlStore, found: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
+async def take(store: Store, found: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
     """Claim jobs, or a suspect where there are no others."""
     claimed = await store.claim(found, limit, lease, started=started)
     suspect = None if claimed else await store.claim_suspect(found, lease)
@@ -73,7 +73,7 @@ class Running:
 class Worker:
     """Works until its process ends."""
 
-    def __init__(self, store: SqlStore, options: Options, saboteur: Saboteur) -> None:
+    def __init__(self, store: Store, options: Options, saboteur: Saboteur) -> None:
         self._store = store
         self._saboteur = saboteur
         self._options = options
@@ -182,7 +182,7 @@ def doze() -> None:
 async def main(options: Options) -> None:
     """Work until killed."""
     saboteur = Saboteur(open_store(options.url, rng=Random()).database, "lapsed", Moment.BEFORE)
-    store = SqlStore(saboteur, rng=Random())
+    store = Store(saboteur, rng=Random())
     process = current_process()
     await store.workers.register(NewWorker(id=options.name, host="h", pid=os.getpid(), version="1", process=process))
     ears = Ears()

@@ -27,7 +27,7 @@ from tests.faults.site import Site, build_clock_shim, open_site
 from tests.faults.snapshot import Tables
 from tests.faults.timeline import Timeline
 from windlass.errors import WindlassError
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 
 LEASE_S = 4.0
@@ -273,7 +273,7 @@ class FaultRun:
         return verdict
 
 
-async def _doctored(store: SqlStore) -> list[tuple[str, int | None, str]]:
+async def _doctored(store: Store) -> list[tuple[str, int | None, str]]:
     return [(problem.rule, problem.job_id, problem.detail) for problem in await check(store)]
 
 

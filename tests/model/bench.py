@@ -44,7 +44,7 @@ from windlass.core.report import Answer, Report
 from windlass.core.retention import Pruned, Retention
 from windlass.core.transitions import Moved
 from windlass.errors import StoreUnavailable, WindlassError
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import override
 from windlass.store.calls.call import Call
 from windlass.store.sqlite import Sqlite
@@ -98,7 +98,7 @@ class Silence:
 class Side:
     """One store. Numbers may have gaps that differ between stores, but they grow in the same order."""
 
-    def __init__(self, name: str, store: SqlStore) -> None:
+    def __init__(self, name: str, store: Store) -> None:
         self.name = name
         self._clock = FakeClock()
         self.store = store.at(self._clock)
@@ -122,7 +122,7 @@ class Side:
         finally:
             self.store._db = database
 
-    def at(self, now: datetime) -> SqlStore:
+    def at(self, now: datetime) -> Store:
         """Return the store, at this time."""
         self._clock.move_to(now)
         return self.store

@@ -18,7 +18,7 @@ from tests.model.bench import Bench, Side, empty_postgres, empty_sqlite
 from tests.model.machine import LockStep
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, fresh_url, memory_store
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 
 IS_LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
 # A seed of the environment repeats a long run that failed; the short form takes the same paths each time.
@@ -56,7 +56,7 @@ def bench(postgres_server: PostgresServer, tmp_path: Path) -> Iterator[Bench]:
         yield Bench(runner, sides, empty)
 
 
-def _close(runner: asyncio.Runner, store: SqlStore) -> None:
+def _close(runner: asyncio.Runner, store: Store) -> None:
     runner.run(store.aclose())
 
 

@@ -21,7 +21,7 @@ from tests.support.stores import fresh_url
 from windlass.core.job import JobState, NewJob, RunReason
 from windlass.core.payload import encode_object
 from windlass.core.source import NewSource
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 
 PAGES = 60
@@ -106,7 +106,7 @@ async def test_a_killed_crawl_goes_on_from_its_cursor_and_counts_every_page_once
     await store.aclose()
 
 
-async def _check_counts(store: SqlStore, job_id: int, site: TestSite) -> None:
+async def _check_counts(store: Store, job_id: int, site: TestSite) -> None:
     ended = await store.get(job_id)
     assert (ended.state, ended.progress_count) == (JobState.COMPLETED, CRAWLED), ended.last_error
     [last, killed] = await store.list_executions(job_id)

@@ -23,7 +23,7 @@ from windlass.core.feed_timing import SPREAD
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job, JobState
 from windlass.core.page import JobQuery
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.doctor import check
 
 IS_LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
@@ -104,7 +104,7 @@ async def jobs_of(app: Windlass) -> dict[int, Job]:
 
 
 async def _page(store: object, start: int) -> AsyncIterator[Job]:
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     for job in (await store.list_jobs(JobQuery(filter=OURS, limit=500, offset=start))).jobs:
         yield job
 
@@ -159,5 +159,5 @@ async def test_no_feed_is_lost_and_each_keeps_its_rules(app: Windlass, tmp_path:
         assert (one.fetch_url is not None) == (name == "moved")
     assert any(asked.headers.get("if-none-match") == '"v"' for asked in site.seen)
     store = await app.store()
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     assert await check(store) == []

@@ -12,7 +12,7 @@ from windlass.core.job import JobState
 from windlass.core.source import NewSource
 from windlass.errors import ConfigError
 from windlass.packs import staleness
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import sources
 from windlass.testing import run_all
 
@@ -25,7 +25,7 @@ async def known(app: Windlass, count: int) -> None:
 
 async def crawls(app: Windlass) -> list[str]:
     store = await app.store()
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     jobs = (await store.list_jobs()).jobs
     return sorted(job.subject or "" for job in jobs if job.task == staleness.CRAWL and job.state is JobState.PENDING)
 

@@ -11,7 +11,7 @@ from tests.support.stores import migrate_sqlite
 from tests.web.serving import listening
 from windlass import Windlass
 from windlass.remote import AsyncClient, Client
-from windlass.store import SqlStore
+from windlass.store import Store
 
 TOKEN = "static-admin-token"
 
@@ -44,9 +44,9 @@ async def aclient(address: str) -> AsyncIterator[AsyncClient]:
 
 
 @pytest.fixture
-async def store(database: str) -> AsyncIterator[SqlStore]:
+async def store(database: str) -> AsyncIterator[Store]:
     """Give the test's own view of the database."""
     async with Windlass(database) as app:
         opened = await app.store()
-        assert isinstance(opened, SqlStore)
+        assert isinstance(opened, Store)
         yield opened

@@ -39,17 +39,17 @@ from windlass.remote.courier import Courier
 from windlass.remote.nouns import list_lanes
 from windlass.remote.records import Job
 from windlass.remote.waiting import Waiting
-from windlass.store import SqlStore
+from windlass.store import Store
 
 
-async def dead_letter(store: SqlStore, task: str, error: str = "mailbox full") -> int:
+async def dead_letter(store: Store, task: str, error: str = "mailbox full") -> int:
     [made] = await store.enqueue([NewJob(task=task, correlation_id=f"of {task}")])
     await store.bury([made.id], error)
     [letter] = await store.list_dead_letters(made.id)
     return letter.id
 
 
-async def test_dead_letters_are_read_acknowledged_and_requeued(client: Client, store: SqlStore) -> None:
+async def test_dead_letters_are_read_acknowledged_and_requeued(client: Client, store: Store) -> None:
     ids = [await dead_letter(store, "email") for _ in range(3)]
     assert [one.id for one in client.letters.list(task="email")] == ids[::-1]
     page = client.letters.page(task="email", limit=2)
@@ -71,7 +71,7 @@ async def test_dead_letters_are_read_acknowledged_and_requeued(client: Client, s
     assert missing.value.letter_id == 10**9
 
 
-async def test_the_same_for_asyncio(aclient: AsyncClient, store: SqlStore) -> None:
+async def test_the_same_for_asyncio(aclient: AsyncClient, store: Store) -> None:
     ids = [await dead_letter(store, "sms", f"no credit {place}") for place in range(3)]
     assert [one.id async for one in aclient.letters.list(task="sms")] == ids[::-1]
     assert (await aclient.letters.requeue(ids[0])).requeued_id is not None
@@ -101,7 +101,7 @@ def test_breakers_are_forced_and_reset(client: Client) -> None:
         client.breakers.force_open("email-service", "soon")
 
 
-async def test_lanes_tasks_and_workers(client: Client, store: SqlStore) -> None:
+async def test_lanes_tasks_and_workers(client: Client, store: Store) -> None:
     name = "lane/with a slash?"
     with pytest.raises(NotFound, match="did you mean"):
         client.lanes.pause("defaul")
@@ -123,7 +123,7 @@ async def test_lanes_tasks_and_workers(client: Client, store: SqlStore) -> None:
     assert [(one.id, one.is_online) for one in client.workers()] == [("one", True)]
 
 
-async def test_events_are_read_as_they_come(client: Client, aclient: AsyncClient, store: SqlStore) -> None:
+async def test_events_are_read_as_they_come(client: Client, aclient: AsyncClient, store: Store) -> None:
     first = next(client.events())
     assert set(first.topics) == set(Topic)
     before = first.counts[JobState.PENDING]

@@ -21,7 +21,7 @@ from windlass.errors import (
     WaitTimeout,
 )
 from windlass.remote import AsyncClient, Client
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import run_all
 
 
@@ -136,7 +136,7 @@ async def test_a_finished_job_has_its_result_runs_and_stats(client: Client, data
     client.cancel(retried)
 
 
-async def test_the_same_for_asyncio(aclient: AsyncClient, store: SqlStore) -> None:
+async def test_the_same_for_asyncio(aclient: AsyncClient, store: Store) -> None:
     made = [await aclient.enqueue("async", {"n": n}, correlation_id="c") for n in range(5)]
     assert [job.number async for job in aclient.list(task="async", page_size=2)] == [job.number for job in made][::-1]
     assert len(await aclient.correlation("c")) == 5

@@ -28,7 +28,7 @@ from windlass.errors import ConfigError, StoreUnavailable
 from windlass.pulling.running import working
 from windlass.pulling.store import PulledWork, Wants
 from windlass.remote import AsyncClient
-from windlass.store import SqlStore
+from windlass.store import Store
 
 TARGET = "tests.remote.remote_app:app"
 ON_SQLITE = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
@@ -41,7 +41,7 @@ class House:
     """A server on a socket, and the test's own view of its database."""
 
     port: int
-    store: SqlStore
+    store: Store
     token: str
 
     def address(self, port: int | None = None) -> str:
@@ -77,7 +77,7 @@ async def house(url: str) -> AsyncIterator[House]:
     with listening(Windlass(url, admin_token="static-admin-token", lease_seconds=1), has_upkeep=True) as port:
         async with Windlass(url) as app:
             store = await app.store()
-            assert isinstance(store, SqlStore)
+            assert isinstance(store, Store)
             token = await store.tokens.mint(NewToken(name="remote", role=Role.WORKER, lanes=("pull", "other")))
             yield House(port, store, token.secret)
 
@@ -256,7 +256,7 @@ async def test_a_server_that_is_away_delays_ends_and_loses_none(url: str) -> Non
     server = Windlass(url, admin_token="static-admin-token", lease_seconds=1)
     async with Windlass(url) as app:
         store = await app.store()
-        assert isinstance(store, SqlStore)
+        assert isinstance(store, Store)
         token = await store.tokens.mint(NewToken(name="remote", role=Role.WORKER))
         with listening(server) as port:
             house = House(port, store, token.secret)

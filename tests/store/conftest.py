@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.support.stores import BACKENDS, fresh_url, memory_store
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite
@@ -32,7 +32,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def store(backend: str, request: pytest.FixtureRequest, rng: Random, clock: FakeClock) -> AsyncIterator[SqlStore]:
+async def store(backend: str, request: pytest.FixtureRequest, rng: Random, clock: FakeClock) -> AsyncIterator[Store]:
     """Give an empty store, and hold it to every rule when the test is done."""
     with ExitStack() as stack:
         if backend == "sqlite-memory":
@@ -49,7 +49,7 @@ async def store(backend: str, request: pytest.FixtureRequest, rng: Random, clock
 
 
 @pytest.fixture
-async def stores(store: SqlStore, clock: FakeClock) -> AsyncIterator[list[SqlStore]]:
+async def stores(store: Store, clock: FakeClock) -> AsyncIterator[list[Store]]:
     """Give five stores on one database; one in memory belongs to a single connection, which they share."""
     database = store.database
     if isinstance(database, Sqlite) and database.path == ":memory:":

@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from windlass.ports import Clock
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite
 
 
-def _opened(url: str, seed: int, clock: Clock | None) -> SqlStore:
+def _opened(url: str, seed: int, clock: Clock | None) -> Store:
     store = open_store(url, rng=Random(seed))
     return store if clock is None else store.at(clock)
 
 
 @asynccontextmanager
-async def rivals(store: SqlStore, count: int = 4) -> AsyncIterator[list[SqlStore]]:
+async def rivals(store: Store, count: int = 4) -> AsyncIterator[list[Store]]:
     """Open the store's database again; one in memory belongs to its only store."""
     database = store.database
     if isinstance(database, Postgres):

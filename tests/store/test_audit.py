@@ -12,7 +12,7 @@ from tests.store.builders import enqueue_one
 from tests.support.raw import execute
 from windlass.core.audit import START, Actor, AuditFilter, Deed, Link
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
@@ -22,7 +22,7 @@ BOB = Actor("bob")
 MONTH = timedelta(days=30)
 
 
-async def wrote(store: SqlStore, clock: FakeClock, lines: int = 5) -> list[int]:
+async def wrote(store: Store, clock: FakeClock, lines: int = 5) -> list[int]:
     """Write lines a second apart and return their numbers, oldest first."""
     numbers = []
     for place in range(lines):
@@ -32,7 +32,7 @@ async def wrote(store: SqlStore, clock: FakeClock, lines: int = 5) -> list[int]:
     return numbers
 
 
-async def tamper(store: SqlStore, change: str) -> None:
+async def tamper(store: Store, change: str) -> None:
     """Change the log as somebody would who owns the database."""
     if isinstance(store.database, Sqlite):
         for trigger in ("edited", "deleted"):
@@ -42,7 +42,7 @@ async def tamper(store: SqlStore, change: str) -> None:
     await execute(store, change)
 
 
-async def test_a_line_says_who_did_what(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_line_says_who_did_what(store: Store, clock: FakeClock) -> None:
     [number] = await wrote(store, clock, 1)
     [line] = await store.audit.list()
     assert (line.id, line.at, line.principal, line.request_id) == (number, clock.now() - timedelta(seconds=1), "ada", "request-1")
@@ -50,7 +50,7 @@ async def test_a_line_says_who_did_what(store: SqlStore, clock: FakeClock) -> No
     assert (line.chain, line.place) == (None, None)
 
 
-async def test_lines_are_found_by_what_they_say(store: SqlStore, clock: FakeClock) -> None:
+async def test_lines_are_found_by_what_they_say(store: Store, clock: FakeClock) -> None:
     numbers = await wrote(store, clock, 6)
     await store.acting(ADA).cancel([await enqueue_one(store)])
 
@@ -64,18 +64,18 @@ async def test_lines_are_found_by_what_they_say(store: SqlStore, clock: FakeCloc
     assert [line.id for line in await store.audit.list(before=numbers[3], limit=2)] == [numbers[2], numbers[1]]
 
 
-async def test_somebody_must_be_named(store: SqlStore) -> None:
+async def test_somebody_must_be_named(store: Store) -> None:
     with pytest.raises(InvalidInput, match="acting"):
         await store.audit.add(Deed("look"))
 
 
 @pytest.mark.parametrize("deed", [Deed(""), Deed("a", target=""), Deed("a", details="[]"), Deed("a", outcome="")])
-async def test_bad_deeds_are_refused(store: SqlStore, deed: Deed) -> None:
+async def test_bad_deeds_are_refused(store: Store, deed: Deed) -> None:
     with pytest.raises(InvalidInput):
         await store.acting(ADA).audit.add(deed)
 
 
-async def test_lines_are_chained_in_batches_and_verified(store: SqlStore, clock: FakeClock) -> None:
+async def test_lines_are_chained_in_batches_and_verified(store: Store, clock: FakeClock) -> None:
     assert await store.audit.chain() == (0, START)
     await wrote(store, clock)
     assert (await store.audit.chain(limit=2))[0] == 2
@@ -98,7 +98,7 @@ async def test_lines_are_chained_in_batches_and_verified(store: SqlStore, clock:
         "delete from windlass_audit",
     ],
 )
-async def test_the_log_only_grows(store: SqlStore, clock: FakeClock, change: str) -> None:
+async def test_the_log_only_grows(store: Store, clock: FakeClock, change: str) -> None:
     await wrote(store, clock, 2)
     await store.audit.chain(limit=1)
     with pytest.raises(Exception, match="append-only"):
@@ -106,7 +106,7 @@ async def test_the_log_only_grows(store: SqlStore, clock: FakeClock, change: str
     assert len(await store.audit.list()) == 2
 
 
-async def test_an_edited_line_is_named(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_edited_line_is_named(store: Store, clock: FakeClock) -> None:
     numbers = await wrote(store, clock)
     await store.audit.chain()
     await tamper(store, f"update windlass_audit set outcome = 'done' where id = {numbers[2]}")
@@ -115,7 +115,7 @@ async def test_an_edited_line_is_named(store: SqlStore, clock: FakeClock) -> Non
     await tamper(store, f"update windlass_audit set outcome = 'refused' where id = {numbers[2]}")
 
 
-async def test_a_deleted_line_is_named_by_its_place(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_deleted_line_is_named_by_its_place(store: Store, clock: FakeClock) -> None:
     numbers = await wrote(store, clock)
     _, head = await store.audit.chain()
     await tamper(store, f"delete from windlass_audit where id in ({numbers[0]}, {numbers[2]})")
@@ -123,7 +123,7 @@ async def test_a_deleted_line_is_named_by_its_place(store: SqlStore, clock: Fake
     await tamper(store, "delete from windlass_audit")
 
 
-async def test_lines_that_changed_places_are_named(store: SqlStore, clock: FakeClock) -> None:
+async def test_lines_that_changed_places_are_named(store: Store, clock: FakeClock) -> None:
     numbers = await wrote(store, clock)
     await store.audit.chain()
     for old, new in ((2, 99), (3, 2), (99, 3)):
@@ -133,7 +133,7 @@ async def test_lines_that_changed_places_are_named(store: SqlStore, clock: FakeC
         await tamper(store, f"update windlass_audit set place = {new} where place = {old}")
 
 
-async def test_a_head_kept_elsewhere_shows_that_the_newest_lines_were_cut_off(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_head_kept_elsewhere_shows_that_the_newest_lines_were_cut_off(store: Store, clock: FakeClock) -> None:
     numbers = await wrote(store, clock)
     _, head = await store.audit.chain()
     await tamper(store, f"delete from windlass_audit where id >= {numbers[3]}")
@@ -142,12 +142,12 @@ async def test_a_head_kept_elsewhere_shows_that_the_newest_lines_were_cut_off(st
     assert [broken.place for broken in await store.audit.verify(Link(2, "other"))] == [2]
 
 
-async def test_many_chainers_and_writers_make_one_chain(stores: list[SqlStore]) -> None:
-    async def write(store: SqlStore) -> None:
+async def test_many_chainers_and_writers_make_one_chain(stores: list[Store]) -> None:
+    async def write(store: Store) -> None:
         for number in range(15):
             await store.acting(ADA).audit.add(Deed("look", f"job:{number}"))
 
-    async def chain(store: SqlStore) -> None:
+    async def chain(store: Store) -> None:
         for _ in range(15):
             await store.audit.chain(limit=4)
 
@@ -160,7 +160,7 @@ async def test_many_chainers_and_writers_make_one_chain(stores: list[SqlStore]) 
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_line_that_commits_after_a_later_one_takes_the_next_place(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_line_that_commits_after_a_later_one_takes_the_next_place(store: Store, clock: FakeClock) -> None:
     assert isinstance(store.database, Postgres)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
         await connection.execute("insert into windlass_audit (at, principal, action) values (now(), 'slow', 'look')")
@@ -174,20 +174,20 @@ async def test_a_line_that_commits_after_a_later_one_takes_the_next_place(store:
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_the_log_cannot_be_emptied(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_log_cannot_be_emptied(store: Store, clock: FakeClock) -> None:
     await wrote(store, clock, 1)
     with pytest.raises(psycopg.IntegrityError, match="append-only"):
         await execute(store, "truncate windlass_audit")
 
 
-async def refused(store: SqlStore, clock: FakeClock, lines: int) -> None:
+async def refused(store: Store, clock: FakeClock, lines: int) -> None:
     """Write refusals a second apart."""
     for _ in range(lines):
         await store.acting(BOB).audit.add(Deed("refuse", "GET /", "refused"))
         clock.advance(seconds=1)
 
 
-async def aged(store: SqlStore, clock: FakeClock) -> None:
+async def aged(store: Store, clock: FakeClock) -> None:
     """Mix old refusals with lines that stay, and chain them."""
     await refused(store, clock, 3)
     await wrote(store, clock, 2)
@@ -198,7 +198,7 @@ async def aged(store: SqlStore, clock: FakeClock) -> None:
     clock.advance(days=31)
 
 
-async def test_old_refusals_are_pruned_and_the_chain_still_holds(store: SqlStore, clock: FakeClock) -> None:
+async def test_old_refusals_are_pruned_and_the_chain_still_holds(store: Store, clock: FakeClock) -> None:
     await aged(store, clock)
     head = (await store.audit.chain())[1]
     # In two pieces, one of which ends inside a gap; the last link stays.
@@ -213,7 +213,7 @@ async def test_old_refusals_are_pruned_and_the_chain_still_holds(store: SqlStore
     assert await store.audit.verify() == ()
 
 
-async def test_a_link_that_was_pruned_is_still_on_the_chain(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_link_that_was_pruned_is_still_on_the_chain(store: Store, clock: FakeClock) -> None:
     await refused(store, clock, 2)
     head = (await store.audit.chain())[1]
     await wrote(store, clock, 1)
@@ -223,7 +223,7 @@ async def test_a_link_that_was_pruned_is_still_on_the_chain(store: SqlStore, clo
     assert await store.audit.verify(head) == ()
 
 
-async def test_young_and_unchained_refusals_stay(store: SqlStore, clock: FakeClock) -> None:
+async def test_young_and_unchained_refusals_stay(store: Store, clock: FakeClock) -> None:
     await refused(store, clock, 2)
     await wrote(store, clock, 1)
     clock.advance(days=31)
@@ -233,7 +233,7 @@ async def test_young_and_unchained_refusals_stay(store: SqlStore, clock: FakeClo
     assert await store.audit.prune_refusals(MONTH) == 2
 
 
-async def test_what_goes_beyond_a_pruning_is_found(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_goes_beyond_a_pruning_is_found(store: Store, clock: FakeClock) -> None:
     await aged(store, clock)
     await store.audit.prune_refusals(MONTH)
     await store.audit.chain()
@@ -242,7 +242,7 @@ async def test_what_goes_beyond_a_pruning_is_found(store: SqlStore, clock: FakeC
     await tamper(store, "delete from windlass_audit")
 
 
-async def test_a_pruning_that_says_something_else_is_found(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pruning_that_says_something_else_is_found(store: Store, clock: FakeClock) -> None:
     await aged(store, clock)
     await store.audit.prune_refusals(MONTH)
     await store.audit.chain()
@@ -252,7 +252,7 @@ async def test_a_pruning_that_says_something_else_is_found(store: SqlStore, cloc
 
 
 @pytest.mark.parametrize("which", ["action = 'look'", "chain is null"])
-async def test_only_chained_refusals_can_be_deleted_at_all(store: SqlStore, clock: FakeClock, which: str) -> None:
+async def test_only_chained_refusals_can_be_deleted_at_all(store: Store, clock: FakeClock, which: str) -> None:
     await wrote(store, clock, 1)
     await store.audit.chain()
     await refused(store, clock, 1)

@@ -17,12 +17,12 @@ from windlass.core.breaker import BreakerSpec, BreakerState
 from windlass.core.filter import JobFilter
 from windlass.core.job import JobState, Lease
 from windlass.core.outcome import Returned, decide
-from windlass.store import SqlStore, open_blocking_store
+from windlass.store import Store, open_blocking_store
 from windlass.testing import FakeClock
 
 
 @pytest.fixture(params=["sqlite-file", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
     with fresh_url(request.param, tmp_path, server) as url:
         opened = open_blocking_store(url, rng=Random(1))
@@ -30,7 +30,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
         run(opened.aclose())
 
 
-def test_a_job_lives_its_whole_life(store: SqlStore, clock: FakeClock) -> None:
+def test_a_job_lives_its_whole_life(store: Store, clock: FakeClock) -> None:
     [enqueued] = run(store.enqueue([a_job()]))
     lease = Lease(7, "me", timedelta(seconds=20))
     [claimed] = run(store.claim(run(store.slices()), 1, lease))
@@ -39,7 +39,7 @@ def test_a_job_lives_its_whole_life(store: SqlStore, clock: FakeClock) -> None:
     assert run(store.finish([ending])) == {enqueued.id: JobState.COMPLETED}
 
 
-def test_operators_have_their_verbs(store: SqlStore) -> None:
+def test_operators_have_their_verbs(store: Store) -> None:
     first, second = (job.id for job in run(store.enqueue([a_job(), a_job()])))
     assert run(store.boost([first], 5)).one().priority == 5
     assert run(store.bury([first], "no")).one().state is JobState.FAILED
@@ -49,7 +49,7 @@ def test_operators_have_their_verbs(store: SqlStore) -> None:
     assert run(store.get(second)).state is JobState.CANCELLED
 
 
-def test_breakers_have_theirs(store: SqlStore, clock: FakeClock) -> None:
+def test_breakers_have_theirs(store: Store, clock: FakeClock) -> None:
     mail = BreakerSpec("mail", 3, timedelta(seconds=60))
     assert run(store.breakers.record(mail, succeeded=False, failures=3)) is BreakerState.OPEN
     assert not run(store.breakers.admit(mail)).is_admitted
@@ -58,7 +58,7 @@ def test_breakers_have_theirs(store: SqlStore, clock: FakeClock) -> None:
     assert run(store.breakers.record(mail, succeeded=True, token=admission.token)) is BreakerState.CLOSED
 
 
-def test_waiting_for_a_wakeup_is_refused(store: SqlStore) -> None:
+def test_waiting_for_a_wakeup_is_refused(store: Store) -> None:
     with pytest.raises(NotImplementedError, match="polls"):
         store.database.listen(store.wakeups, Random(1))
 

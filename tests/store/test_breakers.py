@@ -22,7 +22,7 @@ from windlass.core.job import Claimed, JobState
 from windlass.core.outcome import NO_RUN, Outcome, Released, Snoozed
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, LeaseLost
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.breakers import SqlBreakers
 from windlass.store.calls.breakers import claim_probe
 from windlass.testing import FakeClock
@@ -32,7 +32,7 @@ OPEN, HALF_OPEN, CLOSED = BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerStat
 ADMITTED = Admission(is_admitted=True)
 
 
-async def gate(store: SqlStore, *tasks: str) -> None:
+async def gate(store: Store, *tasks: str) -> None:
     """Register tasks whose claims the breaker gates."""
     at = 1 if store.database.dialect == "sqlite" else "now()"
     for task in tasks or ("work",):
@@ -43,22 +43,22 @@ async def gate(store: SqlStore, *tasks: str) -> None:
         )
 
 
-async def trip(store: SqlStore) -> None:
+async def trip(store: Store) -> None:
     """Open the breaker as a process does that has seen enough."""
     assert await store.breakers.record(MAIL, succeeded=False, failures=3) is OPEN
 
 
-async def trip_until_due(store: SqlStore, clock: FakeClock) -> None:
+async def trip_until_due(store: Store, clock: FakeClock) -> None:
     await trip(store)
     clock.advance(seconds=60)
 
 
-async def probe(store: SqlStore) -> Claimed | None:
+async def probe(store: Store) -> Claimed | None:
     """Look and try, as a pool does."""
     return await store.claim_probe(await store.slices(), "mail", a_lease())
 
 
-async def gated(store: SqlStore, clock: FakeClock, *jobs: Any) -> list[int]:
+async def gated(store: Store, clock: FakeClock, *jobs: Any) -> list[int]:
     """Bring a gated task with jobs to the moment at which its breaker is due."""
     await gate(store)
     ids = [await enqueue_one(store, job) for job in jobs or (a_job(), a_job())]
@@ -66,7 +66,7 @@ async def gated(store: SqlStore, clock: FakeClock, *jobs: Any) -> list[int]:
     return ids
 
 
-async def probing(store: SqlStore, clock: FakeClock, *jobs: Any) -> Claimed:
+async def probing(store: Store, clock: FakeClock, *jobs: Any) -> Claimed:
     """Bring a breaker to half-open, and give the job that tries it."""
     await gated(store, clock, *jobs)
     job = await probe(store)
@@ -74,11 +74,11 @@ async def probing(store: SqlStore, clock: FakeClock, *jobs: Any) -> Claimed:
     return job
 
 
-async def tell(store: SqlStore, job: Claimed, *, succeeded: bool, failures: int = 0) -> BreakerState:
+async def tell(store: Store, job: Claimed, *, succeeded: bool, failures: int = 0) -> BreakerState:
     return await store.breakers.record(MAIL, succeeded=succeeded, failures=failures, job_id=job.id, token=job.token)
 
 
-async def fail(store: SqlStore, clock: FakeClock, job: Claimed) -> None:
+async def fail(store: Store, clock: FakeClock, job: Claimed) -> None:
     """End a probe as a worker does whose handler failed; its job is due again at once."""
     assert await tell(store, job, succeeded=False) is OPEN
     assert await end(store, clock, job, failure())
@@ -86,17 +86,17 @@ async def fail(store: SqlStore, clock: FakeClock, job: Claimed) -> None:
     await due(store)
 
 
-async def state(store: SqlStore) -> BreakerState:
+async def state(store: Store) -> BreakerState:
     found = await store.breakers.get("mail")
     return CLOSED if found is None else found.state
 
 
-async def reasons(store: SqlStore) -> list[str]:
+async def reasons(store: Store) -> list[str]:
     """Read the history, oldest first."""
     return [event.reason.value for event in reversed(await store.breakers.history("mail"))]
 
 
-async def version(store: SqlStore) -> int:
+async def version(store: Store) -> int:
     return (await store.slices()).version
 
 
@@ -104,14 +104,14 @@ def impatient(**options: Any) -> Any:
     return a_job(retry=RetrySpec(base=timedelta(), cap=timedelta(), jitter=0.0), max_attempts=50, **options)
 
 
-async def test_a_breaker_without_a_row_is_closed(store: SqlStore) -> None:
+async def test_a_breaker_without_a_row_is_closed(store: Store) -> None:
     assert await store.breakers.admit(MAIL) == ADMITTED
     assert await store.breakers.get("mail") is None
     assert await store.breakers.list() == []
     assert await store.breakers.history("mail") == []
 
 
-async def test_too_few_failures_change_nothing(store: SqlStore) -> None:
+async def test_too_few_failures_change_nothing(store: Store) -> None:
     before = await version(store)
     assert await store.breakers.record(MAIL, succeeded=False, failures=2) is CLOSED
     assert await store.breakers.record(MAIL, succeeded=True, failures=9) is CLOSED
@@ -119,7 +119,7 @@ async def test_too_few_failures_change_nothing(store: SqlStore) -> None:
     assert await version(store) == before
 
 
-async def test_failures_in_a_row_open_it_for_everybody(store: SqlStore, clock: FakeClock) -> None:
+async def test_failures_in_a_row_open_it_for_everybody(store: Store, clock: FakeClock) -> None:
     await trip(store)
     probe_at = clock.now() + timedelta(seconds=60)
     [found] = await store.breakers.list()
@@ -129,7 +129,7 @@ async def test_failures_in_a_row_open_it_for_everybody(store: SqlStore, clock: F
     assert await store.breakers.admit(MAIL) == Admission(is_admitted=False, probe_at=probe_at)
 
 
-async def test_a_row_changes_only_with_its_state(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_row_changes_only_with_its_state(store: Store, clock: FakeClock) -> None:
     await trip(store)
     moved = await version(store)
     before = await store.breakers.get("mail")
@@ -144,7 +144,7 @@ async def test_a_row_changes_only_with_its_state(store: SqlStore, clock: FakeClo
     assert await version(store) == moved
 
 
-async def test_an_open_breaker_holds_its_task_back_and_burns_no_attempts(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_open_breaker_holds_its_task_back_and_burns_no_attempts(store: Store, clock: FakeClock) -> None:
     await gate(store)
     held = await enqueue_one(store)
     free = await enqueue_one(store, a_job("other"))
@@ -158,7 +158,7 @@ async def test_an_open_breaker_holds_its_task_back_and_burns_no_attempts(store: 
     assert (job.state, job.attempt, job.executions) == (JobState.PENDING, 0, 0)
 
 
-async def test_a_claim_made_from_slices_read_before_it_opened_takes_nothing(store: SqlStore) -> None:
+async def test_a_claim_made_from_slices_read_before_it_opened_takes_nothing(store: Store) -> None:
     await gate(store)
     await enqueue_one(store)
     seen_before = await store.slices()
@@ -166,7 +166,7 @@ async def test_a_claim_made_from_slices_read_before_it_opened_takes_nothing(stor
     assert await store.claim(seen_before, 10, a_lease()) == []
 
 
-async def test_a_breaker_that_is_due_lets_exactly_one_job_through(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_breaker_that_is_due_lets_exactly_one_job_through(store: Store, clock: FakeClock) -> None:
     first, second = await gated(store, clock)
     found = await store.slices()
     assert [part.breaker for part in found.open] == ["mail"]
@@ -184,7 +184,7 @@ async def test_a_breaker_that_is_due_lets_exactly_one_job_through(store: SqlStor
     assert (await store.get(second)).state is JobState.PENDING
 
 
-async def test_of_many_that_look_at_once_one_is_the_probe(store: SqlStore, clock: FakeClock) -> None:
+async def test_of_many_that_look_at_once_one_is_the_probe(store: Store, clock: FakeClock) -> None:
     await gated(store, clock, *[a_job() for _ in range(8)])
     found = await store.slices()
     tried = await asyncio.gather(*(store.claim_probe(found, "mail", a_lease()) for _ in range(8)))
@@ -192,7 +192,7 @@ async def test_of_many_that_look_at_once_one_is_the_probe(store: SqlStore, clock
     assert await reasons(store) == ["failures", "probe_started"]
 
 
-async def test_jobs_and_callers_without_a_job_share_the_one_permit(store: SqlStore, clock: FakeClock) -> None:
+async def test_jobs_and_callers_without_a_job_share_the_one_permit(store: Store, clock: FakeClock) -> None:
     await gated(store, clock, *[a_job() for _ in range(4)])
     found = await store.slices()
     answers = await asyncio.gather(
@@ -223,13 +223,13 @@ async def test_who_waited_for_a_probe_to_begin_sees_that_it_lives(postgres_serve
     assert (breaker.state, breaker.probe.job_id) == (HALF_OPEN, first)
 
 
-async def test_racing_reports_open_it_once(store: SqlStore) -> None:
+async def test_racing_reports_open_it_once(store: Store) -> None:
     told = [store.breakers.record(MAIL, succeeded=False, failures=3) for _ in range(8)]
     assert set(await asyncio.gather(*told)) == {OPEN}
     assert await reasons(store) == ["failures"]
 
 
-async def test_a_success_closes_it_for_all(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_success_closes_it_for_all(store: Store, clock: FakeClock) -> None:
     job = await probing(store, clock)
     assert await tell(store, job, succeeded=True) is CLOSED
     assert await store.breakers.admit(MAIL) == ADMITTED
@@ -240,7 +240,7 @@ async def test_a_success_closes_it_for_all(store: SqlStore, clock: FakeClock) ->
     assert (found.failures, found.successes, found.probe_at, found.probe) == (0, 1, None, Permit())
 
 
-async def test_a_failure_reopens_it_and_the_wait_starts_anew(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_failure_reopens_it_and_the_wait_starts_anew(store: Store, clock: FakeClock) -> None:
     job = await probing(store, clock)
     clock.advance(seconds=10)
     assert await tell(store, job, succeeded=False) is OPEN
@@ -255,7 +255,7 @@ async def test_a_failure_reopens_it_and_the_wait_starts_anew(store: SqlStore, cl
     assert await reasons(store) == ["failures", "probe_started", "probe_failed", "probe_started"]
 
 
-async def test_the_permit_dies_with_the_lease_of_the_probe(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_permit_dies_with_the_lease_of_the_probe(store: Store, clock: FakeClock) -> None:
     lost = await probing(store, clock)
     clock.advance(seconds=LEASE.total_seconds())
     assert await probe(store) is None, "an expired lease may still be renewed"
@@ -269,7 +269,7 @@ async def test_the_permit_dies_with_the_lease_of_the_probe(store: SqlStore, cloc
     assert await tell(store, again, succeeded=True) is CLOSED
 
 
-async def test_a_holder_that_lost_its_lease_changes_nothing_even_before_the_next_probe(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_holder_that_lost_its_lease_changes_nothing_even_before_the_next_probe(store: Store, clock: FakeClock) -> None:
     lost = await probing(store, clock)
     clock.advance(seconds=LEASE.total_seconds())
     await store.reclaim()
@@ -281,7 +281,7 @@ async def test_a_holder_that_lost_its_lease_changes_nothing_even_before_the_next
 
 @pytest.mark.parametrize("outcome", [Released(has_started=True), Snoozed(timedelta(minutes=5))])
 async def test_a_probe_that_ends_without_a_word_gives_the_permit_back(
-    store: SqlStore, clock: FakeClock, outcome: Outcome
+    store: Store, clock: FakeClock, outcome: Outcome
 ) -> None:
     job = await probing(store, clock)
     assert await end(store, clock, job, outcome)
@@ -289,7 +289,7 @@ async def test_a_probe_that_ends_without_a_word_gives_the_permit_back(
     assert await probe(store) is not None
 
 
-async def test_a_cancelled_probe_holds_the_permit_until_it_has_stopped(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_cancelled_probe_holds_the_permit_until_it_has_stopped(store: Store, clock: FakeClock) -> None:
     job = await probing(store, clock)
     await store.cancel([job.id])
     assert await probe(store) is None
@@ -297,7 +297,7 @@ async def test_a_cancelled_probe_holds_the_permit_until_it_has_stopped(store: Sq
     assert await probe(store) is not None
 
 
-async def test_a_poison_job_is_not_every_probe(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_poison_job_is_not_every_probe(store: Store, clock: FakeClock) -> None:
     poison = await probing(store, clock, impatient(priority=9), impatient(), impatient())
     await fail(store, clock, poison)
     assert (await store.get(poison.id)).state is JobState.PENDING
@@ -310,7 +310,7 @@ async def test_a_poison_job_is_not_every_probe(store: SqlStore, clock: FakeClock
     assert again.id == poison.id
 
 
-async def test_a_poison_job_alone_in_its_slice_leaves_the_probe_to_another_slice(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_poison_job_alone_in_its_slice_leaves_the_probe_to_another_slice(store: Store, clock: FakeClock) -> None:
     poison = await probing(store, clock, impatient(priority=9, lane="fast"), impatient())
     await fail(store, clock, poison)
     other = await probe(store)
@@ -318,7 +318,7 @@ async def test_a_poison_job_alone_in_its_slice_leaves_the_probe_to_another_slice
     assert other.id != poison.id
 
 
-async def test_the_only_job_there_is_tries_again(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_only_job_there_is_tries_again(store: Store, clock: FakeClock) -> None:
     only = await probing(store, clock, impatient())
     await fail(store, clock, only)
     again = await probe(store)
@@ -326,7 +326,7 @@ async def test_the_only_job_there_is_tries_again(store: SqlStore, clock: FakeClo
     assert again.id == only.id
 
 
-async def test_tasks_that_share_a_breaker_share_the_probe(store: SqlStore, clock: FakeClock) -> None:
+async def test_tasks_that_share_a_breaker_share_the_probe(store: Store, clock: FakeClock) -> None:
     await gate(store, "a", "b")
     await enqueue_one(store, a_job("a"))
     await enqueue_one(store, a_job("b"))
@@ -335,7 +335,7 @@ async def test_tasks_that_share_a_breaker_share_the_probe(store: SqlStore, clock
     assert (await store.slices()).open == ()
 
 
-async def test_without_a_pending_job_the_permit_is_not_taken(store: SqlStore, clock: FakeClock) -> None:
+async def test_without_a_pending_job_the_permit_is_not_taken(store: Store, clock: FakeClock) -> None:
     [first, second] = await gated(store, clock)
     found = await store.slices()
     await store.cancel([first, second])
@@ -344,7 +344,7 @@ async def test_without_a_pending_job_the_permit_is_not_taken(store: SqlStore, cl
     assert (await state(store), await version(store)) == (OPEN, before)
 
 
-async def test_a_gate_that_closed_since_the_look_stops_the_probe(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_gate_that_closed_since_the_look_stops_the_probe(store: Store, clock: FakeClock) -> None:
     [job, _] = await gated(store, clock)
     found = await store.slices()
     await execute(store, "update windlass_gates set version = version + 1")
@@ -352,7 +352,7 @@ async def test_a_gate_that_closed_since_the_look_stops_the_probe(store: SqlStore
     assert (await state(store), (await store.get(job)).attempt) == (OPEN, 0)
 
 
-async def test_a_probe_from_a_look_before_it_closed_takes_nothing(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_probe_from_a_look_before_it_closed_takes_nothing(store: Store, clock: FakeClock) -> None:
     await gated(store, clock)
     found = await store.slices()
     await store.breakers.reset("mail")
@@ -360,7 +360,7 @@ async def test_a_probe_from_a_look_before_it_closed_takes_nothing(store: SqlStor
     assert await store.claim_probe(found, "unknown", a_lease()) is None
 
 
-async def test_forced_open_stays_open_until_it_is_reset(store: SqlStore, clock: FakeClock) -> None:
+async def test_forced_open_stays_open_until_it_is_reset(store: Store, clock: FakeClock) -> None:
     await gate(store)
     job = await running(store)
     forced = await store.breakers.force_open("mail")
@@ -380,7 +380,7 @@ async def test_forced_open_stays_open_until_it_is_reset(store: SqlStore, clock: 
     assert await reasons(store) == ["forced", "reset"]
 
 
-async def test_forced_open_for_a_while_is_tried_after_it(store: SqlStore, clock: FakeClock) -> None:
+async def test_forced_open_for_a_while_is_tried_after_it(store: Store, clock: FakeClock) -> None:
     await gate(store)
     await enqueue_one(store)
     await store.breakers.force_open("mail", timedelta(hours=1))
@@ -392,7 +392,7 @@ async def test_forced_open_for_a_while_is_tried_after_it(store: SqlStore, clock:
     assert await tell(store, job, succeeded=True) is CLOSED
 
 
-async def test_a_row_that_an_operator_made_waits_as_long_as_the_code_says(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_row_that_an_operator_made_waits_as_long_as_the_code_says(store: Store, clock: FakeClock) -> None:
     hasty = BreakerSpec("mail", threshold=3, open_for=timedelta(seconds=5))
     await store.breakers.force_open("mail")
     later = clock.now() + hasty.open_for
@@ -405,7 +405,7 @@ async def test_a_row_that_an_operator_made_waits_as_long_as_the_code_says(store:
     assert (await store.breakers.admit(hasty)).is_probe
 
 
-async def test_forcing_it_open_ends_the_permit_of_a_probe(store: SqlStore, clock: FakeClock) -> None:
+async def test_forcing_it_open_ends_the_permit_of_a_probe(store: Store, clock: FakeClock) -> None:
     job = await probing(store, clock)
     await store.breakers.force_open("mail")
     assert await tell(store, job, succeeded=True) is OPEN
@@ -413,7 +413,7 @@ async def test_forcing_it_open_ends_the_permit_of_a_probe(store: SqlStore, clock
 
 
 @pytest.mark.parametrize("succeeded", [True, False])
-async def test_a_reset_during_a_probe_wins(store: SqlStore, clock: FakeClock, *, succeeded: bool) -> None:
+async def test_a_reset_during_a_probe_wins(store: Store, clock: FakeClock, *, succeeded: bool) -> None:
     job = await probing(store, clock)
     await store.breakers.reset("mail")
     assert await tell(store, job, succeeded=succeeded) is CLOSED
@@ -421,7 +421,7 @@ async def test_a_reset_during_a_probe_wins(store: SqlStore, clock: FakeClock, *,
     assert await reasons(store) == ["failures", "probe_started", "reset"]
 
 
-async def test_resetting_what_is_closed_changes_nothing(store: SqlStore) -> None:
+async def test_resetting_what_is_closed_changes_nothing(store: Store) -> None:
     before = await version(store)
     assert await store.breakers.reset("mail") is None
     assert await version(store) == before
@@ -433,7 +433,7 @@ async def test_resetting_what_is_closed_changes_nothing(store: SqlStore) -> None
     assert await reasons(store) == ["failures", "reset"]
 
 
-async def test_a_handler_is_admitted_as_the_probe_and_stays_it(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_handler_is_admitted_as_the_probe_and_stays_it(store: Store, clock: FakeClock) -> None:
     job = await running(store, a_job("free"))
     await trip(store)
     clock.advance(seconds=60)
@@ -446,7 +446,7 @@ async def test_a_handler_is_admitted_as_the_probe_and_stays_it(store: SqlStore, 
     assert await reasons(store) == ["failures", "probe_started", "probe_succeeded"]
 
 
-async def test_a_job_claimed_as_the_probe_may_use_the_breaker_itself(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_claimed_as_the_probe_may_use_the_breaker_itself(store: Store, clock: FakeClock) -> None:
     job = await probing(store, clock)
     admission = await store.breakers.admit(MAIL, job_id=job.id, token=job.token)
     assert admission.is_probe
@@ -455,7 +455,7 @@ async def test_a_job_claimed_as_the_probe_may_use_the_breaker_itself(store: SqlS
     assert await reasons(store) == ["failures", "probe_started", "probe_failed"]
 
 
-async def test_a_permit_without_a_job_ends_after_a_while(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_permit_without_a_job_ends_after_a_while(store: Store, clock: FakeClock) -> None:
     await trip_until_due(store, clock)
     first = await store.breakers.admit(MAIL)
     assert first.is_probe
@@ -470,14 +470,14 @@ async def test_a_permit_without_a_job_ends_after_a_while(store: SqlStore, clock:
     assert await store.breakers.record(MAIL, succeeded=True, token=second.token) is CLOSED
 
 
-async def test_a_late_result_without_a_job_counts_while_nobody_took_its_place(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_late_result_without_a_job_counts_while_nobody_took_its_place(store: Store, clock: FakeClock) -> None:
     await trip_until_due(store, clock)
     admission = await store.breakers.admit(MAIL)
     clock.advance(hours=1)
     assert await store.breakers.record(MAIL, succeeded=True, token=admission.token) is CLOSED
 
 
-async def test_the_history_tells_every_change_with_its_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_history_tells_every_change_with_its_job(store: Store, clock: FakeClock) -> None:
     job = await probing(store, clock)
     await tell(store, job, succeeded=True)
     closed, started, _ = await store.breakers.history("mail")
@@ -487,7 +487,7 @@ async def test_the_history_tells_every_change_with_its_job(store: SqlStore, cloc
     assert await store.breakers.history("other") == []
 
 
-async def test_every_change_moves_the_gates(store: SqlStore, clock: FakeClock) -> None:
+async def test_every_change_moves_the_gates(store: Store, clock: FakeClock) -> None:
     versions = [await version(store)]
     job = await probing(store, clock)
     versions.append(await version(store))
@@ -500,7 +500,7 @@ async def test_every_change_moves_the_gates(store: SqlStore, clock: FakeClock) -
     assert versions == [1, 3, 4, 5, 6]
 
 
-async def test_breakers_are_listed_by_name(store: SqlStore) -> None:
+async def test_breakers_are_listed_by_name(store: Store) -> None:
     for name in ("b", "a", "c"):
         await store.breakers.force_open(name)
     assert [found.name for found in await store.breakers.list(limit=2)] == ["a", "b"]
@@ -508,7 +508,7 @@ async def test_breakers_are_listed_by_name(store: SqlStore) -> None:
     assert await store.breakers.count() == (3, True)
 
 
-async def test_what_operators_do_is_audited(store: SqlStore) -> None:
+async def test_what_operators_do_is_audited(store: Store) -> None:
     acting = store.acting(Actor("ada")).breakers
     await acting.force_open("mail", timedelta(minutes=1))
     await acting.reset("mail")
@@ -540,14 +540,14 @@ async def test_what_operators_do_is_audited(store: SqlStore) -> None:
     ],
 )
 async def test_bad_input_is_refused_before_anything_is_written(
-    store: SqlStore, field: str, ask: Callable[[SqlBreakers], Awaitable[object]]
+    store: Store, field: str, ask: Callable[[SqlBreakers], Awaitable[object]]
 ) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         await ask(store.breakers)
     assert await store.breakers.list() == []
 
 
-async def test_old_changes_are_forgotten_but_for_the_last_of_each(store: SqlStore, clock: FakeClock) -> None:
+async def test_old_changes_are_forgotten_but_for_the_last_of_each(store: Store, clock: FakeClock) -> None:
     for _ in range(3):
         await store.breakers.record(MAIL, succeeded=False, failures=3)
         await store.breakers.reset("mail")
@@ -559,7 +559,7 @@ async def test_old_changes_are_forgotten_but_for_the_last_of_each(store: SqlStor
     assert [event.state for event in await store.breakers.history("mail")] == [OPEN]
 
 
-async def test_a_breaker_that_only_suspects_wait_for_is_tried_with_one(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_breaker_that_only_suspects_wait_for_is_tried_with_one(store: Store, clock: FakeClock) -> None:
     lost = await running(store, a_job("send"))
     clock.advance(seconds=31)
     await store.reclaim()

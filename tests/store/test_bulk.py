@@ -18,7 +18,7 @@ from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.ids import job_uuid
 from windlass.core.job import JobState, WaitReason
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import bulk
 from windlass.store.calls.call import Call
 from windlass.testing import FakeClock
@@ -28,12 +28,12 @@ JOBS = 100_000 if os.environ.get("WINDLASS_TEST_LONG") == "1" else 4_000
 MOST_SECONDS = 1.0
 
 
-async def matched(store: SqlStore, wanted: JobFilter) -> list[int]:
+async def matched(store: Store, wanted: JobFilter) -> list[int]:
     page = await store.run(bulk.page_ids(wanted, 0, 10**9))
     return page.ids
 
 
-async def test_a_filter_finds_what_it_says(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_filter_finds_what_it_says(store: Store, clock: FakeClock) -> None:
     old = await enqueue_one(store, a_job("old", lane="slow", subject="s", correlation_id="c"))
     clock.advance(hours=1)
     child = await enqueue_one(store, a_job("child", parent_id=old, payload='{"Name":"Ann Lee"}'))
@@ -76,7 +76,7 @@ async def test_a_filter_finds_what_it_says(store: SqlStore, clock: FakeClock) ->
         assert await store.bulk("boost", wanted, {"amount": 1}, dry_run=True) == Bulk(len(ids))
 
 
-async def test_a_bulk_changes_what_it_may_and_counts_the_rest(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_bulk_changes_what_it_may_and_counts_the_rest(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_job() for _ in range(7)])
     for held in await claim(store, 3):
         await end(store, clock, held)
@@ -87,7 +87,7 @@ async def test_a_bulk_changes_what_it_may_and_counts_the_rest(store: SqlStore, c
     assert (states.count(JobState.CANCELLED), states.count(JobState.PENDING)) == (4, 1)
 
 
-async def test_a_dry_run_changes_nothing(store: SqlStore) -> None:
+async def test_a_dry_run_changes_nothing(store: Store) -> None:
     await store.enqueue([a_job() for _ in range(5)])
     before = await all_jobs(store)
     assert await store.bulk("delete", JobFilter(), dry_run=True, batch=2) == Bulk(5)
@@ -104,7 +104,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("verb", bulk.VERBS)
-async def test_every_verb_goes_in_bulk_as_it_does_by_number(store: SqlStore, clock: FakeClock, verb: str) -> None:
+async def test_every_verb_goes_in_bulk_as_it_does_by_number(store: Store, clock: FakeClock, verb: str) -> None:
     await fail_for_good(store, clock)
     await running(store)
     await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
@@ -120,7 +120,7 @@ async def test_every_verb_goes_in_bulk_as_it_does_by_number(store: SqlStore, clo
     assert done == Bulk(6, expected[verb], 6 - expected[verb])
 
 
-async def test_bad_verbs_options_and_batches_are_refused_before_anything_happens(store: SqlStore) -> None:
+async def test_bad_verbs_options_and_batches_are_refused_before_anything_happens(store: Store) -> None:
     job_id = await enqueue_one(store)
     for verb, options, field in (
         ("explode", {}, "verb"),
@@ -136,7 +136,7 @@ async def test_bad_verbs_options_and_batches_are_refused_before_anything_happens
     assert (await store.get(job_id)).state is JobState.PENDING
 
 
-async def test_a_taken_key_is_refused_and_stops_nobody(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_taken_key_is_refused_and_stops_nobody(store: Store, clock: FakeClock) -> None:
     await fail_for_good(store, clock, a_job(unique_key="k", max_attempts=1))
     await fail_for_good(store, clock)
     await enqueue_one(store, a_job(unique_key="k"))
@@ -146,14 +146,14 @@ async def test_a_taken_key_is_refused_and_stops_nobody(store: SqlStore, clock: F
     assert (await store.bulk("clone", failed)) == Bulk(1, 0, 1)
 
 
-async def test_a_bulk_ends_although_it_makes_what_it_looks_for(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_bulk_ends_although_it_makes_what_it_looks_for(store: Store, clock: FakeClock) -> None:
     for _ in range(3):
         await end(store, clock, await running(store))
     assert await store.bulk("clone", JobFilter(), batch=1) == Bulk(3, 3, 0)
     assert len(await all_jobs(store)) == 6
 
 
-async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(store: Store, clock: FakeClock) -> None:
     ids = [await enqueue_one(store) for _ in range(3)]
     pending = JobFilter(states=(StateFilter(JobState.PENDING),))
     [held] = await claim(store, 1)
@@ -163,7 +163,7 @@ async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(st
     assert (await store.get(held.id)).state is JobState.RUNNING
 
 
-async def test_windows_without_a_match_are_stepped_over(store: SqlStore, monkeypatch: Any) -> None:
+async def test_windows_without_a_match_are_stepped_over(store: Store, monkeypatch: Any) -> None:
     monkeypatch.setattr(bulk.page_ids, "__defaults__", (3,))
     for place in range(10):
         await enqueue_one(store, a_job("rare" if place in {0, 8} else "work"))
@@ -171,14 +171,14 @@ async def test_windows_without_a_match_are_stepped_over(store: SqlStore, monkeyp
     assert await store.bulk("cancel", JobFilter(tasks=("rare",))) == Bulk(2, 2, 0)
 
 
-async def test_every_batch_is_audited(store: SqlStore) -> None:
+async def test_every_batch_is_audited(store: Store) -> None:
     await store.enqueue([a_job() for _ in range(3)])
     await store.acting(Actor("ann")).bulk("cancel", JobFilter(), batch=2)
     rows = await execute(store, "select principal, action, target, outcome from windlass_audit")
     assert rows == [("ann", "cancel", "jobs", "done")] * 2
 
 
-async def test_two_bulks_at_once_move_each_job_once(store: SqlStore) -> None:
+async def test_two_bulks_at_once_move_each_job_once(store: Store) -> None:
     await store.enqueue([a_job() for _ in range(300)])
     pending = JobFilter(states=(StateFilter(JobState.PENDING),))
     done = await asyncio.gather(*(store.bulk("bury", pending, {"error": "no"}, batch=20) for _ in range(3)))
@@ -189,7 +189,7 @@ async def test_two_bulks_at_once_move_each_job_once(store: SqlStore) -> None:
 class Stopwatch:
     """Measures how long each call holds the database."""
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._run = store.database.run
         self.longest = 0.0
 
@@ -200,7 +200,7 @@ class Stopwatch:
         return answer
 
 
-async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for start in range(0, JOBS, 1000):
         await store.enqueue([a_job(payload=f'{{"n":{start}}}', unique_key=f"k{start + n}") for n in range(1000)])
     watch = Stopwatch(store)
@@ -223,7 +223,7 @@ async def test_no_batch_of_a_large_bulk_holds_a_lock_for_long(store: SqlStore, m
     assert max(longest.values()) < MOST_SECONDS, longest
 
 
-async def test_a_bulk_by_numbers_changes_those_that_match(store: SqlStore) -> None:
+async def test_a_bulk_by_numbers_changes_those_that_match(store: Store) -> None:
     ids = [await enqueue_one(store, a_job(f"t{n % 2}")) for n in range(6)]
     wanted, everything = JobFilter(tasks=("t1",)), JobFilter()
     asked = [ids[3], ids[0], ids[1], ids[1], 99_999, -5, 2**70]
@@ -235,7 +235,7 @@ async def test_a_bulk_by_numbers_changes_those_that_match(store: SqlStore) -> No
     assert left == {ids[2], ids[4], ids[5]}
 
 
-async def test_a_bulk_by_own_uuid_means_the_job_and_its_children(store: SqlStore) -> None:
+async def test_a_bulk_by_own_uuid_means_the_job_and_its_children(store: Store) -> None:
     own = await enqueue_one(store, a_job("parent"))
     child = await enqueue_one(store, a_job("child", parent_id=own))
     await enqueue_one(store, a_job("other"))

@@ -10,13 +10,13 @@ import pytest
 from windlass.core.audit import Actor
 from windlass.core.chore import Permit
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 EVERY = timedelta(minutes=5)
 
 
-async def test_of_many_instances_one_gets_the_permit_for_each_interval(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_of_many_instances_one_gets_the_permit_for_each_interval(stores: list[Store], clock: FakeClock) -> None:
     for turn in range(1, 5):
         asked = [store.chores.due("age", EVERY, f"w{place}") for place, store in enumerate(stores * 4)]
         permits = [permit for permit in await asyncio.gather(*asked) if permit is not None]
@@ -24,7 +24,7 @@ async def test_of_many_instances_one_gets_the_permit_for_each_interval(stores: l
         clock.advance(minutes=5)
 
 
-async def test_a_chore_is_not_due_before_its_interval_has_passed(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_chore_is_not_due_before_its_interval_has_passed(store: Store, clock: FakeClock) -> None:
     assert await store.chores.due("age", EVERY, "w")
     clock.advance(seconds=299)
     assert await store.chores.due("age", EVERY, "w") is None
@@ -32,7 +32,7 @@ async def test_a_chore_is_not_due_before_its_interval_has_passed(store: SqlStore
     assert await store.chores.due("age", EVERY, "w")
 
 
-async def test_what_a_chore_says_of_itself_is_kept(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_a_chore_says_of_itself_is_kept(store: Store, clock: FakeClock) -> None:
     permit = await store.chores.due("prune", EVERY, "ada")
     assert permit is not None
     assert await store.chores.done(permit, 12, timedelta(milliseconds=34), error="bo\0om", cursor="17")
@@ -44,7 +44,7 @@ async def test_what_a_chore_says_of_itself_is_kept(store: SqlStore, clock: FakeC
     assert await store.chores.due("prune", EVERY, "bob") == Permit("prune", 2, "17")
 
 
-async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: Store, clock: FakeClock) -> None:
     permit = await store.chores.due("prune", EVERY, "ada")
     assert permit is not None
     await store.chores.done(permit, 12, timedelta(), cursor="17", again=timedelta(seconds=1))
@@ -53,7 +53,7 @@ async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: Sq
     assert await store.chores.due("prune", EVERY, "bob") == Permit("prune", 2, "17")
 
 
-async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: Store, clock: FakeClock) -> None:
     late = await store.chores.due("age", EVERY, "late")
     clock.advance(minutes=5)
     quick = await store.chores.due("age", EVERY, "quick")
@@ -65,7 +65,7 @@ async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: Sql
     assert (chore.last_rows, chore.worker) == (2, "quick")
 
 
-async def test_a_paused_chore_is_never_due(store: SqlStore) -> None:
+async def test_a_paused_chore_is_never_due(store: Store) -> None:
     acting = store.acting(Actor("ada"))
     assert await acting.chores.pause("age")
     assert not await acting.chores.pause("age")
@@ -79,7 +79,7 @@ async def test_a_paused_chore_is_never_due(store: SqlStore) -> None:
     assert {line.action for line in await store.audit.list()} == {"pause chore", "resume chore"}
 
 
-async def test_bad_chores_are_refused(store: SqlStore) -> None:
+async def test_bad_chores_are_refused(store: Store) -> None:
     with pytest.raises(InvalidInput, match="chore"):
         await store.chores.due("", EVERY, "w")
     with pytest.raises(InvalidInput, match="every"):

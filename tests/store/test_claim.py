@@ -14,11 +14,11 @@ from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import JobState, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Snoozed
 from windlass.core.page import JobQuery, Sort
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
-async def test_a_claim_takes_ownership(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_claim_takes_ownership(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job(payload='{"n":1}'))
     held = await claim_one(store, worker="anna")
     job = await store.get(held.id)
@@ -28,7 +28,7 @@ async def test_a_claim_takes_ownership(store: SqlStore, clock: FakeClock) -> Non
     assert held.payload == '{"n":1}'
 
 
-async def test_the_order_is_priority_then_due_time_then_number(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_order_is_priority_then_due_time_then_number(store: Store, clock: FakeClock) -> None:
     late = clock.now()
     early = late - timedelta(minutes=1)
     jobs = [
@@ -41,7 +41,7 @@ async def test_the_order_is_priority_then_due_time_then_number(store: SqlStore, 
     assert [job.id for job in await claim(store)] == [high, older, low, twin]
 
 
-async def test_slices_are_read_in_the_order_of_their_heads(store: SqlStore) -> None:
+async def test_slices_are_read_in_the_order_of_their_heads(store: Store) -> None:
     for lane, task, priority in (("x", "a", 0), ("x", "b", 3), ("y", "a", 9), ("y", "c", 0)):
         await enqueue_one(store, a_job(task, lane=lane, priority=priority))
     found = await store.slices()
@@ -49,7 +49,7 @@ async def test_slices_are_read_in_the_order_of_their_heads(store: SqlStore) -> N
     assert len(found.open) == 4
 
 
-async def test_a_claim_takes_only_from_the_slices_it_names(store: SqlStore) -> None:
+async def test_a_claim_takes_only_from_the_slices_it_names(store: Store) -> None:
     await enqueue_one(store, a_job("mine"))
     await enqueue_one(store, a_job("theirs", priority=100))
     found = await store.slices()
@@ -57,14 +57,14 @@ async def test_a_claim_takes_only_from_the_slices_it_names(store: SqlStore) -> N
     assert [job.task for job in await store.claim(mine, 10, a_lease())] == ["mine"]
 
 
-async def test_more_slices_than_arms_are_served_by_their_heads(store: SqlStore) -> None:
+async def test_more_slices_than_arms_are_served_by_their_heads(store: Store) -> None:
     await store.enqueue([a_job(f"task-{place}", priority=place) for place in range(70)])
     got = await claim(store, 100)
     assert [job.task for job in got] == [f"task-{place}" for place in range(69, 5, -1)]
     assert len(await claim(store, 100)) == 6
 
 
-async def test_a_job_that_is_not_due_is_not_claimed(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_that_is_not_due_is_not_claimed(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job(delay=timedelta(seconds=10)))
     assert await claim(store) == []
     clock.advance(seconds=10)
@@ -73,7 +73,7 @@ async def test_a_job_that_is_not_due_is_not_claimed(store: SqlStore, clock: Fake
     assert len(await claim(store)) == 1
 
 
-async def test_a_paused_lane_or_task_is_not_open(store: SqlStore) -> None:
+async def test_a_paused_lane_or_task_is_not_open(store: Store) -> None:
     await enqueue_one(store, a_job("a", lane="fast"))
     await enqueue_one(store, a_job("b"))
     seen_before = await store.slices()
@@ -82,7 +82,7 @@ async def test_a_paused_lane_or_task_is_not_open(store: SqlStore) -> None:
     assert await store.claim(seen_before, 10, a_lease()) == []
 
 
-async def _close_gates(store: SqlStore) -> None:
+async def _close_gates(store: Store) -> None:
     at = 1 if store.database.dialect == "sqlite" else "now()"
     await execute(store, f"insert into windlass_lanes (name, paused_at, updated_at) values ('fast', {at}, {at})")
     await execute(
@@ -92,7 +92,7 @@ async def _close_gates(store: SqlStore) -> None:
     await execute(store, "update windlass_gates set version = version + 1")
 
 
-async def test_rivals_never_get_the_same_job(store: SqlStore) -> None:
+async def test_rivals_never_get_the_same_job(store: Store) -> None:
     await store.enqueue([a_job(f"task-{place % 5}") for place in range(200)])
     found = await store.slices()
     parts = await asyncio.gather(*(store.claim(found, 30, a_lease()) for _ in range(10)))
@@ -100,12 +100,12 @@ async def test_rivals_never_get_the_same_job(store: SqlStore) -> None:
     assert len(ids) == len(set(ids)) == 200
 
 
-async def test_a_prefetched_job_has_not_started(store: SqlStore) -> None:
+async def test_a_prefetched_job_has_not_started(store: Store) -> None:
     held = await running(store, started=False)
     assert (await store.get(held.id)).started_at is None
 
 
-async def suspects(store: SqlStore, clock: FakeClock, count: int, **options: Any) -> list[int]:
+async def suspects(store: Store, clock: FakeClock, count: int, **options: Any) -> list[int]:
     """Let jobs be lost with their worker, and wait again as suspects."""
     await store.enqueue([a_job(**options) for _ in range(count)])
     lost = await claim(store, count, started=False)
@@ -117,7 +117,7 @@ async def suspects(store: SqlStore, clock: FakeClock, count: int, **options: Any
     return [job.id for job in lost]
 
 
-async def test_a_suspect_is_left_to_its_own_claim_and_charged(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_suspect_is_left_to_its_own_claim_and_charged(store: Store, clock: FakeClock) -> None:
     [suspect] = await suspects(store, clock, 1, priority=9)
     assert (await store.get(suspect)).crashes == 1
     others = [await enqueue_one(store) for _ in range(3)]
@@ -129,7 +129,7 @@ async def test_a_suspect_is_left_to_its_own_claim_and_charged(store: SqlStore, c
     assert await store.claim_suspect(await store.slices(), a_lease()) is None
 
 
-async def test_suspects_come_in_the_order_of_all_jobs(store: SqlStore, clock: FakeClock) -> None:
+async def test_suspects_come_in_the_order_of_all_jobs(store: Store, clock: FakeClock) -> None:
     first, second = await suspects(store, clock, 2, task="a")
     [urgent] = await suspects(store, clock, 1, task="b", priority=1)
     found = await store.slices()
@@ -139,7 +139,7 @@ async def test_suspects_come_in_the_order_of_all_jobs(store: SqlStore, clock: Fa
     assert [job and job.id for job in taken] == [urgent, first, second]
 
 
-async def test_a_gate_holds_suspects_back(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_gate_holds_suspects_back(store: Store, clock: FakeClock) -> None:
     await suspects(store, clock, 1, task="a", lane="slow")
     found = await store.slices()
     await store.lanes.pause("slow")
@@ -147,7 +147,7 @@ async def test_a_gate_holds_suspects_back(store: SqlStore, clock: FakeClock) -> 
     assert (await store.slices()).suspects == ()
 
 
-async def test_a_thousand_suspects_at_the_head_hold_up_nobody(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_thousand_suspects_at_the_head_hold_up_nobody(store: Store, clock: FakeClock) -> None:
     await suspects(store, clock, 1000, priority=9)
     await store.enqueue([a_job() for _ in range(200)])
     found = await store.slices()
@@ -155,7 +155,7 @@ async def test_a_thousand_suspects_at_the_head_hold_up_nobody(store: SqlStore, c
     assert len(await store.claim(found, 200, a_lease())) == 200
 
 
-async def test_every_other_reader_of_the_queue_sees_suspects(store: SqlStore, clock: FakeClock) -> None:
+async def test_every_other_reader_of_the_queue_sees_suspects(store: Store, clock: FakeClock) -> None:
     [suspect] = await suspects(store, clock, 1, priority=3)
     waited = await store.get(suspect)
     query = JobQuery(filter=JobFilter(states=(StateFilter(JobState.PENDING),)), sort=Sort.PRIORITY)
@@ -167,7 +167,7 @@ async def test_every_other_reader_of_the_queue_sees_suspects(store: SqlStore, cl
     assert (await store.get(suspect)).priority > 100 // 2
 
 
-async def test_a_job_that_ends_in_order_is_trusted_again(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_that_ends_in_order_is_trusted_again(store: Store, clock: FakeClock) -> None:
     await suspects(store, clock, 1, max_attempts=9)
     again = await store.claim_suspect(await store.slices(), a_lease())
     assert again is not None
@@ -178,7 +178,7 @@ async def test_a_job_that_ends_in_order_is_trusted_again(store: SqlStore, clock:
 @pytest.mark.parametrize(
     "outcome", [Released(has_started=True), Raised(Failure("gone", "WorkerCrashed", reason=RunReason.WORKER_CRASHED))]
 )
-async def test_a_suspect_that_did_not_end_in_order_stays_one(store: SqlStore, clock: FakeClock, outcome: Outcome) -> None:
+async def test_a_suspect_that_did_not_end_in_order_stays_one(store: Store, clock: FakeClock, outcome: Outcome) -> None:
     [suspect] = await suspects(store, clock, 1, max_attempts=9)
     again = await store.claim_suspect(await store.slices(), a_lease())
     assert again is not None
@@ -186,7 +186,7 @@ async def test_a_suspect_that_did_not_end_in_order_stays_one(store: SqlStore, cl
     assert (await store.get(suspect)).crashes == 1
 
 
-async def test_release_of_an_unstarted_job_gives_everything_back(store: SqlStore, clock: FakeClock) -> None:
+async def test_release_of_an_unstarted_job_gives_everything_back(store: Store, clock: FakeClock) -> None:
     held = await running(store, started=False)
     await end(store, clock, held, Released())
     job = await store.get(held.id)

@@ -19,7 +19,7 @@ from windlass.core.blocking import run
 from windlass.core.job import JobState, Lease
 from windlass.core.outcome import Returned, Run, decide
 from windlass.errors import StoreBusy
-from windlass.store import SqlStore, open_blocking_store, open_store
+from windlass.store import Store, open_blocking_store, open_store
 from windlass.store.calls.call import single
 from windlass.store.database import Bounded
 
@@ -33,7 +33,7 @@ def dsn(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
-async def store(dsn: str) -> AsyncIterator[SqlStore]:
+async def store(dsn: str) -> AsyncIterator[Store]:
     opened = open_store(dsn, rng=Random(1))
     yield opened
     await opened.aclose()
@@ -88,7 +88,7 @@ async def test_read_that_asked_for_a_bound_ends_there_and_writes_are_left_alone(
     await store.aclose()
 
 
-async def test_sessions_of_ours_end_by_themselves_when_their_client_vanishes(store: SqlStore) -> None:
+async def test_sessions_of_ours_end_by_themselves_when_their_client_vanishes(store: Store) -> None:
     """Else the server keeps the locks of a transaction whose client is gone, and its session for hours."""
     shown = single("identity", {}, lambda found: found)
     await store.run(shown)

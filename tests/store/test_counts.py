@@ -10,25 +10,25 @@ from tests.store.builders import a_job, a_lease, ending
 from tests.support.raw import execute
 from windlass.core.job import Count, JobState, WaitReason
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
-async def test_many_folders_beside_writers_lose_nothing(stores: list[SqlStore], clock: FakeClock) -> None:
-    async def write(store: SqlStore, task: str) -> None:
+async def test_many_folders_beside_writers_lose_nothing(stores: list[Store], clock: FakeClock) -> None:
+    async def write(store: Store, task: str) -> None:
         for turn in range(15):
             await store.enqueue([a_job(f"{task}-{turn % 3}", lane=f"lane-{turn % 2}") for _ in range(4)])
             found = await store.slices()
             taken = await store.claim(found, 3, a_lease())
             await store.finish([ending(job, clock.now()) for job in taken])
 
-    async def fold(store: SqlStore) -> None:
+    async def fold(store: Store) -> None:
         for _ in range(20):
             await store.fold_counts(limit=5)
 
     seen: list[int] = []
 
-    async def read(store: SqlStore) -> None:
+    async def read(store: Store) -> None:
         for _ in range(20):
             seen.extend([one.jobs for one in await store.count_jobs()])
 
@@ -44,7 +44,7 @@ async def test_many_folders_beside_writers_lose_nothing(stores: list[SqlStore], 
     assert sum(one.jobs for one in await stores[0].count_jobs()) == 3 * 15 * 4
 
 
-async def test_folding_changes_no_count_and_ends(store: SqlStore) -> None:
+async def test_folding_changes_no_count_and_ends(store: Store) -> None:
     for _ in range(10):
         await store.enqueue([a_job()])
     before = await store.count_jobs()
@@ -56,6 +56,6 @@ async def test_folding_changes_no_count_and_ends(store: SqlStore) -> None:
     assert await store.fold_counts() == 0
 
 
-async def test_a_fold_without_a_limit_is_refused(store: SqlStore) -> None:
+async def test_a_fold_without_a_limit_is_refused(store: Store) -> None:
     with pytest.raises(InvalidInput, match="limit"):
         await store.fold_counts(limit=0)

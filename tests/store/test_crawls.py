@@ -13,7 +13,7 @@ from windlass.core.crawl import MAX_NOTES, Address, CrawlState, Holder, Visit
 from windlass.core.job import Claimed
 from windlass.core.source import NewSource
 from windlass.errors import LeaseLost
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls.work import MAX_CURSOR
 from windlass.testing import FakeClock
 
@@ -25,7 +25,7 @@ def held(job: Claimed) -> Holder:
 
 
 async def visited(
-    store: SqlStore, job: Claimed, state: CrawlState, *links: str, max_pages: int = 100, url: str | None = None
+    store: Store, job: Claimed, state: CrawlState, *links: str, max_pages: int = 100, url: str | None = None
 ) -> CrawlState:
     address = await store.crawls.next(held(job))
     assert address is not None
@@ -33,17 +33,17 @@ async def visited(
     return await store.crawls.record(held(job), state, visit, max_pages=max_pages)
 
 
-async def left(store: SqlStore) -> list[tuple[int, str]]:
+async def left(store: Store) -> list[tuple[int, str]]:
     rows = await execute(store, "select number, url from windlass_frontier where is_open order by number")
     return [(number, url.removeprefix(HOME)) for number, url in rows]
 
 
-async def crawling(store: SqlStore) -> tuple[Claimed, CrawlState]:
+async def crawling(store: Store) -> tuple[Claimed, CrawlState]:
     job = await running(store, a_job("crawl", max_attempts=5))
     return job, await store.crawls.begin(held(job), HOME)
 
 
-async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: SqlStore) -> None:
+async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: Store) -> None:
     job, state = await crawling(store)
     state = await visited(store, job, state, HOME + "a", HOME + "b", HOME + "a", HOME)
     state = await visited(store, job, state, HOME + "c", HOME + "b")
@@ -55,14 +55,14 @@ async def test_a_crawl_goes_through_what_it_finds_in_order_each_once(store: SqlS
     assert (row.progress_count, row.progress_message) == (2, "2 crawled, 2 indexed, 0 errors, 0 skipped")
 
 
-async def test_it_never_knows_more_addresses_than_it_may_ask_for(store: SqlStore) -> None:
+async def test_it_never_knows_more_addresses_than_it_may_ask_for(store: Store) -> None:
     job, state = await crawling(store)
     state = await visited(store, job, state, *(f"{HOME}{n}" for n in range(10)), max_pages=4)
     state = await visited(store, job, state, HOME + "0", HOME + "new", max_pages=4)
     assert (state.known, await left(store)) == (4, [(3, "1"), (4, "2")])
 
 
-async def test_a_redirect_is_not_crawled_again_and_a_twin_does_not_count(store: SqlStore) -> None:
+async def test_a_redirect_is_not_crawled_again_and_a_twin_does_not_count(store: Store) -> None:
     job, state = await crawling(store)
     state = await visited(store, job, state, HOME + "old", HOME + "new", HOME + "old2", url=HOME + "home")
     state = await visited(store, job, state, HOME + "home", url=HOME + "new")
@@ -71,7 +71,7 @@ async def test_a_redirect_is_not_crawled_again_and_a_twin_does_not_count(store: 
     assert await left(store) == []
 
 
-async def test_without_the_lease_nothing_is_kept(store: SqlStore) -> None:
+async def test_without_the_lease_nothing_is_kept(store: Store) -> None:
     job, state = await crawling(store)
     before = await store.get(job.id)
     late = job._replace(token=job.token + 1)
@@ -86,7 +86,7 @@ async def test_without_the_lease_nothing_is_kept(store: SqlStore) -> None:
     assert await store.get(job.id) == before
 
 
-async def test_of_two_that_record_the_same_page_both_are_fenced(stores: list[SqlStore], store: SqlStore) -> None:
+async def test_of_two_that_record_the_same_page_both_are_fenced(stores: list[Store], store: Store) -> None:
     job, state = await crawling(store)
     late = job._replace(token=job.token + 1)
     answers = await asyncio.gather(
@@ -97,7 +97,7 @@ async def test_of_two_that_record_the_same_page_both_are_fenced(stores: list[Sql
     assert (await left(store), len(await store.pages.list())) == ([(2, "a")], 1)
 
 
-async def test_the_next_run_goes_on_where_the_last_one_was(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_next_run_goes_on_where_the_last_one_was(store: Store, clock: FakeClock) -> None:
     job, state = await crawling(store)
     state = await visited(store, job, state, HOME + "a", HOME + "b")
     await end(store, clock, job, failure())
@@ -109,7 +109,7 @@ async def test_the_next_run_goes_on_where_the_last_one_was(store: SqlStore, cloc
     assert (state.crawled, await left(store)) == (2, [(3, "b")])
 
 
-async def test_a_crawl_that_ends_leaves_no_frontier_and_a_source_that_has_run(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_crawl_that_ends_leaves_no_frontier_and_a_source_that_has_run(store: Store, clock: FakeClock) -> None:
     await store.sources.upsert(NewSource("s", "s", HOME))
     job, state = await crawling(store)
     state = await visited(store, job, state)
@@ -119,7 +119,7 @@ async def test_a_crawl_that_ends_leaves_no_frontier_and_a_source_that_has_run(st
     assert CrawlState.read((await store.get(job.id)).last_cursor, HOME) == done
 
 
-async def test_a_recurring_crawl_starts_anew_each_time(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_recurring_crawl_starts_anew_each_time(store: Store, clock: FakeClock) -> None:
     job = await running(store, a_job("crawl", recurrence=recurring(), run_at=clock.now()))
     state = await store.crawls.begin(held(job), HOME)
     await visited(store, job, state, HOME + "a")
@@ -132,7 +132,7 @@ async def test_a_recurring_crawl_starts_anew_each_time(store: SqlStore, clock: F
     assert await left(store) == [(1, "x")]
 
 
-async def test_a_job_that_is_pruned_takes_its_frontier_along(store: SqlStore) -> None:
+async def test_a_job_that_is_pruned_takes_its_frontier_along(store: Store) -> None:
     job, state = await crawling(store)
     await visited(store, job, state, HOME + "a")
     await store.cancel([job.id])

@@ -14,7 +14,7 @@ from windlass.core.cadence import Cron, Every, Recurrence
 from windlass.core.cron_migration import MARK, Conversion
 from windlass.core.job import Edit, Job, JobState, NewJob
 from windlass.core.payload import encode_object
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
@@ -22,11 +22,11 @@ def cron_job(expression: str = "0 * * * *", **options: Any) -> NewJob:
     return a_job(recurrence=Recurrence(cadence=Cron(expression)), **options)
 
 
-async def convert(store: SqlStore, *, dry_run: bool = False, limit: int = 2) -> list[Conversion]:
+async def convert(store: Store, *, dry_run: bool = False, limit: int = 2) -> list[Conversion]:
     return [each async for each in store.cron_migration.convert(dry_run=dry_run, limit=limit)]
 
 
-async def undo(store: SqlStore) -> list[Conversion]:
+async def undo(store: Store) -> list[Conversion]:
     return [each async for each in store.cron_migration.undo(limit=2)]
 
 
@@ -34,7 +34,7 @@ def changed(found: list[Conversion]) -> list[int]:
     return [each.job_id for each in found if each.becomes is not None]
 
 
-async def test_a_converted_job_goes_on_at_its_cron_times(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_converted_job_goes_on_at_its_cron_times(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, cron_job())
     before = await store.get(job_id)
     assert changed(await convert(store)) == [job_id]
@@ -52,7 +52,7 @@ async def test_a_converted_job_goes_on_at_its_cron_times(store: SqlStore, clock:
         assert (slot.hour, slot.minute, slot.second, slot.microsecond) == (hour + 1, 0, 0, 0)
 
 
-async def test_a_dry_run_says_what_would_become_of_each_and_changes_nothing(store: SqlStore) -> None:
+async def test_a_dry_run_says_what_would_become_of_each_and_changes_nothing(store: Store) -> None:
     ids = [await enqueue_one(store, cron_job(text)) for text in ("0 * * * *", "*/7 * * * *", "0 0 1 * *", "0 0 * * *")]
     await enqueue_one(store, a_job())
     await enqueue_one(store, a_job(recurrence=Recurrence(cadence=Every(timedelta(hours=1)))))
@@ -66,7 +66,7 @@ async def test_a_dry_run_says_what_would_become_of_each_and_changes_nothing(stor
     assert changed(await convert(store)) == []
 
 
-async def test_undo_restores_rule_and_metadata(store: SqlStore) -> None:
+async def test_undo_restores_rule_and_metadata(store: Store) -> None:
     bare = await enqueue_one(store, cron_job())
     told = await enqueue_one(store, cron_job("*/15 * * * *", metadata=encode_object({"category": "news"})))
     empty = await enqueue_one(store, cron_job("*/20 * * * *", metadata="{}"))
@@ -84,7 +84,7 @@ def core(job: Job) -> tuple[object, ...]:
     return job.cadence, job.metadata, job.run_at, job.slot_at, job.state, job.wait_reason
 
 
-async def test_undo_leaves_a_job_whose_cadence_was_edited_since(store: SqlStore, clock: FakeClock) -> None:
+async def test_undo_leaves_a_job_whose_cadence_was_edited_since(store: Store, clock: FakeClock) -> None:
     edited, left = [await enqueue_one(store, cron_job()) for _ in range(2)]
     await convert(store)
     rule = Recurrence(cadence=Every(timedelta(minutes=5)))
@@ -95,7 +95,7 @@ async def test_undo_leaves_a_job_whose_cadence_was_edited_since(store: SqlStore,
     assert (await store.get(edited)).recurrence == rule
 
 
-async def test_undo_brings_a_job_that_was_resumed_meanwhile_back_into_step(store: SqlStore, clock: FakeClock) -> None:
+async def test_undo_brings_a_job_that_was_resumed_meanwhile_back_into_step(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, cron_job())
     await convert(store)
     await store.pause([job_id])
@@ -106,7 +106,7 @@ async def test_undo_brings_a_job_that_was_resumed_meanwhile_back_into_step(store
     assert (await store.get(job_id)).run_at.minute == 0
 
 
-async def test_a_job_that_runs_is_converted_and_keeps_its_times(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_that_runs_is_converted_and_keeps_its_times(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, cron_job())
     clock.advance(minutes=30)
     await due(store)
@@ -123,7 +123,7 @@ async def test_a_job_that_runs_is_converted_and_keeps_its_times(store: SqlStore,
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel"])
-async def test_jobs_that_do_not_go_on_by_themselves_are_not_converted(store: SqlStore, verb: str) -> None:
+async def test_jobs_that_do_not_go_on_by_themselves_are_not_converted(store: Store, verb: str) -> None:
     job_id = await enqueue_one(store, cron_job())
     await getattr(store, verb)([job_id])
     assert [each.reason is None for each in await convert(store)] == ([False] if verb == "pause" else [])

@@ -22,7 +22,7 @@ from windlass.core.job import Claimed, Edit, JobState, NewJob, OnConflict, Uniqu
 from windlass.core.outcome import NO_RUN, Cancelled, Outcome, Released, Returned, Run, Snoozed
 from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES
-from windlass.store import SqlStore, doctor, open_store
+from windlass.store import Store, doctor, open_store
 from windlass.store.calls.call import Call
 from windlass.store.doctor import Problem, check
 from windlass.store.postgres import Postgres, _drive_async
@@ -35,7 +35,7 @@ NOWHERE = 999_999
 class Life:
     """A store and the jobs in it, by the name of their task."""
 
-    def __init__(self, store: SqlStore, clock: FakeClock) -> None:
+    def __init__(self, store: Store, clock: FakeClock) -> None:
         self.store = store
         self.clock = clock
         self.ids: dict[str, int] = {}
@@ -86,10 +86,10 @@ class Life:
         return {(problem.rule, problem.job_id) for problem in found}
 
 
-def inside(run: Callable[[Call[Any]], Awaitable[Any]], clock: FakeClock) -> SqlStore:
+def inside(run: Callable[[Call[Any]], Awaitable[Any]], clock: FakeClock) -> Store:
     """Give the store as one open transaction sees it; only reads work there."""
     database: Any = SimpleNamespace(run=run)
-    return SqlStore(database, rng=Random(0), clock=clock)
+    return Store(database, rng=Random(0), clock=clock)
 
 
 class Undo(Exception):
@@ -236,7 +236,7 @@ async def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             await opened.aclose()
 
 
-async def drop_checks(store: SqlStore) -> None:
+async def drop_checks(store: Store) -> None:
     if isinstance(store.database, Sqlite):
         await execute(store, "pragma ignore_check_constraints = on")
         return
@@ -375,7 +375,7 @@ async def test_a_store_with_a_varied_life_is_healthy(life: Life) -> None:
     assert await check(life.store) == await life.problems() == []
 
 
-async def test_an_empty_store_is_healthy(store: SqlStore) -> None:
+async def test_an_empty_store_is_healthy(store: Store) -> None:
     assert await check(store) == []
 
 

@@ -14,12 +14,12 @@ from tests.support.raw import execute
 from windlass.core.cadence import ByHandler, Cron, Every, Recurrence
 from windlass.core.job import JobState, NewJob, Promoted, WaitReason
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import recurrence, templates
 from windlass.testing import FakeClock
 
 
-async def test_promote_makes_due_jobs_claimable_and_names_the_next(store: SqlStore, clock: FakeClock) -> None:
+async def test_promote_makes_due_jobs_claimable_and_names_the_next(store: Store, clock: FakeClock) -> None:
     for seconds in (5, 10, 60):
         await enqueue_one(store, a_job(delay=timedelta(seconds=seconds)))
     clock.advance(seconds=10)
@@ -28,18 +28,18 @@ async def test_promote_makes_due_jobs_claimable_and_names_the_next(store: SqlSto
     assert {job.wait_reason for job in await all_jobs(store, JobState.PENDING)} == {WaitReason.DELAY}
 
 
-async def test_promote_is_bounded_and_takes_the_oldest_first(store: SqlStore, clock: FakeClock) -> None:
+async def test_promote_is_bounded_and_takes_the_oldest_first(store: Store, clock: FakeClock) -> None:
     ids = [await enqueue_one(store, a_job(delay=timedelta(seconds=9 - place))) for place in range(5)]
     clock.advance(seconds=60)
     assert (await store.promote(2)).jobs == 2
     assert [job.id for job in await all_jobs(store, JobState.PENDING)] == ids[3:]
 
 
-async def test_nothing_scheduled_has_no_next_time(store: SqlStore) -> None:
+async def test_nothing_scheduled_has_no_next_time(store: Store) -> None:
     assert await store.promote() == Promoted(0, None)
 
 
-async def test_promote_tells_of_templates_that_are_due(store: SqlStore, clock: FakeClock) -> None:
+async def test_promote_tells_of_templates_that_are_due(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job(recurrence=recurring(timedelta(seconds=10)), spawn=True))
     assert await store.promote() == Promoted(0, clock.now() + timedelta(seconds=10))
     clock.advance(seconds=10)
@@ -53,7 +53,7 @@ def a_template(clock: FakeClock, **options: Any) -> NewJob:
     return a_job("crawl", recurrence=rule, spawn=True, run_at=rule.first(clock.now()), name="hourly", **options)
 
 
-async def test_a_template_is_never_claimed_and_spawns_when_due(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_is_never_claimed_and_spawns_when_due(store: Store, clock: FakeClock) -> None:
     template = await enqueue_one(store, a_template(clock, payload='{"n":1}', priority=4, subject="r/python"))
     slot = (await store.get(template)).run_at
     assert await store.spawn() == []
@@ -69,7 +69,7 @@ async def test_a_template_is_never_claimed_and_spawns_when_due(store: SqlStore, 
     assert await store.spawn() == []
 
 
-async def test_a_template_counts_from_its_slot(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_counts_from_its_slot(store: Store, clock: FakeClock) -> None:
     rule = recurring(timedelta(minutes=10))
     template = await enqueue_one(store, a_job(recurrence=rule, spawn=True, run_at=clock.now()))
     first = clock.now()
@@ -78,7 +78,7 @@ async def test_a_template_counts_from_its_slot(store: SqlStore, clock: FakeClock
     assert (await store.get(template)).run_at == first + timedelta(minutes=10)
 
 
-async def test_a_template_with_a_child_key_has_one_active_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_with_a_child_key_has_one_active_job(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_template(clock, child_key="r/python"))
     clock.advance(hours=1)
     [first] = await store.spawn()
@@ -87,7 +87,7 @@ async def test_a_template_with_a_child_key_has_one_active_job(store: SqlStore, c
     assert second == (first.id, True)
 
 
-async def test_two_processes_that_saw_the_same_slot_spawn_once(store: SqlStore, clock: FakeClock, rng: Random) -> None:
+async def test_two_processes_that_saw_the_same_slot_spawn_once(store: Store, clock: FakeClock, rng: Random) -> None:
     await enqueue_one(store, a_template(clock))
     clock.advance(hours=1)
     [seen] = await store.run(recurrence.due_templates(10))
@@ -95,7 +95,7 @@ async def test_two_processes_that_saw_the_same_slot_spawn_once(store: SqlStore, 
     assert await store.run(templates.spawn(seen.id, seen.run_at, rng)) is None
 
 
-async def test_run_now_of_a_template_spawns_at_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_run_now_of_a_template_spawns_at_once(store: Store, clock: FakeClock) -> None:
     template = await enqueue_one(store, a_template(clock))
     await store.pause([template])
     (await store.run_now([template])).one()
@@ -103,7 +103,7 @@ async def test_run_now_of_a_template_spawns_at_once(store: SqlStore, clock: Fake
     assert (await store.get(template)).state is JobState.PAUSED
 
 
-async def test_a_template_nobody_can_read_is_buried_and_holds_up_nobody(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_nobody_can_read_is_buried_and_holds_up_nobody(store: Store, clock: FakeClock) -> None:
     bad = await enqueue_one(store, a_template(clock))
     await execute(store, f"update windlass_jobs set cadence = '{{}}', name = null where id = {bad}")
     await enqueue_one(store, a_template(clock))
@@ -121,14 +121,14 @@ async def test_a_template_nobody_can_read_is_buried_and_holds_up_nobody(store: S
     (await store.delete([bad])).one()
 
 
-async def test_a_recurring_job_without_a_time_waits_for_its_first_slot(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_recurring_job_without_a_time_waits_for_its_first_slot(store: Store, clock: FakeClock) -> None:
     for cadence, first in ((Cron("0 3 * * *"), 16.5 * 60), (Every(timedelta(minutes=30)), 30), (ByHandler(), 0)):
         job = await store.get(await enqueue_one(store, a_job(recurrence=Recurrence(cadence=cadence))))
         assert job.run_at == job.slot_at == clock.now() + timedelta(minutes=first)
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-async def test_limits_below_one_are_refused(store: SqlStore, limit: int) -> None:
+async def test_limits_below_one_are_refused(store: Store, limit: int) -> None:
     for verb in (store.promote(limit), store.reclaim(limit=limit), store.lapsed(limit), store.fold_counts(limit)):
         with pytest.raises(InvalidInput, match=r"^limit: "):
             await verb
@@ -136,7 +136,7 @@ async def test_limits_below_one_are_refused(store: SqlStore, limit: int) -> None
         await store.spawn(limit)
 
 
-async def test_counts_are_what_is_there(store: SqlStore, clock: FakeClock) -> None:
+async def test_counts_are_what_is_there(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_job(f"task-{place % 3}", lane=f"lane-{place % 2}") for place in range(30)])
     batch = await claim(store, 20)
     for place, job in enumerate(batch):
@@ -151,7 +151,7 @@ async def test_counts_are_what_is_there(store: SqlStore, clock: FakeClock) -> No
     assert await execute(store, "select count(*) from windlass_count_deltas") == [(0,)]
 
 
-async def test_counts_follow_deletes_and_raw_changes(store: SqlStore) -> None:
+async def test_counts_follow_deletes_and_raw_changes(store: Store) -> None:
     await running(store)
     await store.enqueue([a_job("gone") for _ in range(3)])
     await execute(store, "delete from windlass_jobs where task = 'gone'")

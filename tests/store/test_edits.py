@@ -14,14 +14,14 @@ from windlass.core.job import Edit, JobState
 from windlass.core.payload import decode
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, InvalidTransition, JobNotFound
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 HOUR = timedelta(hours=1)
 HOURLY = Recurrence(cadence=Every(HOUR), timezone="Europe/Berlin", unit="hours")
 
 
-async def test_a_part_of_the_rule_changes_and_the_rest_stays(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_part_of_the_rule_changes_and_the_rest_stays(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=HOURLY))
     before = await store.get(job_id)
     clock.advance(minutes=10)
@@ -38,7 +38,7 @@ async def test_a_part_of_the_rule_changes_and_the_rest_stays(store: SqlStore, cl
     assert (job.recurrence is not None, job.run_at > clock.now()) == (True, True)
 
 
-async def test_a_part_of_payload_and_retry_policy_changes(store: SqlStore) -> None:
+async def test_a_part_of_payload_and_retry_policy_changes(store: Store) -> None:
     spec = RetrySpec(profile="interval", cap=HOUR)
     job_id = await enqueue_one(store, a_job(payload='{"a":1,"b":{"c":2}}', retry=spec))
     changes = Edit(payload_fields={"a": "x", "d": None}, retry_base=timedelta(seconds=9))
@@ -47,7 +47,7 @@ async def test_a_part_of_payload_and_retry_policy_changes(store: SqlStore) -> No
     assert RetrySpec.decode(job.retry) == RetrySpec(profile="interval", base=timedelta(seconds=9), cap=HOUR)
 
 
-async def test_an_edit_switches_a_schedule_in_the_same_transaction(store: SqlStore) -> None:
+async def test_an_edit_switches_a_schedule_in_the_same_transaction(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=HOURLY))
     due = (await store.get(job_id)).run_at
     off = (await store.edit(job_id, Edit(is_enabled=False, priority=5))).one()
@@ -60,7 +60,7 @@ async def test_an_edit_switches_a_schedule_in_the_same_transaction(store: SqlSto
     assert (held.state, held.held) == (JobState.RUNNING, True)
 
 
-async def test_what_cannot_be_switched_changes_nothing(store: SqlStore) -> None:
+async def test_what_cannot_be_switched_changes_nothing(store: Store) -> None:
     once = await enqueue_one(store, a_job())
     for changes in (Edit(is_enabled=True, priority=5), Edit(rule={"timezone": "UTC"}, priority=5)):
         with pytest.raises(InvalidInput, match="not recurring"):
@@ -74,7 +74,7 @@ async def test_what_cannot_be_switched_changes_nothing(store: SqlStore) -> None:
     assert (await store.get(dead)).priority == 0
 
 
-async def test_partial_edits_of_what_is_over_or_unknown_are_refused(store: SqlStore) -> None:
+async def test_partial_edits_of_what_is_over_or_unknown_are_refused(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=HOURLY))
     await store.cancel([job_id])
     for changes in (Edit(rule={"max_runs": 5}), Edit(retry_base=HOUR), Edit(is_enabled=True), Edit(payload_fields={"a": 1})):
@@ -84,7 +84,7 @@ async def test_partial_edits_of_what_is_over_or_unknown_are_refused(store: SqlSt
             (await store.edit(99, changes)).one()
 
 
-async def test_racing_edits_of_different_parts_all_count(store: SqlStore) -> None:
+async def test_racing_edits_of_different_parts_all_count(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=HOURLY))
     edits = [
         Edit(rule={"max_runs": 5}),

@@ -26,11 +26,11 @@ from windlass.core.job import JobState, RunReason, RunStatus, UniqueScope, WaitR
 from windlass.core.outcome import Failure, Run, fingerprint
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, InvalidTransition, JobNotFound, LeaseHeld, SlotTaken
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
-async def test_boost_raises_base_and_current_up_to_a_hundred(store: SqlStore) -> None:
+async def test_boost_raises_base_and_current_up_to_a_hundred(store: Store) -> None:
     found = {}
     for priority in (-(2**31), -10, 0, 95, 100, 101, 2**31 - 1):
         job_id = await enqueue_one(store, a_job(priority=priority))
@@ -40,7 +40,7 @@ async def test_boost_raises_base_and_current_up_to_a_hundred(store: SqlStore) ->
     assert found == {-(2**31): 20 - 2**31, -10: 10, 0: 20, 95: 100, 100: 100, 101: 101, 2**31 - 1: 2**31 - 1}
 
 
-async def test_an_aged_job_is_boosted_from_both_its_priorities(store: SqlStore) -> None:
+async def test_an_aged_job_is_boosted_from_both_its_priorities(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(priority=5))
     await execute(store, f"update windlass_jobs set priority = 90 where id = {job_id}")
     job = (await store.boost([job_id], 30)).one()
@@ -48,12 +48,12 @@ async def test_an_aged_job_is_boosted_from_both_its_priorities(store: SqlStore) 
 
 
 @pytest.mark.parametrize("amount", [0, -1, 101, True, 1.5])
-async def test_a_boost_out_of_range_is_refused(store: SqlStore, amount: int) -> None:
+async def test_a_boost_out_of_range_is_refused(store: Store, amount: int) -> None:
     with pytest.raises(InvalidInput, match=r"^amount: "):
         await store.boost([1], amount)
 
 
-async def test_a_priority_may_go_down_and_is_the_one_to_return_to(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_priority_may_go_down_and_is_the_one_to_return_to(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(priority=50))
     (await store.set_priority([held.id], -3)).one()
     await end(store, clock, held, failure())
@@ -63,7 +63,7 @@ async def test_a_priority_may_go_down_and_is_the_one_to_return_to(store: SqlStor
         await store.set_priority([held.id], 2**31)
 
 
-async def test_a_buried_job_has_a_letter_and_frees_its_key(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_buried_job_has_a_letter_and_frees_its_key(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(unique_key="k", payload='{"n":1}'))
     job = (await store.bury([job_id], "row 17 is bad\0")).one()
     [letter] = await store.list_dead_letters(job_id)
@@ -73,7 +73,7 @@ async def test_a_buried_job_has_a_letter_and_frees_its_key(store: SqlStore, cloc
     assert await store.list_executions(job_id) == []
 
 
-async def test_burying_jobs_of_many_tasks_keeps_their_fingerprints_apart(store: SqlStore) -> None:
+async def test_burying_jobs_of_many_tasks_keeps_their_fingerprints_apart(store: Store) -> None:
     tasks = ("a", "b", 'quo"ted.$[0]')
     jobs = [await enqueue_one(store, a_job(task)) for task in tasks]
     await store.bury(jobs, "enough")
@@ -82,7 +82,7 @@ async def test_burying_jobs_of_many_tasks_keeps_their_fingerprints_apart(store: 
         assert letter.fingerprint == fingerprint(task, Failure("enough", "Buried"))
 
 
-async def test_a_buried_schedule_updates_its_open_letter(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_buried_schedule_updates_its_open_letter(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=1))
     await end(store, clock, held, failure())
     clock.advance(seconds=1)
@@ -91,14 +91,14 @@ async def test_a_buried_schedule_updates_its_open_letter(store: SqlStore, clock:
     assert (letter.deaths, letter.error) == (2, "enough")
 
 
-async def test_a_paused_job_cannot_be_buried(store: SqlStore) -> None:
+async def test_a_paused_job_cannot_be_buried(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(delay=timedelta(hours=1)))
     await store.pause([job_id])
     with pytest.raises(InvalidTransition, match=r"paused → failed"):
         (await store.bury([job_id], "x")).one()
 
 
-async def test_a_run_failed_by_hand_follows_its_policy(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_run_failed_by_hand_follows_its_policy(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(max_attempts=2))
     clock.advance(seconds=2)
     job = (await store.fail([held.id], "stuck", will_retry=True)).one()
@@ -114,14 +114,14 @@ async def test_a_run_failed_by_hand_follows_its_policy(store: SqlStore, clock: F
     assert letter.error == "again"
 
 
-async def test_a_run_failed_for_good_has_a_letter(store: SqlStore) -> None:
+async def test_a_run_failed_for_good_has_a_letter(store: Store) -> None:
     held = await running(store, a_job(max_attempts=5))
     job = (await store.fail([held.id], "never", will_retry=False)).one()
     [letter] = await store.list_dead_letters(held.id)
     assert (job.state, letter.error) == (JobState.FAILED, "never")
 
 
-async def test_a_prefetched_run_failed_by_hand_counts_from_its_claim(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_prefetched_run_failed_by_hand_counts_from_its_claim(store: Store, clock: FakeClock) -> None:
     held = await running(store, started=False)
     clock.advance(seconds=3)
     job = (await store.fail([held.id], "stuck", will_retry=True)).one()
@@ -129,7 +129,7 @@ async def test_a_prefetched_run_failed_by_hand_counts_from_its_claim(store: SqlS
     assert (job.attempt, job.executions, row.started_at) == (1, 1, held.claimed_at)
 
 
-async def test_a_schedule_survives_a_run_failed_by_hand(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_schedule_survives_a_run_failed_by_hand(store: Store, clock: FakeClock) -> None:
     for rule, state in (
         (recurring(), JobState.SCHEDULED),
         (recurring(on_exhausted=OnExhausted.FAIL), JobState.FAILED),
@@ -139,7 +139,7 @@ async def test_a_schedule_survives_a_run_failed_by_hand(store: SqlStore, clock: 
         assert (await store.fail([held.id], "no", will_retry=False)).one().state is state
 
 
-async def test_a_due_job_that_is_failed_waits_for_its_retry_and_is_charged_nothing(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_due_job_that_is_failed_waits_for_its_retry_and_is_charged_nothing(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(retry=RetrySpec(base=timedelta(seconds=7), jitter=0.0)))
     job = (await store.fail([job_id], "no", will_retry=True)).one()
     assert (job.state, job.wait_reason, job.run_at) == (JobState.SCHEDULED, WaitReason.RETRY, clock.now() + timedelta(seconds=7))
@@ -149,21 +149,21 @@ async def test_a_due_job_that_is_failed_waits_for_its_retry_and_is_charged_nothi
     assert (await claim_one(store)).attempt == 1
 
 
-async def test_a_job_that_waits_for_its_time_is_only_failed_for_good(store: SqlStore) -> None:
+async def test_a_job_that_waits_for_its_time_is_only_failed_for_good(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(delay=timedelta(hours=1)))
     with pytest.raises(InvalidTransition, match=r"cannot fail job .*scheduled → scheduled"):
         (await store.fail([job_id], "no", will_retry=True)).one()
     assert (await store.fail([job_id], "no", will_retry=False)).one().state is JobState.FAILED
 
 
-async def test_more_runs_than_one_statement_takes_are_failed_together(store: SqlStore) -> None:
+async def test_more_runs_than_one_statement_takes_are_failed_together(store: Store) -> None:
     await store.enqueue([a_job(max_attempts=1) for _ in range(601)])
     held = await claim(store, 601)
     moved = await store.fail([job.id for job in held], "all", will_retry=False)
     assert len(moved.changed) == 601
 
 
-async def test_a_taken_lease_is_a_lost_one(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_taken_lease_is_a_lost_one(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     job = (await store.take_lease([held.id])).one()
     [row] = await store.list_executions(held.id)
@@ -172,7 +172,7 @@ async def test_a_taken_lease_is_a_lost_one(store: SqlStore, clock: FakeClock) ->
     assert not await end(store, clock, held)
 
 
-async def test_a_taken_lease_and_a_reclaimed_one_leave_the_same(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_taken_lease_and_a_reclaimed_one_leave_the_same(store: Store, clock: FakeClock) -> None:
     for started in (True, False):
         jobs = [a_job(f"t{started}-{way}", max_attempts=2) for way in range(2)]
         held = [await running(store, job, started=started) for job in jobs]
@@ -188,7 +188,7 @@ async def test_a_taken_lease_and_a_reclaimed_one_leave_the_same(store: SqlStore,
         await store.cancel([job.id for job in held])
 
 
-async def test_taking_the_lease_of_a_cancelled_run_is_its_stop(store: SqlStore) -> None:
+async def test_taking_the_lease_of_a_cancelled_run_is_its_stop(store: Store) -> None:
     held = await running(store, a_job(unique_key="k"))
     await store.cancel([held.id])
     job = (await store.take_lease([held.id])).one()
@@ -196,14 +196,14 @@ async def test_taking_the_lease_of_a_cancelled_run_is_its_stop(store: SqlStore) 
     assert await store.stop([(held.id, held.token, Run())]) == []
 
 
-async def test_a_job_whose_key_was_taken_meanwhile_is_superseded(store: SqlStore) -> None:
+async def test_a_job_whose_key_was_taken_meanwhile_is_superseded(store: Store) -> None:
     held = await pending_slot(store)
     await enqueue_one(store, a_job(unique_key="k"))
     job = (await store.take_lease([held.id])).one()
     assert (job.state, job.done_reason) == (JobState.CANCELLED, "superseded")
 
 
-async def test_a_clone_is_a_new_job_with_all_the_old_one_had(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_clone_is_a_new_job_with_all_the_old_one_had(store: Store, clock: FakeClock) -> None:
     wish = a_job(
         "crawl",
         lane="fast",
@@ -253,7 +253,7 @@ async def test_a_clone_is_a_new_job_with_all_the_old_one_had(store: SqlStore, cl
     assert (await store.clone([dead.id], "bob")).one().created_by == "bob"
 
 
-async def test_a_clone_goes_through_the_uniqueness_gate(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_clone_goes_through_the_uniqueness_gate(store: Store, clock: FakeClock) -> None:
     done, other = await running(store, a_job(unique_key="k")), await running(store, a_job("other"))
     await end(store, clock, done)
     await end(store, clock, other)
@@ -266,20 +266,20 @@ async def test_a_clone_goes_through_the_uniqueness_gate(store: SqlStore, clock: 
     assert [job.id for job in moved.refused] == [done.id]
 
 
-async def test_a_clone_of_a_schedule_has_no_name(store: SqlStore) -> None:
+async def test_a_clone_of_a_schedule_has_no_name(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=recurring(), name="nightly"))
     await store.cancel([job_id])
     new = (await store.clone([job_id])).one()
     assert (new.name, new.recurrence, new.state) == (None, recurring(), JobState.SCHEDULED)
 
 
-async def test_only_a_finished_job_can_be_cloned(store: SqlStore) -> None:
+async def test_only_a_finished_job_can_be_cloned(store: Store) -> None:
     held = await running(store)
     with pytest.raises(InvalidTransition, match=r"cannot clone job \d+: running"):
         (await store.clone([held.id])).one()
 
 
-async def test_a_deleted_job_leaves_nothing_but_its_items(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_deleted_job_leaves_nothing_but_its_items(store: Store, clock: FakeClock) -> None:
     dead = await fail_for_good(store, clock, a_job(unique_key="k", max_attempts=1))
     now = "0" if store.database.dialect == "sqlite" else "now()"
     await execute(
@@ -299,7 +299,7 @@ async def test_a_deleted_job_leaves_nothing_but_its_items(store: SqlStore, clock
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-async def test_a_held_job_cannot_be_deleted(store: SqlStore, *, is_cancelled: bool) -> None:
+async def test_a_held_job_cannot_be_deleted(store: Store, *, is_cancelled: bool) -> None:
     held = await running(store)
     if is_cancelled:
         await store.cancel([held.id])
@@ -308,13 +308,13 @@ async def test_a_held_job_cannot_be_deleted(store: SqlStore, *, is_cancelled: bo
     assert (await store.get(held.id)).token == held.token
 
 
-async def test_a_number_is_not_given_out_again(store: SqlStore) -> None:
+async def test_a_number_is_not_given_out_again(store: Store) -> None:
     last = await enqueue_one(store)
     await store.delete([last])
     assert await enqueue_one(store) > last
 
 
-async def test_delete_and_claim_at_once_leave_no_half_of_a_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_delete_and_claim_at_once_leave_no_half_of_a_job(store: Store, clock: FakeClock) -> None:
     for _ in range(8):
         job_id = await enqueue_one(store)
         slices = await store.slices()
@@ -325,7 +325,7 @@ async def test_delete_and_claim_at_once_leave_no_half_of_a_job(store: SqlStore, 
             assert await end(store, clock, held)
 
 
-async def test_of_a_failure_by_hand_and_a_finish_at_once_one_counts(store: SqlStore, clock: FakeClock) -> None:
+async def test_of_a_failure_by_hand_and_a_finish_at_once_one_counts(store: Store, clock: FakeClock) -> None:
     for _ in range(8):
         held = await running(store)
         moved, was_accepted = await asyncio.gather(store.fail([held.id], "no", will_retry=False), end(store, clock, held))

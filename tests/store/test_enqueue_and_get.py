@@ -13,7 +13,7 @@ from windlass.core.job import NewJob, OnConflict, UniqueScope
 from windlass.core.payload import encode, encode_object
 from windlass.core.retry import RetrySpec
 from windlass.errors import DuplicateJob
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 PAYLOAD = encode_object({"a": [1, 2.5, None, True, "ü\\n\u2028'"], "b": {"c": {}}, "d": 1e300})
@@ -53,27 +53,27 @@ def kinds(clock: FakeClock) -> list[NewJob]:
     ]
 
 
-async def test_the_row_is_the_one_in_the_database(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_row_is_the_one_in_the_database(store: Store, clock: FakeClock) -> None:
     for job in kinds(clock):
         [stored] = await store.enqueue_and_get([job])
         assert stored.is_duplicate is False
         assert stored.job == await store.get(stored.id), job.task
 
 
-async def test_many_rows_are_those_in_the_database(store: SqlStore, clock: FakeClock) -> None:
+async def test_many_rows_are_those_in_the_database(store: Store, clock: FakeClock) -> None:
     stored = await store.enqueue_and_get(kinds(clock))
     assert [one.job for one in stored] == [await store.get(one.id) for one in stored]
     assert [one.job.task for one in stored] == [job.task for job in kinds(clock)]
     assert await store.enqueue_and_get([]) == []
 
 
-async def test_without_a_given_clock_the_times_are_the_database_s(store: SqlStore) -> None:
+async def test_without_a_given_clock_the_times_are_the_database_s(store: Store) -> None:
     for job in (a_job("x"), a_job("y", delay=timedelta(seconds=9)), a_job("z", recurrence=recurring())):
         [stored] = await store.enqueue_and_get([job])
         assert stored.job == await store.get(stored.id)
 
 
-async def test_a_duplicate_shows_its_holder(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_duplicate_shows_its_holder(store: Store, clock: FakeClock) -> None:
     [first] = await store.enqueue_and_get([a_job("x", unique_key="k", lane="default")])
     clock.advance(seconds=5)
     await claim(store)
@@ -87,14 +87,14 @@ async def test_a_duplicate_shows_its_holder(store: SqlStore, clock: FakeClock) -
         await store.enqueue_and_get([a_job("x", unique_key="k", on_conflict=OnConflict.REJECT)])
 
 
-async def test_a_replaced_job_shows_what_it_became(store: SqlStore) -> None:
+async def test_a_replaced_job_shows_what_it_became(store: Store) -> None:
     await store.enqueue([a_job("x", unique_key="k", payload='{"a":1}')])
     wanted = a_job("x", unique_key="k", payload='{"a":2}', priority=4, on_conflict=OnConflict.REPLACE)
     [stored] = await store.enqueue_and_get([wanted])
     assert (stored.is_duplicate, stored.job.payload, stored.job.priority) == (True, '{"a":2}', 4)
 
 
-async def test_of_racing_enqueues_of_a_key_all_see_the_one_job(store: SqlStore) -> None:
+async def test_of_racing_enqueues_of_a_key_all_see_the_one_job(store: Store) -> None:
     async def one() -> tuple[int, bool]:
         [stored] = await store.enqueue_and_get([a_job("x", unique_key="k")])
         return stored.id, stored.is_duplicate

@@ -12,86 +12,86 @@ import pytest
 from tests.store.builders import a_job, all_jobs, claim_one, end, enqueue_one, fail_for_good, failure, recurring, running
 from windlass.core.job import Job, JobState
 from windlass.core.transitions import Moved
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 HOUR = timedelta(hours=1)
-Builder = Callable[[SqlStore], Awaitable[int]]
+Builder = Callable[[Store], Awaitable[int]]
 
 
-def clock_of(store: SqlStore) -> FakeClock:
+def clock_of(store: Store) -> FakeClock:
     assert isinstance(store.test_clock, FakeClock)
     return store.test_clock
 
 
-async def _scheduled(store: SqlStore) -> int:
+async def _scheduled(store: Store) -> int:
     return await enqueue_one(store, a_job(delay=HOUR))
 
 
-async def _pending(store: SqlStore) -> int:
+async def _pending(store: Store) -> int:
     return await enqueue_one(store)
 
 
-async def _retrying(store: SqlStore) -> int:
+async def _retrying(store: Store) -> int:
     held = await running(store)
     await end(store, clock_of(store), held, failure())
     return held.id
 
 
-async def _recurring(store: SqlStore) -> int:
+async def _recurring(store: Store) -> int:
     return await enqueue_one(store, a_job(recurrence=recurring(), delay=HOUR))
 
 
-async def _due_recurring(store: SqlStore) -> int:
+async def _due_recurring(store: Store) -> int:
     return await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock_of(store).now()))
 
 
-async def _template(store: SqlStore) -> int:
+async def _template(store: Store) -> int:
     return await enqueue_one(store, a_job(recurrence=recurring(), spawn=True, delay=HOUR))
 
 
-async def _running(store: SqlStore) -> int:
+async def _running(store: Store) -> int:
     return (await running(store)).id
 
 
-async def _prefetched(store: SqlStore) -> int:
+async def _prefetched(store: Store) -> int:
     return (await running(store, started=False)).id
 
 
-async def _running_recurring(store: SqlStore) -> int:
+async def _running_recurring(store: Store) -> int:
     await _due_recurring(store)
     return (await claim_one(store)).id
 
 
-async def _paused(store: SqlStore) -> int:
+async def _paused(store: Store) -> int:
     job_id = await _scheduled(store)
     await store.pause([job_id])
     return job_id
 
 
-async def _paused_template(store: SqlStore) -> int:
+async def _paused_template(store: Store) -> int:
     job_id = await _template(store)
     await store.pause([job_id])
     return job_id
 
 
-async def _completed(store: SqlStore) -> int:
+async def _completed(store: Store) -> int:
     held = await running(store)
     await end(store, clock_of(store), held)
     return held.id
 
 
-async def _failed(store: SqlStore) -> int:
+async def _failed(store: Store) -> int:
     return (await fail_for_good(store, clock_of(store))).id
 
 
-async def _cancelled(store: SqlStore) -> int:
+async def _cancelled(store: Store) -> int:
     job_id = await _scheduled(store)
     await store.cancel([job_id])
     return job_id
 
 
-async def _stopping(store: SqlStore) -> int:
+async def _stopping(store: Store) -> int:
     job_id = await _running(store)
     await store.cancel([job_id])
     return job_id
@@ -147,13 +147,13 @@ OVERRIDES = {
 }
 
 
-async def _everything(store: SqlStore) -> dict[int, tuple[Any, ...]]:
+async def _everything(store: Store) -> dict[int, tuple[Any, ...]]:
     return {
         job.id: (job, await store.list_executions(job.id), await store.list_dead_letters(job.id)) for job in await all_jobs(store)
     }
 
 
-async def _walk(store: SqlStore, clock: FakeClock, verb: Callable[[int], Awaitable[Moved]], legal: set[str]) -> dict[str, Job]:
+async def _walk(store: Store, clock: FakeClock, verb: Callable[[int], Awaitable[Moved]], legal: set[str]) -> dict[str, Job]:
     """Bring one job into each state, then move each of them while all others look on."""
     jobs = {name: await build(store) for name, build in STATES.items()}
     clock.advance(seconds=1)
@@ -174,7 +174,7 @@ async def _walk(store: SqlStore, clock: FakeClock, verb: Callable[[int], Awaitab
 
 
 @pytest.mark.parametrize("verb", LEGAL)
-async def test_a_verb_changes_exactly_what_it_may(store: SqlStore, clock: FakeClock, verb: str) -> None:
+async def test_a_verb_changes_exactly_what_it_may(store: Store, clock: FakeClock, verb: str) -> None:
     options, legal = LEGAL[verb]
 
     async def move(job_id: int) -> Moved:
@@ -184,14 +184,14 @@ async def test_a_verb_changes_exactly_what_it_may(store: SqlStore, clock: FakeCl
     await _walk(store, clock, move, legal)
 
 
-async def test_fail_by_policy_is_for_runs_and_what_is_due(store: SqlStore, clock: FakeClock) -> None:
+async def test_fail_by_policy_is_for_runs_and_what_is_due(store: Store, clock: FakeClock) -> None:
     legal = RUNNING | {"pending", "due recurring"}
     changed = await _walk(store, clock, lambda job_id: store.fail([job_id], "no", will_retry=True), legal)
     assert {job.state for job in changed.values()} == {JobState.SCHEDULED}
 
 
 @pytest.mark.parametrize("status", OVERRIDES)
-async def test_an_override_leads_from_anywhere_to_its_state(store: SqlStore, clock: FakeClock, status: JobState) -> None:
+async def test_an_override_leads_from_anywhere_to_its_state(store: Store, clock: FakeClock, status: JobState) -> None:
     async def move(job_id: int) -> Moved:
         return await store.override_status([job_id], status, by="ann", lease_length=LENGTH)
 
@@ -203,7 +203,7 @@ async def test_an_override_leads_from_anywhere_to_its_state(store: SqlStore, clo
 
 
 @pytest.mark.parametrize("verb", LEGAL)
-async def test_many_at_once_are_the_same_as_one_by_one(store: SqlStore, verb: str) -> None:
+async def test_many_at_once_are_the_same_as_one_by_one(store: Store, verb: str) -> None:
     options, legal = LEGAL[verb]
     jobs = {await build(store): name for name, build in STATES.items()}
     moved = await getattr(store, verb)([*jobs, 10**9], **options)
@@ -213,7 +213,7 @@ async def test_many_at_once_are_the_same_as_one_by_one(store: SqlStore, verb: st
     assert moved.missing == (10**9,)
 
 
-async def test_a_refused_move_shows_the_row_as_it_is(store: SqlStore) -> None:
+async def test_a_refused_move_shows_the_row_as_it_is(store: Store) -> None:
     job_id = await _completed(store)
     [left] = (await store.boost([job_id], 1)).refused
     assert left == replace(await store.get(job_id))

@@ -10,11 +10,11 @@ from tests.store.builders import a_job, claim_one, due, end, enqueue_one, failur
 from tests.support.raw import execute
 from windlass.core.job import RunStatus
 from windlass.errors import ExecutionNotFound, InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
-async def ran(store: SqlStore, clock: FakeClock, times: int) -> int:
+async def ran(store: Store, clock: FakeClock, times: int) -> int:
     """Run a recurring job so many times."""
     job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now()))
     for _ in range(times):
@@ -24,7 +24,7 @@ async def ran(store: SqlStore, clock: FakeClock, times: int) -> int:
     return job_id
 
 
-async def test_the_run_that_goes_on_comes_first_and_has_no_end(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_run_that_goes_on_comes_first_and_has_no_end(store: Store, clock: FakeClock) -> None:
     job_id = await ran(store, clock, 2)
     await due(store)
     clock.advance(seconds=5)
@@ -47,13 +47,13 @@ async def test_the_run_that_goes_on_comes_first_and_has_no_end(store: SqlStore, 
     assert await store.count_executions(job_id) == 3
 
 
-async def test_a_run_that_has_not_started_is_not_shown(store: SqlStore) -> None:
+async def test_a_run_that_has_not_started_is_not_shown(store: Store) -> None:
     job = await running(store, started=False)
     assert await store.list_executions(job.id) == []
     assert await store.count_executions(job.id) == 0
 
 
-async def test_runs_come_in_pages_by_offset_and_by_number(store: SqlStore, clock: FakeClock) -> None:
+async def test_runs_come_in_pages_by_offset_and_by_number(store: Store, clock: FakeClock) -> None:
     job_id = await ran(store, clock, 5)
     await due(store)
     await claim_one(store)
@@ -62,7 +62,7 @@ async def test_runs_come_in_pages_by_offset_and_by_number(store: SqlStore, clock
     assert [run.number for run in await store.list_executions(job_id, limit=2, before=4)] == [3, 2]
 
 
-async def test_what_retention_took_is_not_counted(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_retention_took_is_not_counted(store: Store, clock: FakeClock) -> None:
     job_id = await ran(store, clock, 105)
     await execute(store, f"delete from windlass_executions where job_id = {job_id} and number <= 5")
     assert await store.count_executions(job_id) == 100
@@ -70,7 +70,7 @@ async def test_what_retention_took_is_not_counted(store: SqlStore, clock: FakeCl
         await store.get_execution(job_id, 5)
 
 
-async def test_one_run_is_read_whole(store: SqlStore, clock: FakeClock) -> None:
+async def test_one_run_is_read_whole(store: Store, clock: FakeClock) -> None:
     job = await running(store, a_job(max_attempts=1))
     await end(store, clock, job, failure("no luck"))
     run = await store.get_execution(job.id, 1)
@@ -78,12 +78,12 @@ async def test_one_run_is_read_whole(store: SqlStore, clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize(("job_id", "number"), [(1, 1), (0, 1), (1, 0), (2**80, 1), (1, 2**40)])
-async def test_a_run_that_is_not_there_is_not_found(store: SqlStore, job_id: int, number: int) -> None:
+async def test_a_run_that_is_not_there_is_not_found(store: Store, job_id: int, number: int) -> None:
     with pytest.raises(ExecutionNotFound):
         await store.get_execution(job_id, number)
 
 
 @pytest.mark.parametrize("options", [{"limit": 0}, {"limit": 501}, {"offset": -1}, {"before": 0}])
-async def test_pages_that_cannot_be_are_refused(store: SqlStore, options: dict[str, int]) -> None:
+async def test_pages_that_cannot_be_are_refused(store: Store, options: dict[str, int]) -> None:
     with pytest.raises(InvalidInput):
         await store.list_executions(1, **options)

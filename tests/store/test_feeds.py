@@ -24,7 +24,7 @@ from windlass.core.outcome import Returned
 from windlass.core.page import JobQuery
 from windlass.core.tally import Tally
 from windlass.errors import FeedNotFound, InvalidInput, LeaseLost
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import feeds
 from windlass.store.doctor import check
 from windlass.store.postgres import Postgres
@@ -36,18 +36,18 @@ URL = "https://example.org/feed.xml"
 HOUR = timedelta(hours=1)
 
 
-async def subscribed(store: SqlStore, subscriber: str = "ann", url: str = URL) -> Feed:
+async def subscribed(store: Store, subscriber: str = "ann", url: str = URL) -> Feed:
     return await store.feeds.subscribe(url, subscriber)
 
 
-async def fetching(store: SqlStore) -> tuple[Feed, Claimed]:
+async def fetching(store: Store) -> tuple[Feed, Claimed]:
     """Subscribe to a feed and claim its job."""
     feed = await subscribed(store)
     await due(store)
     return feed, await claim_one(store)
 
 
-async def fetch_jobs(store: SqlStore) -> list[Job]:
+async def fetch_jobs(store: Store) -> list[Job]:
     return list((await store.list_jobs(JobQuery(filter=JobFilter(tasks=("fetch_feed",))))).jobs)
 
 
@@ -55,7 +55,7 @@ def entry(guid: str = "1", **said: Any) -> NewEntry:
     return NewEntry(guid, **{"title": f"title {guid}", **said})
 
 
-async def test_a_first_subscription_makes_the_feed_and_its_job_due_at_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_first_subscription_makes_the_feed_and_its_job_due_at_once(store: Store, clock: FakeClock) -> None:
     feed = await subscribed(store)
     [job] = await fetch_jobs(store)
     assert (job.id, job.name, job.subject) == (feed.job_id, f"fetch_feed:{feed.id}", str(feed.id))
@@ -64,7 +64,7 @@ async def test_a_first_subscription_makes_the_feed_and_its_job_due_at_once(store
     assert await store.feeds.get(feed.id) == await store.feeds.find(URL) == feed
 
 
-async def test_subscribing_again_and_others_change_nothing_but_the_count(store: SqlStore, clock: FakeClock) -> None:
+async def test_subscribing_again_and_others_change_nothing_but_the_count(store: Store, clock: FakeClock) -> None:
     first = await subscribed(store)
     clock.advance(seconds=5)
     again = await subscribed(store)
@@ -74,7 +74,7 @@ async def test_subscribing_again_and_others_change_nothing_but_the_count(store: 
     assert len(await fetch_jobs(store)) == 1
 
 
-async def test_the_last_to_leave_disables_the_job_and_a_new_one_keeps_its_time(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_last_to_leave_disables_the_job_and_a_new_one_keeps_its_time(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     await subscribed(store, "bob")
     next_at = clock.now() + HOUR
@@ -88,7 +88,7 @@ async def test_the_last_to_leave_disables_the_job_and_a_new_one_keeps_its_time(s
     assert (back.next_fetch_at, back.job_id, back.subscribers) == (next_at, held.id, 1)
 
 
-async def test_leaving_twice_or_without_having_come_is_fine(store: SqlStore) -> None:
+async def test_leaving_twice_or_without_having_come_is_fine(store: Store) -> None:
     feed = await subscribed(store)
     assert (await store.feeds.unsubscribe(feed.id, "eve")).subscribers == 1
     for _ in range(2):
@@ -97,7 +97,7 @@ async def test_leaving_twice_or_without_having_come_is_fine(store: SqlStore) -> 
         await store.feeds.unsubscribe(99, "ann")
 
 
-async def test_a_job_disabled_during_its_run_finishes_it_and_then_rests(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_disabled_during_its_run_finishes_it_and_then_rests(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     assert (await store.feeds.unsubscribe(feed.id, "ann")).next_fetch_at is None
     await store.feeds.record_fetch(feed.id, held.token, Fetched([entry()]))
@@ -106,7 +106,7 @@ async def test_a_job_disabled_during_its_run_finishes_it_and_then_rests(store: S
     assert (await subscribed(store)).next_fetch_at == clock.now() + HOUR
 
 
-async def test_whatever_moves_the_job_moves_the_mirror(store: SqlStore, clock: FakeClock) -> None:
+async def test_whatever_moves_the_job_moves_the_mirror(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     await end(store, clock, held, failure())
     job = await store.get(held.id)
@@ -118,7 +118,7 @@ async def test_whatever_moves_the_job_moves_the_mirror(store: SqlStore, clock: F
     assert (await subscribed(store)).next_fetch_at == clock.now()
 
 
-async def test_a_cancelled_job_begins_anew_with_the_next_subscription(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_cancelled_job_begins_anew_with_the_next_subscription(store: Store, clock: FakeClock) -> None:
     feed = await subscribed(store)
     await store.cancel([feed.job_id or 0])
     assert (await store.feeds.get(feed.id)).next_fetch_at is None
@@ -126,14 +126,14 @@ async def test_a_cancelled_job_begins_anew_with_the_next_subscription(store: Sql
     assert (await subscribed(store, "bob")).next_fetch_at == clock.now()
 
 
-async def test_a_feed_whose_mirror_was_tampered_with_is_reported(store: SqlStore) -> None:
+async def test_a_feed_whose_mirror_was_tampered_with_is_reported(store: Store) -> None:
     feed = await subscribed(store)
     await execute(store, "update windlass_feeds set next_fetch_at = null")
     assert [(one.rule, one.job_id) for one in await check(store)] == [("feed", feed.job_id)]
     await subscribed(store)
 
 
-async def test_subscribers_are_counted_as_they_come_leave_and_come_back(store: SqlStore) -> None:
+async def test_subscribers_are_counted_as_they_come_leave_and_come_back(store: Store) -> None:
     feed = await subscribed(store)
     steps = [("+bob", 2), ("+bob", 2), ("-eve", 2), ("-bob", 1), ("-bob", 1), ("+bob", 2), ("-ann", 1), ("-bob", 0), ("+ann", 1)]
     for said, expected in steps:
@@ -145,7 +145,7 @@ async def test_subscribers_are_counted_as_they_come_leave_and_come_back(store: S
         assert await check(store) == []
 
 
-async def test_subscribers_that_are_miscounted_are_reported(store: SqlStore) -> None:
+async def test_subscribers_that_are_miscounted_are_reported(store: Store) -> None:
     feed = await subscribed(store)
     await execute(store, "update windlass_feeds set subscribers = 5")
     [problem] = await check(store)
@@ -153,7 +153,7 @@ async def test_subscribers_that_are_miscounted_are_reported(store: SqlStore) -> 
     await execute(store, "update windlass_feeds set subscribers = 1")
 
 
-async def test_what_a_run_finds_is_kept_once_and_changed_in_place(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_a_run_finds_is_kept_once_and_changed_in_place(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     found = Fetched([entry("1"), entry("2", published_at=clock.now())], title="News", etag='"a"', site_url="https://example.org")
     first = await store.feeds.record_fetch(feed.id, held.token, found)
@@ -169,7 +169,7 @@ async def test_what_a_run_finds_is_kept_once_and_changed_in_place(store: SqlStor
     assert (await store.feeds.count_entries(feed.id)).total == 3
 
 
-async def test_an_answer_without_a_change_keeps_what_is_known(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_answer_without_a_change_keeps_what_is_known(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     known = Fetched([], title="News", etag='"a"', last_modified="then", hub="https://hub.example/", topic=URL)
     await store.feeds.record_fetch(feed.id, held.token, known)
@@ -179,7 +179,7 @@ async def test_an_answer_without_a_change_keeps_what_is_known(store: SqlStore, c
     assert left.last_fetched_at == clock.now()
 
 
-async def test_a_failure_counts_once_for_each_planned_run(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_failure_counts_once_for_each_planned_run(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     for _ in range(2):
         counted = await store.feeds.record_failure(feed.id, held.token, "500")
@@ -193,7 +193,7 @@ async def test_a_failure_counts_once_for_each_planned_run(store: SqlStore, clock
     assert (found.feed.consecutive_failures, found.feed.last_error) == (0, None)
 
 
-async def test_a_moved_feed_that_fails_is_tried_at_its_own_address(store: SqlStore) -> None:
+async def test_a_moved_feed_that_fails_is_tried_at_its_own_address(store: Store) -> None:
     feed, held = await fetching(store)
     moved = Fetched([], fetch_url="https://example.org/new.xml", etag='"a"')
     assert (await store.feeds.record_fetch(feed.id, held.token, moved)).feed.fetch_url == moved.fetch_url
@@ -201,7 +201,7 @@ async def test_a_moved_feed_that_fails_is_tried_at_its_own_address(store: SqlSto
     assert (left.fetch_url, left.etag, left.url) == (None, None, URL)
 
 
-async def test_a_feed_that_is_gone_rests_until_somebody_subscribes(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_feed_that_is_gone_rests_until_somebody_subscribes(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     gone = await store.feeds.record_failure(feed.id, held.token, "410", is_gone=True)
     assert (gone.gone_at, gone.next_fetch_at) == (clock.now(), None)
@@ -211,7 +211,7 @@ async def test_a_feed_that_is_gone_rests_until_somebody_subscribes(store: SqlSto
     assert (back.gone_at, back.next_fetch_at) == (None, clock.now() + HOUR)
 
 
-async def test_a_run_that_lost_its_lease_writes_nothing(store: SqlStore) -> None:
+async def test_a_run_that_lost_its_lease_writes_nothing(store: Store) -> None:
     feed, held = await fetching(store)
     for call in (
         store.feeds.record_fetch(feed.id, held.token + 1, Fetched([entry()])),
@@ -226,7 +226,7 @@ async def test_a_run_that_lost_its_lease_writes_nothing(store: SqlStore) -> None
     assert (await store.feeds.entries(feed.id), left.consecutive_failures, left.last_error) == ([], 0, None)
 
 
-async def test_only_the_newest_entries_are_kept(store: SqlStore) -> None:
+async def test_only_the_newest_entries_are_kept(store: Store) -> None:
     feed = await subscribed(store)
     for start in range(0, KEPT_ENTRIES + 500, 500):
         await store.feeds.add_entries(feed.id, [entry(f"{number}") for number in range(start, start + 500)])
@@ -235,7 +235,7 @@ async def test_only_the_newest_entries_are_kept(store: SqlStore) -> None:
     assert await store.feeds.add_entries(feed.id, [entry("600")]) == 0
 
 
-async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: SqlStore) -> None:
+async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: Store) -> None:
     for place in range(5):
         await subscribed(store, "ann" if place % 2 else "bob", f"{URL}?{place}")
     first = await store.feeds.list(limit=2)
@@ -269,7 +269,7 @@ def test_a_subscriber_without_a_name_is_refused(subscriber: str) -> None:
             reads(subscriber=subscriber)
 
 
-async def test_subscriptions_by_operators_are_audited(store: SqlStore) -> None:
+async def test_subscriptions_by_operators_are_audited(store: Store) -> None:
     acting = store.acting(Actor("ann"))
     feed = await acting.feeds.subscribe(URL, "ann")
     await acting.feeds.unsubscribe(feed.id, "ann")
@@ -277,7 +277,7 @@ async def test_subscriptions_by_operators_are_audited(store: SqlStore) -> None:
     assert told == [("unsubscribe from feed", f"feed:{feed.id}"), ("subscribe to feed", f"feed:{feed.id}")]
 
 
-async def test_a_hub_is_asked_agrees_expires_and_denies(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_hub_is_asked_agrees_expires_and_denies(store: Store, clock: FakeClock) -> None:
     feed, held = await fetching(store)
     assert await store.feeds.expiring_websub() == []
     hub = Fetched([], hub="https://hub.example/", topic=URL)
@@ -300,7 +300,7 @@ async def test_a_hub_is_asked_agrees_expires_and_denies(store: SqlStore, clock: 
     assert await store.feeds.expiring_websub() == []
 
 
-async def test_another_hub_gets_other_secrets(store: SqlStore) -> None:
+async def test_another_hub_gets_other_secrets(store: Store) -> None:
     feed, held = await fetching(store)
     for hub in ("https://hub.example/", "https://other.example/"):
         found = Fetched([], hub=hub, topic=URL)
@@ -311,7 +311,7 @@ async def test_another_hub_gets_other_secrets(store: SqlStore) -> None:
         assert (kept.websub_state, kept.websub_token) == ("pending", hub)
 
 
-async def test_racing_subscribers_make_one_feed_with_one_job(store: SqlStore) -> None:
+async def test_racing_subscribers_make_one_feed_with_one_job(store: Store) -> None:
     async with rivals(store) as others:
         made = await asyncio.gather(*(others[n % 4].feeds.subscribe(URL, f"s{n}") for n in range(20)))
     assert len({(one.id, one.job_id) for one in made}) == 1
@@ -321,10 +321,10 @@ async def test_racing_subscribers_make_one_feed_with_one_job(store: SqlStore) ->
 
 
 @pytest.mark.parametrize("is_followed", [True, False])
-async def test_racing_to_come_and_to_leave_ends_as_the_subscriptions_say(store: SqlStore, *, is_followed: bool) -> None:
+async def test_racing_to_come_and_to_leave_ends_as_the_subscriptions_say(store: Store, *, is_followed: bool) -> None:
     feed = await store.feeds.subscribe(URL, "s0")
 
-    async def wander(place: int, here: SqlStore) -> None:
+    async def wander(place: int, here: Store) -> None:
         name = f"s{place}"
         for _ in range(4):
             await here.feeds.subscribe(URL, name)
@@ -339,11 +339,11 @@ async def test_racing_to_come_and_to_leave_ends_as_the_subscriptions_say(store: 
     assert (left.subscribers, left.next_fetch_at is not None, job.is_enabled) == (int(is_followed), is_followed, is_followed)
 
 
-async def test_runs_that_end_beside_those_who_come_and_leave_wait_for_nobody_in_a_circle(store: SqlStore) -> None:
+async def test_runs_that_end_beside_those_who_come_and_leave_wait_for_nobody_in_a_circle(store: Store) -> None:
     feed = await store.feeds.subscribe(URL, "s0")
     is_over, has_run = asyncio.Event(), asyncio.Event()
 
-    async def fetch(here: SqlStore) -> None:
+    async def fetch(here: Store) -> None:
         while not is_over.is_set():
             await here.promote()
             for held in await here.claim(await here.slices(), 1, a_lease(), started=True):
@@ -353,7 +353,7 @@ async def test_runs_that_end_beside_those_who_come_and_leave_wait_for_nobody_in_
                 has_run.set()
             await asyncio.sleep(0)
 
-    async def wander(place: int, here: SqlStore) -> None:
+    async def wander(place: int, here: Store) -> None:
         # A claim leaves out a job that is locked just then: they go on until one run has come between them.
         for _ in takewhile(lambda done: done < 6 or not has_run.is_set(), count()):
             await here.feeds.subscribe(URL, f"s{place}")
@@ -371,10 +371,10 @@ async def test_runs_that_end_beside_those_who_come_and_leave_wait_for_nobody_in_
     assert job.executions > 0
 
 
-async def test_one_name_that_comes_and_leaves_at_once_is_counted_once(store: SqlStore) -> None:
+async def test_one_name_that_comes_and_leaves_at_once_is_counted_once(store: Store) -> None:
     feed = await store.feeds.subscribe(URL, "zoe")
 
-    async def wander(here: SqlStore) -> None:
+    async def wander(here: Store) -> None:
         for _ in range(4):
             await here.feeds.subscribe(URL, "ann")
             await here.feeds.unsubscribe(feed.id, "ann")
@@ -386,7 +386,7 @@ async def test_one_name_that_comes_and_leaves_at_once_is_counted_once(store: Sql
 
 
 @asynccontextmanager
-async def transaction(store: SqlStore, how: str) -> AsyncIterator[Any]:
+async def transaction(store: Store, how: str) -> AsyncIterator[Any]:
     """Give a connection of the caller's own, and end its transaction."""
     database = store.database
     if isinstance(database, Postgres):
@@ -404,7 +404,7 @@ async def transaction(store: SqlStore, how: str) -> AsyncIterator[Any]:
     plain.close()
 
 
-async def test_coming_and_leaving_belong_to_the_transaction_of_their_caller(store: SqlStore) -> None:
+async def test_coming_and_leaving_belong_to_the_transaction_of_their_caller(store: Store) -> None:
     for how, expected in (("rollback", []), ("commit", [1])):
         async with transaction(store, how) as connection:
             await store.feeds.subscribe(URL, "ann", connection)

@@ -25,11 +25,11 @@ from tests.support.raw import execute
 from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Cancelled, Failure, Raised, Released, Returned, Run, Snoozed
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
-async def test_a_completed_run_leaves_job_and_execution(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_completed_run_leaves_job_and_execution(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(run_at=clock.now() - timedelta(seconds=3)))
     started_at = held.claimed_at
     clock.advance(seconds=2)
@@ -45,7 +45,7 @@ async def test_a_completed_run_leaves_job_and_execution(store: SqlStore, clock: 
     assert (row.items_crawled, row.items_indexed, row.metadata, row.result) == (5, 4, '{"m":1}', '{"ok":true}')
 
 
-async def test_a_failure_waits_and_keeps_its_error(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_failure_waits_and_keeps_its_error(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await end(store, clock, held, Raised(Failure("boom", "ValueError", "trace")))
     job = await store.get(held.id)
@@ -57,7 +57,7 @@ async def test_a_failure_waits_and_keeps_its_error(store: SqlStore, clock: FakeC
     assert row.stack_trace == "trace"
 
 
-async def test_attempts_used_up_leave_a_dead_letter_with_the_whole_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_attempts_used_up_leave_a_dead_letter_with_the_whole_job(store: Store, clock: FakeClock) -> None:
     given = a_job("email", payload='{"to":"ann@example.org"}', max_attempts=1, correlation_id="c-1", created_by="api")
     job = await fail_for_good(store, clock, given)
     [letter] = await store.list_dead_letters(job.id)
@@ -70,7 +70,7 @@ async def test_attempts_used_up_leave_a_dead_letter_with_the_whole_job(store: Sq
     assert json.loads(letter.details or "")["type"] == "RuntimeError"
 
 
-async def test_snooze_and_release_use_no_attempt_and_leave_their_execution(store: SqlStore, clock: FakeClock) -> None:
+async def test_snooze_and_release_use_no_attempt_and_leave_their_execution(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await end(store, clock, held, Snoozed(timedelta(minutes=5)))
     job = await store.get(held.id)
@@ -86,14 +86,14 @@ async def test_snooze_and_release_use_no_attempt_and_leave_their_execution(store
     assert reasons == [(RunStatus.CANCELLED, RunReason.RELEASED), (RunStatus.CANCELLED, RunReason.SNOOZED)]
 
 
-async def test_a_handler_may_cancel_its_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_handler_may_cancel_its_job(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await end(store, clock, held, Cancelled("not needed"))
     job = await store.get(held.id)
     assert (job.state, job.done_reason) == (JobState.CANCELLED, "not needed")
 
 
-async def test_finish_returns_to_the_base_priority(store: SqlStore, clock: FakeClock) -> None:
+async def test_finish_returns_to_the_base_priority(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(priority=3))
     await execute(store, "update windlass_jobs set priority = 60")
     [held] = await claim(store)
@@ -101,7 +101,7 @@ async def test_finish_returns_to_the_base_priority(store: SqlStore, clock: FakeC
     assert (await store.get(job_id)).priority == 3
 
 
-async def test_a_recurring_job_comes_back_in_the_same_row(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_recurring_job_comes_back_in_the_same_row(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
     clock.advance(minutes=1)
     await end(store, clock, held)
@@ -116,14 +116,14 @@ async def test_a_recurring_job_comes_back_in_the_same_row(store: SqlStore, clock
     assert (job.attempt, job.executions, job.completed_runs) == (0, 1, 1)
 
 
-async def test_a_recurring_job_ends_after_its_last_run(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_recurring_job_ends_after_its_last_run(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(recurrence=recurring(max_runs=1), run_at=clock.now()))
     await end(store, clock, held)
     job = await store.get(held.id)
     assert (job.state, job.done_reason) == (JobState.COMPLETED, "ended")
 
 
-async def test_a_death_of_a_recurring_job_has_one_letter_that_a_success_closes(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_death_of_a_recurring_job_has_one_letter_that_a_success_closes(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=1))
     for deaths in (1, 2):
         await end(store, clock, held, failure())
@@ -140,13 +140,13 @@ async def test_a_death_of_a_recurring_job_has_one_letter_that_a_success_closes(s
     assert (await store.get(held.id)).consecutive_failures == 0
 
 
-async def test_face_001s_recurring_job_fails_for_good(store: SqlStore, clock: FakeClock) -> None:
+async def test_face_001s_recurring_job_fails_for_good(store: Store, clock: FakeClock) -> None:
     rule = recurring(on_exhausted=OnExhausted.FAIL)
     job = await fail_for_good(store, clock, a_job(recurrence=rule, run_at=clock.now(), max_attempts=1))
     assert job.state is JobState.FAILED
 
 
-async def test_a_job_whose_handler_picks_the_time_never_dies(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_whose_handler_picks_the_time_never_dies(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(recurrence=Recurrence(cadence=ByHandler()), max_attempts=1))
     waits = []
     for _ in range(4):
@@ -163,7 +163,7 @@ async def test_a_job_whose_handler_picks_the_time_never_dies(store: SqlStore, cl
     assert (job.run_at, job.slot_at, job.consecutive_failures) == (chosen, chosen, 0)
 
 
-async def test_a_batch_of_mixed_endings_is_each_its_own(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_batch_of_mixed_endings_is_each_its_own(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_job(max_attempts=1 + place % 2) for place in range(40)])
     batch = await claim(store, 40)
     outcomes = [Returned(f'{{"n":{place}}}') if place % 3 else failure(f"boom {place}") for place in range(40)]
@@ -177,7 +177,7 @@ async def test_a_batch_of_mixed_endings_is_each_its_own(store: SqlStore, clock: 
         assert row.error == (None if place % 3 else f"boom {place}")
 
 
-async def test_one_poisoned_row_does_not_hold_back_the_others(store: SqlStore, clock: FakeClock) -> None:
+async def test_one_poisoned_row_does_not_hold_back_the_others(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_job(max_attempts=3) for _ in range(500)])
     batch = await claim(store, 500)
     endings = [ending(job, clock.now()) for job in batch]
@@ -189,7 +189,7 @@ async def test_one_poisoned_row_does_not_hold_back_the_others(store: SqlStore, c
     assert (row.status, row.result) == (RunStatus.COMPLETED, None)
 
 
-async def test_a_poisoned_decision_ends_as_a_failure_that_says_so(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_poisoned_decision_ends_as_a_failure_that_says_so(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_job() for _ in range(5)])
     batch = await claim(store)
     endings = [ending(job, clock.now()) for job in batch]
@@ -201,7 +201,7 @@ async def test_a_poisoned_decision_ends_as_a_failure_that_says_so(store: SqlStor
     assert "refused" in letter.error
 
 
-async def test_text_that_no_database_keeps_is_mended(store: SqlStore, clock: FakeClock) -> None:
+async def test_text_that_no_database_keeps_is_mended(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(max_attempts=1))
     await end(store, clock, held, Raised(Failure("a\0b\ud800c" + "x" * 100_000, "Bad\0", "t\0" * 50_000)))
     [row] = await store.list_executions(held.id)
@@ -210,14 +210,14 @@ async def test_text_that_no_database_keeps_is_mended(store: SqlStore, clock: Fak
     assert len(row.error) <= 4000
 
 
-async def test_raw_bad_text_in_a_finish_is_stripped(store: SqlStore, clock: FakeClock) -> None:
+async def test_raw_bad_text_in_a_finish_is_stripped(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     bad = ending(held, clock.now(), failure())._replace(failure=Failure("a\0b", "X\ud800"))
     assert await store.finish([bad]) == {held.id: JobState.SCHEDULED}
     assert (await store.get(held.id)).last_error == "a?b"
 
 
-async def test_a_retry_whose_key_was_taken_ends_superseded_and_harms_nobody(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_retry_whose_key_was_taken_ends_superseded_and_harms_nobody(store: Store, clock: FakeClock) -> None:
     other = await running(store, a_job("other"))
     first = await pending_slot(store)
     second = await pending_slot(store)
@@ -230,7 +230,7 @@ async def test_a_retry_whose_key_was_taken_ends_superseded_and_harms_nobody(stor
     assert (await store.get(rival)).state is JobState.PENDING
 
 
-async def test_of_two_that_come_back_in_one_batch_the_first_gets_the_key(store: SqlStore, clock: FakeClock) -> None:
+async def test_of_two_that_come_back_in_one_batch_the_first_gets_the_key(store: Store, clock: FakeClock) -> None:
     first = await pending_slot(store)
     second = await pending_slot(store)
     third = await pending_slot(store)
@@ -244,7 +244,7 @@ async def test_of_two_that_come_back_in_one_batch_the_first_gets_the_key(store: 
     assert (await store.get(first.id)).unique_slot == "k"
 
 
-async def test_a_lost_lease_whose_key_was_taken_ends_superseded(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_lost_lease_whose_key_was_taken_ends_superseded(store: Store, clock: FakeClock) -> None:
     held = await pending_slot(store)
     await enqueue_one(store, a_job(unique_key="k", unique_scope="pending"))
     clock.advance(seconds=31)
@@ -261,7 +261,7 @@ class _Odd(int):
 
 
 @pytest.mark.parametrize("value", ['1,"state":"failed","attempt":9', float("nan"), 1.5, [1], _Odd(7), True])
-async def test_what_a_handler_counts_cannot_change_the_record(store: SqlStore, clock: FakeClock, value: Any) -> None:
+async def test_what_a_handler_counts_cannot_change_the_record(store: Store, clock: FakeClock, value: Any) -> None:
     held = await running(store)
     run = Run(held.claimed_at, clock.now(), items_crawled=value, items_indexed=3)
     assert await end(store, clock, held, Returned(), run=run)

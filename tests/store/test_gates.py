@@ -15,7 +15,7 @@ from windlass.core.gate import Gate
 from windlass.core.job import JobState, Slices
 from windlass.core.outcome import Run
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore, gates
+from windlass.store import Store, gates
 from windlass.store.calls import work
 from windlass.store.calls.gates import list_writers
 from windlass.store.postgres import Postgres, _drive_async
@@ -24,7 +24,7 @@ from windlass.testing import FakeClock
 ADA = Actor("ada")
 
 
-async def test_a_paused_lane_is_not_claimed_from(store: SqlStore) -> None:
+async def test_a_paused_lane_is_not_claimed_from(store: Store) -> None:
     await enqueue_one(store, a_job(lane="fast"))
     other = await enqueue_one(store, a_job(lane="slow"))
     assert await store.acting(ADA).lanes.pause("fast") == ("fast", True, "ada", True)
@@ -33,7 +33,7 @@ async def test_a_paused_lane_is_not_claimed_from(store: SqlStore) -> None:
     assert len(await claim(store)) == 1
 
 
-async def test_a_paused_task_is_not_claimed_from(store: SqlStore) -> None:
+async def test_a_paused_task_is_not_claimed_from(store: Store) -> None:
     await enqueue_one(store, a_job("mail"))
     other = await enqueue_one(store, a_job("work"))
     await store.tasks.pause("mail")
@@ -42,7 +42,7 @@ async def test_a_paused_task_is_not_claimed_from(store: SqlStore) -> None:
     assert len(await claim(store)) == 1
 
 
-async def test_a_claim_from_older_slices_takes_nothing(store: SqlStore) -> None:
+async def test_a_claim_from_older_slices_takes_nothing(store: Store) -> None:
     await enqueue_one(store)
     moves: list[Callable[[str], Awaitable[Gate]]] = [
         store.lanes.pause,
@@ -57,7 +57,7 @@ async def test_a_claim_from_older_slices_takes_nothing(store: SqlStore) -> None:
     assert len(await claim(store)) == 1
 
 
-async def test_who_paused_first_stays_named_and_the_gates_move_once(store: SqlStore) -> None:
+async def test_who_paused_first_stays_named_and_the_gates_move_once(store: Store) -> None:
     await store.acting(ADA).lanes.pause("fast")
     version = (await store.slices()).version
     assert await store.acting(Actor("bob")).lanes.pause("fast") == ("fast", True, "ada", False)
@@ -65,14 +65,14 @@ async def test_who_paused_first_stays_named_and_the_gates_move_once(store: SqlSt
     assert await store.lanes.resume("never") == ("never", False, None, False)
 
 
-async def test_a_pause_is_audited(store: SqlStore) -> None:
+async def test_a_pause_is_audited(store: Store) -> None:
     await store.acting(ADA).lanes.pause("fast")
     await store.acting(ADA).tasks.resume("mail")
     lines = [(line.principal, line.action, line.target) for line in await store.audit.list()]
     assert lines == [("ada", "resume task", "task:mail"), ("ada", "pause lane", "lane:fast")]
 
 
-async def test_lanes_are_listed_with_their_counts(store: SqlStore, clock: FakeClock) -> None:
+async def test_lanes_are_listed_with_their_counts(store: Store, clock: FakeClock) -> None:
     await fail_for_good(store, clock, a_job(lane="fast", max_attempts=1))
     await enqueue_one(store, a_job("other", lane="fast"))
     await enqueue_one(store, a_job(lane="fast"))
@@ -84,7 +84,7 @@ async def test_lanes_are_listed_with_their_counts(store: SqlStore, clock: FakeCl
     assert (lanes["empty"].paused_at, lanes["empty"].paused_by, lanes["empty"].counts) == (clock.now(), "ada", {})
 
 
-async def test_a_drain_counts_runs_and_cancelled_ones_that_have_not_stopped(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_drain_counts_runs_and_cancelled_ones_that_have_not_stopped(store: Store, clock: FakeClock) -> None:
     first = await running(store, a_job(lane="fast"))
     second = await running(store, a_job(lane="fast"))
     await running(store, a_job("other"))
@@ -99,13 +99,13 @@ async def test_a_drain_counts_runs_and_cancelled_ones_that_have_not_stopped(stor
     assert await store.tasks.drain("other") == ("other", 1, True)
 
 
-async def test_bad_names_are_refused(store: SqlStore) -> None:
+async def test_bad_names_are_refused(store: Store) -> None:
     for call in (store.lanes.pause, store.tasks.resume, store.lanes.drain):
         with pytest.raises(InvalidInput):
             await call("")
 
 
-async def _take_from(store: SqlStore, lane: str) -> int:
+async def _take_from(store: Store, lane: str) -> int:
     seen = await store.slices()
     mine = Slices(seen.version, tuple(part for part in seen.open if part.lane == lane))
     taken = 0
@@ -114,7 +114,7 @@ async def _take_from(store: SqlStore, lane: str) -> int:
     return taken
 
 
-async def test_after_a_drain_nothing_more_starts(stores: list[SqlStore]) -> None:
+async def test_after_a_drain_nothing_more_starts(stores: list[Store]) -> None:
     """Claimers race with the pause; what the drain counted is all there will ever be."""
     store, *claimers = stores
     for lane in range(8):
@@ -136,11 +136,11 @@ async def _until(ask: Callable[[], Awaitable[bool]]) -> None:
     raise AssertionError
 
 
-async def _is_paused(store: SqlStore) -> bool:
+async def _is_paused(store: Store) -> bool:
     return any(lane.paused_at for lane in await store.lanes.list())
 
 
-async def _has_writers(store: SqlStore) -> bool:
+async def _has_writers(store: Store) -> bool:
     writers = await store.run(list_writers())
     return bool(writers)
 
@@ -152,7 +152,7 @@ async def _claim_held_open(connection: psycopg.AsyncConnection[Any], slices: Sli
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_claim_under_way_during_the_pause_is_seen(store: SqlStore) -> None:
+async def test_a_claim_under_way_during_the_pause_is_seen(store: Store) -> None:
     assert isinstance(store.database, Postgres)
     await enqueue_one(store)
     slices = await store.slices()
@@ -168,7 +168,7 @@ async def test_a_claim_under_way_during_the_pause_is_seen(store: SqlStore) -> No
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_claim_whose_snapshot_is_older_than_the_pause_is_waited_for(store: SqlStore) -> None:
+async def test_a_claim_whose_snapshot_is_older_than_the_pause_is_waited_for(store: Store) -> None:
     """The claim has its lock on the table and its snapshot, and sleeps before it takes the row."""
     assert isinstance(store.database, Postgres)
     await enqueue_one(store)
@@ -187,7 +187,7 @@ async def test_a_claim_whose_snapshot_is_older_than_the_pause_is_waited_for(stor
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_writer_that_stays_leaves_the_drain_unsettled(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_writer_that_stays_leaves_the_drain_unsettled(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(store.database, Postgres)
     monkeypatch.setattr(gates, "_LOOKS", 3)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:

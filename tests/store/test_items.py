@@ -16,7 +16,7 @@ from windlass.core.item import Added, ItemCount
 from windlass.core.job import JobState
 from windlass.core.payload import decode
 from windlass.errors import InvalidInput, InvalidPayload, JobNotFound, LeaseLost
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import items as calls
 from windlass.store.postgres import Postgres
 from windlass.testing import FakeClock
@@ -26,11 +26,11 @@ def phones(*numbers: object) -> list[dict[str, Any]]:
     return [{"phone": str(number)} for number in numbers]
 
 
-async def kept(store: SqlStore, collection: str) -> list[Any]:
+async def kept(store: Store, collection: str) -> list[Any]:
     return [decode(item.data) for item in await store.items.list(collection=collection)]
 
 
-async def test_what_is_new_is_kept_and_what_is_known_is_counted(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_is_new_is_kept_and_what_is_known_is_counted(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     clock.advance(seconds=5)
     assert await store.items.add(held.id, held.token, phones(1, 2, 3)) == Added(3, 0)
@@ -41,14 +41,14 @@ async def test_what_is_new_is_kept_and_what_is_known_is_counted(store: SqlStore,
     assert await kept(store, "work") == phones(1, 2, 3, 4)
 
 
-async def test_twins_in_one_call_count_as_duplicates_and_the_first_is_kept(store: SqlStore) -> None:
+async def test_twins_in_one_call_count_as_duplicates_and_the_first_is_kept(store: Store) -> None:
     held = await running(store)
     twins = [{"phone": "+1 2", "name": "first"}, {"phone": "3"}, {"phone": "1-2", "name": "second"}]
     assert await store.items.add(held.id, held.token, twins) == Added(2, 1)
     assert await kept(store, "work") == twins[:2]
 
 
-async def test_an_item_is_kept_as_it_came(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_item_is_kept_as_it_came(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     odd = {"z": 1, "a": [1.5, True, None, {}], "ü": "ß\n\"'", "big": 2**63, "": ""}
     await store.items.add(held.id, held.token, [odd])
@@ -57,12 +57,12 @@ async def test_an_item_is_kept_as_it_came(store: SqlStore, clock: FakeClock) -> 
     assert (item.collection, item.job_id, item.created_at) == ("work", held.id, clock.now())
 
 
-async def test_nothing_is_nothing(store: SqlStore) -> None:
+async def test_nothing_is_nothing(store: Store) -> None:
     held = await running(store)
     assert await store.items.add(held.id, held.token, []) == Added(0, 0)
 
 
-async def test_jobs_of_a_task_share_a_collection_unless_they_name_one(store: SqlStore) -> None:
+async def test_jobs_of_a_task_share_a_collection_unless_they_name_one(store: Store) -> None:
     first = await running(store)
     second = await running(store)
     other = await running(store, a_job(collection="berlin"))
@@ -73,14 +73,14 @@ async def test_jobs_of_a_task_share_a_collection_unless_they_name_one(store: Sql
     assert [item.collection for item in await store.items.list(job_id=other.id)] == ["berlin"]
 
 
-async def test_a_job_says_which_fields_make_the_key(store: SqlStore) -> None:
+async def test_a_job_says_which_fields_make_the_key(store: Store) -> None:
     held = await running(store, a_job(item_key='["name","city"]'))
     found = [{"name": "Ann", "city": "Ulm", "phone": "1"}, {"name": "Ann", "city": "Ulm", "phone": "2"}, {"name": "Ann"}]
     assert await store.items.add(held.id, held.token, found) == Added(2, 1)
     assert await store.items.add(held.id, held.token, found) == Added(0, 3)
 
 
-async def test_a_first_item_says_that_a_prefetched_run_has_started(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_first_item_says_that_a_prefetched_run_has_started(store: Store, clock: FakeClock) -> None:
     held = await running(store, started=False)
     clock.advance(seconds=1)
     await store.items.add(held.id, held.token, phones(1))
@@ -88,7 +88,7 @@ async def test_a_first_item_says_that_a_prefetched_run_has_started(store: SqlSto
     await end(store, clock, held)
 
 
-async def test_a_late_holder_adds_nothing(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_late_holder_adds_nothing(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     clock.advance(seconds=31)
     await store.reclaim()
@@ -101,7 +101,7 @@ async def test_a_late_holder_adds_nothing(store: SqlStore, clock: FakeClock) -> 
     assert await store.items.add(again.id, again.token, phones(1)) == Added(1, 0)
 
 
-async def test_a_cancelled_or_finished_run_adds_nothing(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_cancelled_or_finished_run_adds_nothing(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await store.cancel([held.id])
     with pytest.raises(LeaseLost):
@@ -113,12 +113,12 @@ async def test_a_cancelled_or_finished_run_adds_nothing(store: SqlStore, clock: 
 
 
 @pytest.mark.parametrize("job_id", [0, -1, 404, 2**70])
-async def test_an_unknown_job_has_no_items(store: SqlStore, job_id: int) -> None:
+async def test_an_unknown_job_has_no_items(store: Store, job_id: int) -> None:
     with pytest.raises(JobNotFound):
         await store.items.add(job_id, 1, phones(1))
 
 
-async def test_items_stay_when_their_run_fails(store: SqlStore, clock: FakeClock) -> None:
+async def test_items_stay_when_their_run_fails(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await store.items.add(held.id, held.token, phones(1))
     await end(store, clock, held, failure())
@@ -127,7 +127,7 @@ async def test_items_stay_when_their_run_fails(store: SqlStore, clock: FakeClock
     assert await kept(store, "work") == phones(1)
 
 
-async def test_a_bad_item_is_named_and_nothing_is_written(store: SqlStore) -> None:
+async def test_a_bad_item_is_named_and_nothing_is_written(store: Store) -> None:
     held = await running(store)
     with pytest.raises(InvalidPayload) as refused:
         await store.items.add(held.id, held.token, [*phones(1), {"x": float("inf")}])
@@ -136,14 +136,14 @@ async def test_a_bad_item_is_named_and_nothing_is_written(store: SqlStore) -> No
     assert (await store.get(held.id)).progress_count == 0
 
 
-async def test_a_thousand_items_with_the_longest_keys_fit_in_one_call(store: SqlStore) -> None:
+async def test_a_thousand_items_with_the_longest_keys_fit_in_one_call(store: Store) -> None:
     held = await running(store, a_job(item_key='["id"]', collection="😀" * 200))
     found = [{"id": f"{place:04}" + "😀" * 180} for place in range(1000)]
     assert await store.items.add(held.id, held.token, found) == Added(1000, 0)
     assert await store.items.add(held.id, held.token, found[::-1]) == Added(0, 1000)
 
 
-async def test_items_are_read_page_by_page(store: SqlStore) -> None:
+async def test_items_are_read_page_by_page(store: Store) -> None:
     held = await running(store)
     other = await running(store, a_job(collection="other"))
     for number in range(7):
@@ -171,13 +171,13 @@ async def test_items_are_read_page_by_page(store: SqlStore) -> None:
         ("job_id", {"job_id": 2**63}),
     ],
 )
-async def test_a_bad_question_is_refused_by_name(store: SqlStore, field: str, asked: dict[str, Any]) -> None:
+async def test_a_bad_question_is_refused_by_name(store: Store, field: str, asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as refused:
         await store.items.list(**asked)
     assert refused.value.field == field
 
 
-async def test_a_collection_is_counted_up_to_a_bound(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collection_is_counted_up_to_a_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     held = await running(store)
     monkeypatch.setattr(calls, "MOST_COUNTED", 3)
     assert await store.items.count("work") == ItemCount(0, is_exact=True)
@@ -187,10 +187,10 @@ async def test_a_collection_is_counted_up_to_a_bound(store: SqlStore, monkeypatc
     assert await store.items.count("work") == ItemCount(3, is_exact=False)
 
 
-async def test_racing_adders_of_the_same_keys_count_exactly(store: SqlStore, backend: str) -> None:
+async def test_racing_adders_of_the_same_keys_count_exactly(store: Store, backend: str) -> None:
     jobs = [await running(store) for _ in range(8)]
 
-    async def add(one: SqlStore, place: int) -> list[Added]:
+    async def add(one: Store, place: int) -> list[Added]:
         rng = Random(place)
         job = jobs[place]
         return [await one.items.add(job.id, job.token, phones(*rng.sample(range(60), 25))) for _ in range(8)]
@@ -207,7 +207,7 @@ async def test_racing_adders_of_the_same_keys_count_exactly(store: SqlStore, bac
         assert await execute(store, "select deadlocks from pg_stat_database where datname = current_database()") == [(0,)]
 
 
-async def test_a_worker_that_adds_while_its_lease_is_taken_back_is_refused_or_counted(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_worker_that_adds_while_its_lease_is_taken_back_is_refused_or_counted(store: Store, clock: FakeClock) -> None:
     jobs = [await running(store) for _ in range(20)]
     clock.advance(seconds=31)
     adds = [store.items.add(job.id, job.token, phones(f"{job.id}000")) for job in jobs]
@@ -217,7 +217,7 @@ async def test_a_worker_that_adds_while_its_lease_is_taken_back_is_refused_or_co
         assert (await store.get(job.id)).result_count == isinstance(answer, Added)
 
 
-async def test_a_reader_that_goes_on_after_the_last_item_it_saw_misses_none(store: SqlStore) -> None:
+async def test_a_reader_that_goes_on_after_the_last_item_it_saw_misses_none(store: Store) -> None:
     if not isinstance(store.database, Postgres):
         pytest.skip("there is one writer at a time")
     slow = await running(store)

@@ -11,12 +11,12 @@ from tests.support.raw import execute
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Run
 from windlass.errors import LeaseLost
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 from windlass.upkeep.reclaimer import Reclaimer
 
 
-async def test_renewing_moves_the_expiry_and_reports_the_start(store: SqlStore, clock: FakeClock) -> None:
+async def test_renewing_moves_the_expiry_and_reports_the_start(store: Store, clock: FakeClock) -> None:
     held = await running(store, started=False)
     started_at = clock.advance(seconds=2)
     clock.advance(seconds=8)
@@ -27,13 +27,13 @@ async def test_renewing_moves_the_expiry_and_reports_the_start(store: SqlStore, 
     assert not renewed.should_stop
 
 
-async def test_a_renewal_never_shortens_a_lease(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_renewal_never_shortens_a_lease(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await store.renew([(held.id, held.token, None)], timedelta(seconds=1))
     assert (await store.get(held.id)).lease_expires_at == clock.now() + LEASE
 
 
-async def test_an_expired_lease_that_nobody_took_can_still_be_renewed_and_finished(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_expired_lease_that_nobody_took_can_still_be_renewed_and_finished(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     clock.advance(hours=1)
     assert len(await store.renew([(held.id, held.token, None)], LEASE)) == 1
@@ -42,7 +42,7 @@ async def test_an_expired_lease_that_nobody_took_can_still_be_renewed_and_finish
     assert (await store.get(held.id)).state is JobState.COMPLETED
 
 
-async def test_late_worker_cannot_touch_a_reclaimed_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_late_worker_cannot_touch_a_reclaimed_job(store: Store, clock: FakeClock) -> None:
     slow = await running(store)
     clock.advance(seconds=31)
     assert await store.reclaim() == [slow.id]
@@ -58,14 +58,14 @@ async def test_late_worker_cannot_touch_a_reclaimed_job(store: SqlStore, clock: 
     assert [run.worker for run in await store.list_executions(slow.id)] == ["quick", "worker-1"]
 
 
-async def test_a_finish_is_accepted_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_finish_is_accepted_once(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     assert await end(store, clock, held)
     assert not await end(store, clock, held)
     assert len(await store.list_executions(held.id)) == 1
 
 
-async def test_a_lost_lease_is_an_execution_and_the_job_is_due_at_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_lost_lease_is_an_execution_and_the_job_is_due_at_once(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     clock.advance(seconds=31)
     await store.reclaim()
@@ -77,13 +77,13 @@ async def test_a_lost_lease_is_an_execution_and_the_job_is_due_at_once(store: Sq
     assert "worker-1" in (run.error or "")
 
 
-async def test_a_lease_that_still_runs_is_not_reclaimed(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_lease_that_still_runs_is_not_reclaimed(store: Store, clock: FakeClock) -> None:
     await running(store)
     clock.advance(seconds=29)
     assert await store.reclaim() == []
 
 
-async def test_attempts_used_up_by_lost_leases_end_as_a_dead_letter(store: SqlStore, clock: FakeClock) -> None:
+async def test_attempts_used_up_by_lost_leases_end_as_a_dead_letter(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(max_attempts=3))
     for _ in range(3):
         await due(store)
@@ -96,7 +96,7 @@ async def test_attempts_used_up_by_lost_leases_end_as_a_dead_letter(store: SqlSt
     assert letter.closed_at is None
 
 
-async def test_a_prefetched_job_of_a_dead_worker_comes_back_uncharged(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_prefetched_job_of_a_dead_worker_comes_back_uncharged(store: Store, clock: FakeClock) -> None:
     held = await running(store, started=False)
     clock.advance(seconds=31)
     await store.reclaim()
@@ -106,7 +106,7 @@ async def test_a_prefetched_job_of_a_dead_worker_comes_back_uncharged(store: Sql
     assert await store.list_executions(held.id) == []
 
 
-async def test_the_killer_dies_and_its_neighbours_complete_with_one_attempt(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_killer_dies_and_its_neighbours_complete_with_one_attempt(store: Store, clock: FakeClock) -> None:
     jobs = await store.enqueue([a_job(max_attempts=3) for _ in range(100)])
     killer = jobs[40].id
     assert len(await claim(store, 100, started=False)) == 100
@@ -129,7 +129,7 @@ async def test_the_killer_dies_and_its_neighbours_complete_with_one_attempt(stor
         assert (ended.state, ended.attempt) == expected
 
 
-async def test_progress_is_kept_and_survives_the_worker(store: SqlStore, clock: FakeClock) -> None:
+async def test_progress_is_kept_and_survives_the_worker(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await store.progress(held.id, held.token, count=5, cursor="page-2", message="half")
     await store.progress(held.id, held.token, count=7)
@@ -140,7 +140,7 @@ async def test_progress_is_kept_and_survives_the_worker(store: SqlStore, clock: 
     assert (again.last_cursor, again.progress_count) == ("page-2", 7)
 
 
-async def test_reclaiming_waits_for_one_whole_lease_of_unbroken_contact(store: SqlStore, clock: FakeClock) -> None:
+async def test_reclaiming_waits_for_one_whole_lease_of_unbroken_contact(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     reclaimer = Reclaimer(store, lease=LEASE)
     clock.advance(seconds=90)
@@ -154,7 +154,7 @@ async def test_reclaiming_waits_for_one_whole_lease_of_unbroken_contact(store: S
     assert await end(store, clock, held)
 
 
-async def test_a_silent_worker_is_reclaimed_after_contact(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_silent_worker_is_reclaimed_after_contact(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     reclaimer = Reclaimer(store, lease=LEASE)
     taken = []
@@ -166,7 +166,7 @@ async def test_a_silent_worker_is_reclaimed_after_contact(store: SqlStore, clock
 
 @pytest.mark.parametrize(("column", "text"), [("cadence", "garbage"), ("retry", "unknown")])
 async def test_a_row_nobody_can_read_fails_for_good_and_holds_up_nobody(
-    store: SqlStore, clock: FakeClock, column: str, text: str
+    store: Store, clock: FakeClock, column: str, text: str
 ) -> None:
     bad = await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
     good = await running(store)

@@ -10,12 +10,12 @@ from tests.store.builders import a_job, end, fail_for_good, failure, running
 from tests.support.raw import execute
 from windlass.core.letter_page import LetterQuery, LetterStatus
 from windlass.errors import InvalidInput, LetterNotFound
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
 
 
-async def die(store: SqlStore, clock: FakeClock, task: str = "work", message: str = "boom") -> int:
+async def die(store: Store, clock: FakeClock, task: str = "work", message: str = "boom") -> int:
     """Let a job fail for good; returns its letter."""
     job = await running(store, a_job(task, max_attempts=1))
     await end(store, clock, job, failure(message))
@@ -24,12 +24,12 @@ async def die(store: SqlStore, clock: FakeClock, task: str = "work", message: st
     return letter.id
 
 
-async def acknowledge(store: SqlStore, letter: int) -> None:
+async def acknowledge(store: Store, letter: int) -> None:
     at = "died_at"
     await execute(store, f"update windlass_dead_letters set acknowledged_at = {at}, acknowledged_by = 'ann' where id = {letter}")
 
 
-async def test_letters_are_listed_newest_first_and_filtered(store: SqlStore, clock: FakeClock) -> None:
+async def test_letters_are_listed_newest_first_and_filtered(store: Store, clock: FakeClock) -> None:
     first = await die(store, clock, "email")
     middle = clock.now()
     second = await die(store, clock, "report", "no disk")
@@ -56,7 +56,7 @@ async def test_letters_are_listed_newest_first_and_filtered(store: SqlStore, clo
     assert await store.letters.count_open() == (2, True)
 
 
-async def test_pages_of_letters_are_the_list_cut_into_pieces(store: SqlStore, clock: FakeClock) -> None:
+async def test_pages_of_letters_are_the_list_cut_into_pieces(store: Store, clock: FakeClock) -> None:
     letters = [await die(store, clock) for _ in range(7)]
     for status in (None, LetterStatus.OPEN):
         walked: list[int] = []
@@ -71,7 +71,7 @@ async def test_pages_of_letters_are_the_list_cut_into_pieces(store: SqlStore, cl
         assert walked == letters[::-1]
 
 
-async def test_deaths_of_one_kind_are_one_group_with_its_newest_example(store: SqlStore, clock: FakeClock) -> None:
+async def test_deaths_of_one_kind_are_one_group_with_its_newest_example(store: Store, clock: FakeClock) -> None:
     assert await store.letters.groups() == ((), True)
     old = await die(store, clock, "email", "no disk")
     new = await die(store, clock, "email", "no disk")
@@ -86,7 +86,7 @@ async def test_deaths_of_one_kind_are_one_group_with_its_newest_example(store: S
     assert len((await store.letters.groups(limit=1)).groups) == 1
 
 
-async def fill(store: SqlStore, letter: int, copies: int) -> None:
+async def fill(store: Store, letter: int, copies: int) -> None:
     """Give many other jobs letters as old as this one, closed before anybody looks."""
     numbers = f"with recursive n (i) as (select 1 union all select i + 1 from n where i < {copies}) "
     at = "died_at, died_at, died_at, 'retried'"
@@ -98,11 +98,11 @@ async def fill(store: SqlStore, letter: int, copies: int) -> None:
     )
 
 
-async def forget(store: SqlStore) -> None:
+async def forget(store: Store) -> None:
     await execute(store, "delete from windlass_dead_letters where task = 'bulk'")
 
 
-async def test_letters_behind_many_others_are_reached_by_the_cursor(store: SqlStore, clock: FakeClock) -> None:
+async def test_letters_behind_many_others_are_reached_by_the_cursor(store: Store, clock: FakeClock) -> None:
     rare = await die(store, clock, "rare")
     await fill(store, await die(store, clock), 5_100)
     query = LetterQuery(task="rare")
@@ -115,7 +115,7 @@ async def test_letters_behind_many_others_are_reached_by_the_cursor(store: SqlSt
 
 
 @pytest.mark.parametrize("by", ["status", "fingerprint"])
-async def test_of_very_many_letters_the_newest_deaths_come_first(store: SqlStore, clock: FakeClock, by: str) -> None:
+async def test_of_very_many_letters_the_newest_deaths_come_first(store: Store, clock: FakeClock, by: str) -> None:
     """A schedule has a low number and may die today."""
     first = await die(store, clock)
     await fill(store, first, 5_100)
@@ -135,7 +135,7 @@ async def test_of_very_many_letters_the_newest_deaths_come_first(store: SqlStore
     await forget(store)
 
 
-async def test_open_letters_are_grouped_behind_many_closed_ones(store: SqlStore, clock: FakeClock) -> None:
+async def test_open_letters_are_grouped_behind_many_closed_ones(store: Store, clock: FakeClock) -> None:
     old = await die(store, clock, "rare")
     await fill(store, await die(store, clock), 5_100)
     groups = await store.letters.groups(is_open=True)
@@ -146,7 +146,7 @@ async def test_open_letters_are_grouped_behind_many_closed_ones(store: SqlStore,
 
 
 @pytest.mark.parametrize("letter", [1, 0, -5, 2**70])
-async def test_a_letter_that_is_not_there_is_not_found(store: SqlStore, letter: int) -> None:
+async def test_a_letter_that_is_not_there_is_not_found(store: Store, letter: int) -> None:
     with pytest.raises(LetterNotFound):
         await store.letters.get(letter)
 

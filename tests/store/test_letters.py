@@ -14,33 +14,33 @@ from windlass.core.job import Claimed, DeadLetter, JobState, UniqueScope, WaitRe
 from windlass.core.letters import LetterFilter, Settled
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, LetterNotFound, LetterSettled, SlotTaken
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
-async def letter_of(store: SqlStore, job_id: int) -> DeadLetter:
+async def letter_of(store: Store, job_id: int) -> DeadLetter:
     [letter] = await store.list_dead_letters(job_id)
     return letter
 
 
-async def dead_letter(store: SqlStore, clock: FakeClock, task: str = "work", **options: object) -> DeadLetter:
+async def dead_letter(store: Store, clock: FakeClock, task: str = "work", **options: object) -> DeadLetter:
     return await letter_of(store, (await fail_for_good(store, clock, a_job(task, max_attempts=1, **options))).id)
 
 
-async def mourned(store: SqlStore, clock: FakeClock) -> Claimed:
+async def mourned(store: Store, clock: FakeClock) -> Claimed:
     """Let a recurring job die and go on."""
     held = await running(store, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=1))
     await end(store, clock, held, failure())
     return held
 
 
-async def forget_job(store: SqlStore, job_id: int) -> None:
+async def forget_job(store: Store, job_id: int) -> None:
     """Remove a job as retention does, which lets an acknowledged letter outlive it."""
     for table, column in (("jobs", "id"), ("bodies", "job_id"), ("executions", "job_id")):
         await execute(store, f"delete from windlass_{table} where {column} = {job_id}")
 
 
-async def test_a_letter_is_acknowledged_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_letter_is_acknowledged_once(store: Store, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock)
     clock.advance(seconds=1)
     seen = (await store.letters.acknowledge([letter.id], by="ann", note="known\0")).one()
@@ -52,7 +52,7 @@ async def test_a_letter_is_acknowledged_once(store: SqlStore, clock: FakeClock) 
         again.one()
 
 
-async def test_letters_that_do_not_exist_are_missing(store: SqlStore) -> None:
+async def test_letters_that_do_not_exist_are_missing(store: Store) -> None:
     for move in (store.letters.acknowledge([7, 2**70], by="ann"), store.letters.requeue([7, 2**70])):
         settled = await move
         assert settled.missing == (7, 2**70)
@@ -60,12 +60,12 @@ async def test_letters_that_do_not_exist_are_missing(store: SqlStore) -> None:
             settled.one()
 
 
-async def test_nobody_is_not_a_name(store: SqlStore) -> None:
+async def test_nobody_is_not_a_name(store: Store) -> None:
     with pytest.raises(InvalidInput, match=r"^by: "):
         await store.letters.acknowledge([1], by="")
 
 
-async def test_a_requeue_is_a_fresh_start_of_the_same_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_requeue_is_a_fresh_start_of_the_same_job(store: Store, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock, correlation_id="order 7")
     clock.advance(seconds=1)
     settled = await store.letters.requeue([letter.id])
@@ -80,7 +80,7 @@ async def test_a_requeue_is_a_fresh_start_of_the_same_job(store: SqlStore, clock
     assert (settled.one().closed_reason, settled.one().closed_at) == ("requeued", clock.now())
 
 
-async def test_a_second_requeue_runs_nothing(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_second_requeue_runs_nothing(store: Store, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock)
     await store.letters.requeue([letter.id])
     await end(store, clock, await claim_one(store))
@@ -91,20 +91,20 @@ async def test_a_second_requeue_runs_nothing(store: SqlStore, clock: FakeClock) 
     assert (await store.get(letter.job_id)).state is JobState.COMPLETED
 
 
-async def test_an_acknowledged_letter_may_still_be_requeued(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_acknowledged_letter_may_still_be_requeued(store: Store, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock)
     await store.letters.acknowledge([letter.id], by="ann")
     assert (await store.letters.requeue([letter.id])).one().closed_reason == "requeued"
 
 
-async def test_a_letter_that_a_retry_closed_is_not_requeued(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_letter_that_a_retry_closed_is_not_requeued(store: Store, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock)
     await store.retry([letter.job_id])
     with pytest.raises(LetterSettled, match="it was retried before"):
         (await store.letters.requeue([letter.id])).one()
 
 
-async def test_a_schedule_that_went_on_runs_now(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_schedule_that_went_on_runs_now(store: Store, clock: FakeClock) -> None:
     held = await mourned(store, clock)
     slot = (await store.get(held.id)).slot_at
     letter = await letter_of(store, held.id)
@@ -113,7 +113,7 @@ async def test_a_schedule_that_went_on_runs_now(store: SqlStore, clock: FakeCloc
     assert (await letter_of(store, held.id)).closed_reason == "requeued"
 
 
-async def test_a_schedule_that_is_running_runs_once_more(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_schedule_that_is_running_runs_once_more(store: Store, clock: FakeClock) -> None:
     held = await mourned(store, clock)
     letter = await letter_of(store, held.id)
     clock.advance(hours=1)
@@ -126,14 +126,14 @@ async def test_a_schedule_that_is_running_runs_once_more(store: SqlStore, clock:
     assert [job.id for job in await claim(store)] == [held.id]
 
 
-async def test_a_cancelled_schedule_is_not_brought_back(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_cancelled_schedule_is_not_brought_back(store: Store, clock: FakeClock) -> None:
     held = await mourned(store, clock)
     await store.cancel([held.id])
     with pytest.raises(LetterSettled, match="has ended in another way"):
         (await store.letters.requeue([(await letter_of(store, held.id)).id])).one()
 
 
-async def test_all_letters_of_a_job_are_answered_by_one_run(store: SqlStore, clock: FakeClock) -> None:
+async def test_all_letters_of_a_job_are_answered_by_one_run(store: Store, clock: FakeClock) -> None:
     held = await mourned(store, clock)
     first = await letter_of(store, held.id)
     await store.letters.acknowledge([first.id], by="ann")
@@ -146,7 +146,7 @@ async def test_all_letters_of_a_job_are_answered_by_one_run(store: SqlStore, clo
     assert (len(settled.changed), len(settled.jobs)) == (2, 1)
 
 
-async def test_a_job_that_is_gone_is_made_again_from_its_letter(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_that_is_gone_is_made_again_from_its_letter(store: Store, clock: FakeClock) -> None:
     wish = {
         "lane": "fast",
         "payload": '{"url":"x","n":[1,null,true]}',
@@ -173,7 +173,7 @@ async def test_a_job_that_is_gone_is_made_again_from_its_letter(store: SqlStore,
     assert (await store.letters.requeue([letter.id])).changed == ()
 
 
-async def test_a_schedule_that_is_gone_comes_back_under_its_name(store: SqlStore) -> None:
+async def test_a_schedule_that_is_gone_comes_back_under_its_name(store: Store) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=recurring(), name="nightly"))
     await store.bury([job_id], "no")
     letter = await letter_of(store, job_id)
@@ -183,7 +183,7 @@ async def test_a_schedule_that_is_gone_comes_back_under_its_name(store: SqlStore
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-async def test_a_requeue_into_a_taken_key_names_the_holder(store: SqlStore, clock: FakeClock, *, is_gone: bool) -> None:
+async def test_a_requeue_into_a_taken_key_names_the_holder(store: Store, clock: FakeClock, *, is_gone: bool) -> None:
     letter = await dead_letter(store, clock, unique_key="k")
     free = await dead_letter(store, clock)
     holder = await enqueue_one(store, a_job(unique_key="k"))
@@ -197,7 +197,7 @@ async def test_a_requeue_into_a_taken_key_names_the_holder(store: SqlStore, cloc
     await store.letters.acknowledge([letter.id], by="ann")
 
 
-async def test_a_letter_of_rules_nobody_can_read_is_refused(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_letter_of_rules_nobody_can_read_is_refused(store: Store, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock, unique_key="k", unique_scope=UniqueScope.ACTIVE)
     await store.letters.acknowledge([letter.id], by="ann")
     await forget_job(store, letter.job_id)
@@ -208,7 +208,7 @@ async def test_a_letter_of_rules_nobody_can_read_is_refused(store: SqlStore, clo
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-async def test_of_many_operators_at_once_one_requeues(store: SqlStore, clock: FakeClock, *, is_gone: bool) -> None:
+async def test_of_many_operators_at_once_one_requeues(store: Store, clock: FakeClock, *, is_gone: bool) -> None:
     for _ in range(4):
         letter = await dead_letter(store, clock)
         if is_gone:
@@ -220,7 +220,7 @@ async def test_of_many_operators_at_once_one_requeues(store: SqlStore, clock: Fa
         assert await claim(store) == []
 
 
-async def test_of_a_retry_and_a_requeue_at_once_one_wins(store: SqlStore, clock: FakeClock) -> None:
+async def test_of_a_retry_and_a_requeue_at_once_one_wins(store: Store, clock: FakeClock) -> None:
     for _ in range(8):
         letter = await dead_letter(store, clock)
         moved, settled = await asyncio.gather(store.retry([letter.job_id]), store.letters.requeue([letter.id]))
@@ -229,7 +229,7 @@ async def test_of_a_retry_and_a_requeue_at_once_one_wins(store: SqlStore, clock:
         assert await end(store, clock, held)
 
 
-async def test_of_a_success_and_a_requeue_at_once_the_letter_is_closed_once(store: SqlStore, clock: FakeClock) -> None:
+async def test_of_a_success_and_a_requeue_at_once_the_letter_is_closed_once(store: Store, clock: FakeClock) -> None:
     for _ in range(8):
         held = await mourned(store, clock)
         letter = await letter_of(store, held.id)
@@ -244,7 +244,7 @@ async def test_of_a_success_and_a_requeue_at_once_the_letter_is_closed_once(stor
         await store.cancel([held.id])
 
 
-async def test_letters_are_settled_by_filter(store: SqlStore, clock: FakeClock) -> None:
+async def test_letters_are_settled_by_filter(store: Store, clock: FakeClock) -> None:
     letters = [await dead_letter(store, clock, f"task-{place % 2}") for place in range(7)]
     wanted = LetterFilter(task="task-0")
     by_print = LetterFilter(fingerprint=letters[1].fingerprint)
@@ -258,7 +258,7 @@ async def test_letters_are_settled_by_filter(store: SqlStore, clock: FakeClock) 
     assert len(await claim(store, 20)) == 7
 
 
-async def test_letters_are_settled_by_their_numbers(store: SqlStore, clock: FakeClock) -> None:
+async def test_letters_are_settled_by_their_numbers(store: Store, clock: FakeClock) -> None:
     letters = [await dead_letter(store, clock, f"task-{place % 2}") for place in range(5)]
     chosen = LetterFilter(ids=(*(one.id for one in letters[:3]), 10**9), is_open=False)
     assert await store.letters.acknowledge_all(chosen, by="ann", dry_run=True) == Bulk(3, 0, 0)
@@ -271,7 +271,7 @@ async def test_letters_are_settled_by_their_numbers(store: SqlStore, clock: Fake
             LetterFilter(ids=ids)
 
 
-async def test_what_is_done_to_letters_is_audited(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_is_done_to_letters_is_audited(store: Store, clock: FakeClock) -> None:
     letter = await dead_letter(store, clock)
     acting = store.acting(Actor("ann"))
     await acting.letters.acknowledge([letter.id], by="ann")

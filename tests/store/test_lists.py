@@ -18,7 +18,7 @@ from windlass.core.ids import job_uuid
 from windlass.core.job import CLOSED, Job, JobState, WaitReason
 from windlass.core.page import Cursor, JobQuery, Page, Sort
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import lists
 from windlass.testing import FakeClock
 
@@ -96,7 +96,7 @@ FILTERS = [
 ]
 
 
-async def a_mixed_queue(store: SqlStore, clock: FakeClock) -> list[Job]:
+async def a_mixed_queue(store: Store, clock: FakeClock) -> list[Job]:
     """Bring jobs of all kinds into all states."""
     rng = Random(3)
     for place in range(60):
@@ -127,12 +127,12 @@ async def a_mixed_queue(store: SqlStore, clock: FakeClock) -> list[Job]:
     return await every_job(store)
 
 
-async def every_job(store: SqlStore) -> list[Job]:
+async def every_job(store: Store) -> list[Job]:
     ids = [row[0] for row in await execute(store, "select id from windlass_jobs order by id")]
     return [await store.get(job_id) for job_id in ids]
 
 
-async def test_every_list_has_the_jobs_and_the_order_of_a_plain_filter_and_sort(store: SqlStore, clock: FakeClock) -> None:
+async def test_every_list_has_the_jobs_and_the_order_of_a_plain_filter_and_sort(store: Store, clock: FakeClock) -> None:
     jobs = await a_mixed_queue(store, clock)
     assert {job.state for job in jobs} == set(JobState)
     since = [JobFilter(since=jobs[place].created_at) for place in (0, 20, -1)]
@@ -146,7 +146,7 @@ async def test_every_list_has_the_jobs_and_the_order_of_a_plain_filter_and_sort(
 
 
 @pytest.mark.parametrize("sort", Sort)
-async def test_pages_by_cursor_and_by_offset_are_the_list_cut_into_pieces(store: SqlStore, clock: FakeClock, sort: Sort) -> None:
+async def test_pages_by_cursor_and_by_offset_are_the_list_cut_into_pieces(store: Store, clock: FakeClock, sort: Sort) -> None:
     jobs = await a_mixed_queue(store, clock)
     chosen = (
         JobFilter(),
@@ -175,7 +175,7 @@ async def test_pages_by_cursor_and_by_offset_are_the_list_cut_into_pieces(store:
 
 
 async def test_a_list_that_is_too_long_to_sort_says_so_and_keeps_to_the_newest(
-    store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lists, "MOST_SORTED", 20)
     monkeypatch.setattr(lists, "MOST_COUNTED", 20)
@@ -188,7 +188,7 @@ async def test_a_list_that_is_too_long_to_sort_says_so_and_keeps_to_the_newest(
     assert (counted.total, counted.is_total_exact, counted.is_complete) == (20, False, False)
 
 
-async def test_a_long_list_of_slices_sorts_the_newest_of_each(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_list_of_slices_sorts_the_newest_of_each(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "MOST_SORTED", 6)
     monkeypatch.setattr(lists, "MOST_COUNTED", 10)
     await store.enqueue([a_job(f"task-{place % 3}", delay=timedelta(hours=place)) for place in range(1, 31)])
@@ -197,7 +197,7 @@ async def test_a_long_list_of_slices_sorts_the_newest_of_each(store: SqlStore, m
     assert (page.total, page.is_total_exact, page.is_complete, page.next_cursor) == (30, True, False, None)
 
 
-async def test_a_deep_page_over_slices_is_merged(store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_deep_page_over_slices_is_merged(store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "MOST_GATHERED", 1)
     monkeypatch.setattr(lists, "MOST_COUNTED", 1)
     jobs = await a_mixed_queue(store, clock)
@@ -214,7 +214,7 @@ async def test_a_deep_page_over_slices_is_merged(store: SqlStore, clock: FakeClo
 
 
 async def test_a_search_that_stops_early_goes_on_where_it_stopped(
-    store: SqlStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lists, "MOST_SORTED", 20)
     jobs = await a_mixed_queue(store, clock)
@@ -229,7 +229,7 @@ async def test_a_search_that_stops_early_goes_on_where_it_stopped(
         assert found == reference(jobs, query)
 
 
-async def test_very_many_slices_are_one_list_too(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_very_many_slices_are_one_list_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.enqueue([a_job(f"task-{place}", lane=f"lane-{place % 3}") for place in range(90)])
     [job] = await claim(store, 1)
     expected = [job_id for job_id in range(90, 0, -1) if job_id != job.id]
@@ -244,7 +244,7 @@ async def test_very_many_slices_are_one_list_too(store: SqlStore, monkeypatch: p
     assert [one.id for one in page.jobs] == [job_id for job_id in expected if job_id >= 40]
 
 
-async def test_a_job_enqueued_between_two_pages_moves_nothing_on_the_next(store: SqlStore) -> None:
+async def test_a_job_enqueued_between_two_pages_moves_nothing_on_the_next(store: Store) -> None:
     ids = [enqueued.id for enqueued in await store.enqueue([a_job()] * 6)]
     first = await store.list_jobs(JobQuery(limit=3))
     await enqueue_one(store)
@@ -286,7 +286,7 @@ def test_a_page_that_cannot_be_is_refused_by_name(field: str, options: dict[str,
     assert refused.value.field == field
 
 
-async def test_a_cursor_serves_only_the_list_it_came_from(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_cursor_serves_only_the_list_it_came_from(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_job()] * 3)
     cursor = (await store.list_jobs(JobQuery(limit=1))).next_cursor
     assert cursor is not None
@@ -302,7 +302,7 @@ async def test_a_cursor_serves_only_the_list_it_came_from(store: SqlStore, clock
         JobQuery(cursor=cursor, offset=1)
 
 
-async def test_a_job_s_own_uuid_is_a_correlation_of_itself_and_its_children(store: SqlStore) -> None:
+async def test_a_job_s_own_uuid_is_a_correlation_of_itself_and_its_children(store: Store) -> None:
     own = await enqueue_one(store, a_job("parent"))
     other = await enqueue_one(store, a_job("other", correlation_id="c"))
     uuid = str(job_uuid(own))
@@ -325,7 +325,7 @@ async def test_a_job_s_own_uuid_is_a_correlation_of_itself_and_its_children(stor
     assert [job.id for job in related.jobs] == [own, child, odd, cousin]
 
 
-async def test_a_list_by_own_uuid_goes_on_page_by_page_and_keeps_its_other_filters(store: SqlStore) -> None:
+async def test_a_list_by_own_uuid_goes_on_page_by_page_and_keeps_its_other_filters(store: Store) -> None:
     own = await enqueue_one(store, a_job("parent"))
     uuid = str(job_uuid(own))
     children = [await enqueue_one(store, a_job(f"t{n % 2}", parent_id=own, correlation_id=uuid)) for n in range(7)]

@@ -14,7 +14,7 @@ from windlass.core.cadence import ByHandler, Cron, Every, Misfire, Overlap, Recu
 from windlass.core.job import Job, JobState, NewJob, Promoted, WaitReason
 from windlass.core.outcome import Run
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)
@@ -31,7 +31,7 @@ def half_hourly(misfire: Misfire = Misfire.ONCE, **options: Any) -> Recurrence:
     return Recurrence(cadence=Every(30 * MINUTE), fixed_rate=True, misfire=misfire, **options)
 
 
-async def slots_run(store: SqlStore, clock: FakeClock, job_id: int) -> list[datetime]:
+async def slots_run(store: Store, clock: FakeClock, job_id: int) -> list[datetime]:
     """Run whatever is due until nothing is, each run in no time; returns the slots that were served."""
     for _ in range(50):
         await due(store)
@@ -42,7 +42,7 @@ async def slots_run(store: SqlStore, clock: FakeClock, job_id: int) -> list[date
 
 
 @pytest.mark.parametrize("rule", [hourly(), half_hourly(), Recurrence(cadence=Every(30 * MINUTE))], ids=str)
-async def test_a_job_that_missed_many_slots_runs_once_by_default(store: SqlStore, clock: FakeClock, rule: Recurrence) -> None:
+async def test_a_job_that_missed_many_slots_runs_once_by_default(store: Store, clock: FakeClock, rule: Recurrence) -> None:
     first = rule.first(clock.now())
     job_id = await enqueue_one(store, a_job(recurrence=rule))
     clock.advance(hours=5, minutes=10)
@@ -62,7 +62,7 @@ async def test_a_job_that_missed_many_slots_runs_once_by_default(store: SqlStore
     ids=str,
 )
 async def test_a_job_that_skips_waits_for_its_next_slot(
-    store: SqlStore, clock: FakeClock, rule: Recurrence, wait: timedelta
+    store: Store, clock: FakeClock, rule: Recurrence, wait: timedelta
 ) -> None:
     start = clock.now() + 30 * MINUTE
     job_id = await enqueue_one(store, a_job(recurrence=rule, run_at=start))
@@ -73,13 +73,13 @@ async def test_a_job_that_skips_waits_for_its_next_slot(
     assert job.run_at == job.slot_at == clock.now() + wait
 
 
-async def test_a_slot_that_is_a_minute_late_is_not_missed(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_slot_that_is_a_minute_late_is_not_missed(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=half_hourly(Misfire.SKIP)))
     clock.advance(minutes=31)
     assert len(await slots_run(store, clock, job_id)) == 1
 
 
-async def test_of_missed_slots_the_one_that_is_hardly_late_still_runs(store: SqlStore, clock: FakeClock) -> None:
+async def test_of_missed_slots_the_one_that_is_hardly_late_still_runs(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=half_hourly(Misfire.SKIP)))
     clock.advance(hours=4, seconds=20)
     assert await slots_run(store, clock, job_id) == [clock.now() - 20 * SECOND]
@@ -87,7 +87,7 @@ async def test_of_missed_slots_the_one_that_is_hardly_late_still_runs(store: Sql
 
 @pytest.mark.parametrize("rule", [hourly(Misfire.ALL, misfire_max=3), half_hourly(Misfire.ALL, misfire_max=3)], ids=str)
 async def test_all_runs_the_newest_missed_slots_and_no_more_than_it_may(
-    store: SqlStore, clock: FakeClock, rule: Recurrence
+    store: Store, clock: FakeClock, rule: Recurrence
 ) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=rule))
     step = HOUR if isinstance(rule.cadence, Cron) else 30 * MINUTE
@@ -101,7 +101,7 @@ async def test_all_runs_the_newest_missed_slots_and_no_more_than_it_may(
 
 
 @pytest.mark.parametrize("rule", [hourly(Misfire.ALL), half_hourly(Misfire.ALL)], ids=str)
-async def test_all_runs_every_missed_slot_once(store: SqlStore, clock: FakeClock, rule: Recurrence) -> None:
+async def test_all_runs_every_missed_slot_once(store: Store, clock: FakeClock, rule: Recurrence) -> None:
     first = rule.first(clock.now())
     job_id = await enqueue_one(store, a_job(recurrence=rule))
     step = HOUR if isinstance(rule.cadence, Cron) else 30 * MINUTE
@@ -111,7 +111,7 @@ async def test_all_runs_every_missed_slot_once(store: SqlStore, clock: FakeClock
     assert clock.now() - served[-1] < step
 
 
-async def test_a_pending_job_that_waits_for_too_long_is_skipped_too(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pending_job_that_waits_for_too_long_is_skipped_too(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
     clock.advance(minutes=30)
     await due(store)
@@ -122,7 +122,7 @@ async def test_a_pending_job_that_waits_for_too_long_is_skipped_too(store: SqlSt
     assert await claim(store) == []
 
 
-async def test_what_an_operator_asked_for_is_never_skipped(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_an_operator_asked_for_is_never_skipped(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
     await store.run_now([job_id])
     clock.advance(hours=2)
@@ -130,7 +130,7 @@ async def test_what_an_operator_asked_for_is_never_skipped(store: SqlStore, cloc
     assert (await claim_one(store)).id == job_id
 
 
-async def test_a_retry_is_never_skipped(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_retry_is_never_skipped(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP), max_attempts=3))
     clock.advance(minutes=30)
     await due(store)
@@ -140,7 +140,7 @@ async def test_a_retry_is_never_skipped(store: SqlStore, clock: FakeClock) -> No
     assert (await claim_one(store)).attempt == 2
 
 
-async def test_a_rerun_is_never_skipped(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_rerun_is_never_skipped(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
     clock.advance(minutes=30)
     await due(store)
@@ -152,7 +152,7 @@ async def test_a_rerun_is_never_skipped(store: SqlStore, clock: FakeClock) -> No
     assert (await claim_one(store)).id == job_id
 
 
-async def test_skipping_past_the_end_ends_the_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_skipping_past_the_end_ends_the_job(store: Store, clock: FakeClock) -> None:
     rule = hourly(Misfire.SKIP, end_at=clock.now() + 2 * HOUR)
     job_id = await enqueue_one(store, a_job(recurrence=rule, unique_key="k"))
     clock.advance(hours=5)
@@ -161,7 +161,7 @@ async def test_skipping_past_the_end_ends_the_job(store: SqlStore, clock: FakeCl
     assert (job.state, job.done_reason, job.unique_slot) == (JobState.CANCELLED, "ended", None)
 
 
-async def test_a_late_job_with_a_rule_nobody_can_read_runs_and_says_so(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_late_job_with_a_rule_nobody_can_read_runs_and_says_so(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=hourly(Misfire.SKIP)))
     await execute(store, f"""update windlass_jobs set cadence = '{{"misfire":"skip"}}' where id = {job_id}""")
     clock.advance(hours=2)
@@ -171,7 +171,7 @@ async def test_a_late_job_with_a_rule_nobody_can_read_runs_and_says_so(store: Sq
     (await store.delete([job_id])).one()
 
 
-async def test_racing_promoters_move_a_missed_job_once(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_racing_promoters_move_a_missed_job_once(stores: list[Store], clock: FakeClock) -> None:
     ids = [await enqueue_one(stores[0], a_job(recurrence=half_hourly(Misfire.ALL, misfire_max=2))) for _ in range(20)]
     clock.advance(hours=5, minutes=10)
     counts = await asyncio.gather(*(store.promote() for store in stores))
@@ -179,7 +179,7 @@ async def test_racing_promoters_move_a_missed_job_once(stores: list[SqlStore], c
     assert {(await stores[0].get(job_id)).slot_at for job_id in ids} == {clock.now() - 40 * MINUTE}
 
 
-async def test_jitter_delays_the_run_and_never_the_slot(store: SqlStore, clock: FakeClock) -> None:
+async def test_jitter_delays_the_run_and_never_the_slot(store: Store, clock: FakeClock) -> None:
     rule = half_hourly(jitter=5 * MINUTE)
     start = clock.now()
     job_id = await enqueue_one(store, a_job(recurrence=rule))
@@ -195,7 +195,7 @@ async def test_jitter_delays_the_run_and_never_the_slot(store: SqlStore, clock: 
     assert all(timedelta() <= wait <= 5 * MINUTE for wait in waits)
 
 
-async def test_a_resumed_job_has_jitter_too(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_resumed_job_has_jitter_too(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=half_hourly(jitter=5 * MINUTE)))
     await store.pause([job_id])
     clock.advance(minutes=3)
@@ -208,7 +208,7 @@ def a_template(rule: Recurrence, **options: Any) -> NewJob:
     return a_job("crawl", recurrence=rule, spawn=True, name="template", **options)
 
 
-async def children(store: SqlStore, passes: int = 50) -> list[Job]:
+async def children(store: Store, passes: int = 50) -> list[Job]:
     """Let a template spawn for as long as it is due."""
     found = []
     for _ in range(passes):
@@ -219,7 +219,7 @@ async def children(store: SqlStore, passes: int = 50) -> list[Job]:
 @pytest.mark.parametrize(("misfire", "expected"), [(Misfire.ONCE, 1), (Misfire.SKIP, 0), (Misfire.ALL, 5)], ids=str)
 @pytest.mark.parametrize("cadence", [Cron("@hourly"), Every(HOUR)], ids=str)
 async def test_a_template_serves_missed_slots_by_its_rule(
-    store: SqlStore, clock: FakeClock, cadence: Cron | Every, *, misfire: Misfire, expected: int
+    store: Store, clock: FakeClock, cadence: Cron | Every, *, misfire: Misfire, expected: int
 ) -> None:
     rule = Recurrence(cadence=cadence, misfire=misfire)
     template = await enqueue_one(store, a_template(rule, run_at=clock.now() + 30 * MINUTE))
@@ -229,20 +229,20 @@ async def test_a_template_serves_missed_slots_by_its_rule(
     assert (left.run_at, left.completed_runs) == (clock.now() + 20 * MINUTE, expected)
 
 
-async def test_a_template_catches_up_with_the_newest_slots(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_catches_up_with_the_newest_slots(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_template(hourly(Misfire.ALL, misfire_max=2), run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=5, minutes=10)
     assert len(await children(store)) == 2
 
 
-async def test_promote_says_that_a_template_has_slots_left(store: SqlStore, clock: FakeClock) -> None:
+async def test_promote_says_that_a_template_has_slots_left(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_template(hourly(Misfire.ALL), run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=3)
     await store.spawn()
     assert await store.promote() == Promoted(0, None, has_templates=True)
 
 
-async def test_run_now_of_a_late_template_that_skips_spawns(store: SqlStore, clock: FakeClock) -> None:
+async def test_run_now_of_a_late_template_that_skips_spawns(store: Store, clock: FakeClock) -> None:
     template = await enqueue_one(store, a_template(hourly(Misfire.SKIP)))
     await store.pause([template])
     clock.advance(hours=5)
@@ -250,7 +250,7 @@ async def test_run_now_of_a_late_template_that_skips_spawns(store: SqlStore, clo
     assert len(await children(store)) == 1
 
 
-async def test_a_template_that_allows_overlap_has_a_job_for_each_slot(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_that_allows_overlap_has_a_job_for_each_slot(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_template(hourly(overlap=Overlap.ALLOW)))
     found = []
     for _ in range(3):
@@ -259,7 +259,7 @@ async def test_a_template_that_allows_overlap_has_a_job_for_each_slot(store: Sql
     assert len({child.id for child in found}) == 3
 
 
-async def test_a_template_that_skips_overlap_waits_for_its_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_that_skips_overlap_waits_for_its_job(store: Store, clock: FakeClock) -> None:
     template = await enqueue_one(store, a_template(hourly(overlap=Overlap.SKIP)))
     clock.advance(hours=1)
     [first] = await children(store, 2)
@@ -280,7 +280,7 @@ async def test_a_template_that_skips_overlap_waits_for_its_job(store: SqlStore, 
     assert len(await children(store, 2)) == 1
 
 
-async def test_a_template_that_replaces_cancels_its_unfinished_jobs(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_template_that_replaces_cancels_its_unfinished_jobs(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_template(hourly(overlap=Overlap.CANCEL_PREVIOUS)))
     clock.advance(hours=1)
     [waiting] = await children(store, 2)
@@ -294,7 +294,7 @@ async def test_a_template_that_replaces_cancels_its_unfinished_jobs(store: SqlSt
     assert newest.state is JobState.PENDING
 
 
-async def test_a_childs_own_key_still_decides(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_childs_own_key_still_decides(store: Store, clock: FakeClock) -> None:
     rival = await enqueue_one(store, a_job("crawl", unique_key="r/python"))
     await enqueue_one(store, a_template(hourly(overlap=Overlap.CANCEL_PREVIOUS), child_key="r/python"))
     clock.advance(hours=1)
@@ -302,7 +302,7 @@ async def test_a_childs_own_key_still_decides(store: SqlStore, clock: FakeClock)
 
 
 @pytest.mark.parametrize("overlap", Overlap)
-async def test_racing_spawners_serve_a_slot_once(stores: list[SqlStore], clock: FakeClock, overlap: Overlap) -> None:
+async def test_racing_spawners_serve_a_slot_once(stores: list[Store], clock: FakeClock, overlap: Overlap) -> None:
     await enqueue_one(stores[0], a_template(hourly(overlap=overlap)))
     for slot in range(3):
         clock.advance(hours=1)

@@ -14,7 +14,7 @@ from windlass.core.audit import Actor
 from windlass.core.crawl import Address, CrawlState, Holder, Visit
 from windlass.core.webpage import NewPage, index_words, new_page, search_words
 from windlass.errors import InvalidInput, PageNotFound
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import pages
 from windlass.store.calls.call import Call, Steps
 from windlass.testing import FakeClock
@@ -31,7 +31,7 @@ def a_page(url: str = "https://example.org/", title: str = "Title", text: str = 
     return new_page(url, title=title, text=text, **given | said)
 
 
-async def keep(store: SqlStore, *made: NewPage, source: str = "s") -> list[bool]:
+async def keep(store: Store, *made: NewPage, source: str = "s") -> list[bool]:
     def steps() -> Steps[list[bool]]:
         answers: list[bool] = []
         for one in made:
@@ -41,11 +41,11 @@ async def keep(store: SqlStore, *made: NewPage, source: str = "s") -> list[bool]
     return await store.run(Call(steps))
 
 
-async def found(store: SqlStore, wanted: str, **said: Any) -> list[str]:
+async def found(store: Store, wanted: str, **said: Any) -> list[str]:
     return [one.url.rpartition("/")[2] for one in await store.pages.search(wanted, **said)]
 
 
-async def test_a_page_is_kept_once_and_counts_only_when_it_changed(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_page_is_kept_once_and_counts_only_when_it_changed(store: Store, clock: FakeClock) -> None:
     assert await keep(store, a_page(etag='"1"')) == [True]
     [first] = await store.pages.list()
     clock.advance(seconds=5)
@@ -59,7 +59,7 @@ async def test_a_page_is_kept_once_and_counts_only_when_it_changed(store: SqlSto
     assert (await found(store, "text"), await found(store, "other")) == ([], [""])
 
 
-async def test_words_are_found_without_regard_to_case_accents_and_order(store: SqlStore) -> None:
+async def test_words_are_found_without_regard_to_case_accents_and_order(store: Store) -> None:
     await keep(
         store,
         a_page("https://e.org/a", "Café Crème", "The quick brown fox."),
@@ -107,7 +107,7 @@ ODD = [
 ]
 
 
-async def test_no_search_is_a_syntax_error(store: SqlStore) -> None:
+async def test_no_search_is_a_syntax_error(store: Store) -> None:
     await keep(store, a_page(text="something else"))
     for wanted in ODD:
         assert await found(store, wanted) == [], wanted
@@ -121,7 +121,7 @@ def test_what_is_looked_for_is_found_by_the_words_it_has(wanted: str, text: str)
     assert all(word.rstrip("*") for word in search_words(wanted))
 
 
-async def test_pages_come_in_parts_in_the_order_they_were_found(store: SqlStore) -> None:
+async def test_pages_come_in_parts_in_the_order_they_were_found(store: Store) -> None:
     await keep(store, *(a_page(f"https://e.org/{n}", text=f"word n{n}") for n in range(5)))
     await keep(store, a_page("https://e.org/other", text="word"), source="t")
     first = await store.pages.search("word", limit=2)
@@ -132,25 +132,25 @@ async def test_pages_come_in_parts_in_the_order_they_were_found(store: SqlStore)
     assert len(await store.pages.list(limit=6)) == 6
 
 
-async def test_lists_have_the_beginning_of_a_text_and_a_page_all_of_it(store: SqlStore) -> None:
+async def test_lists_have_the_beginning_of_a_text_and_a_page_all_of_it(store: Store) -> None:
     await keep(store, a_page(text="ü" * 200_000))
     [listed] = await store.pages.list()
     assert (len(listed.text), len((await store.pages.get(listed.id)).text)) == (300, 100_000)
 
 
-async def test_text_that_no_database_holds_is_mended(store: SqlStore) -> None:
+async def test_text_that_no_database_holds_is_mended(store: Store) -> None:
     await keep(store, a_page(title="a\0b", text="c\ud800d \ufdfa" + " ".join(f"\ufdfa{n}" for n in range(12_000))))
     [kept] = await store.pages.list()
     assert kept.title == "a\ufffdb"
 
 
-async def test_an_unknown_page_is_not_found(store: SqlStore) -> None:
+async def test_an_unknown_page_is_not_found(store: Store) -> None:
     for page_id in (0, 1, -1, 2**63):
         with pytest.raises(PageNotFound, match=str(page_id)):
             await store.pages.get(page_id)
 
 
-async def test_the_pages_of_a_source_are_deleted_together(store: SqlStore) -> None:
+async def test_the_pages_of_a_source_are_deleted_together(store: Store) -> None:
     await keep(store, *(a_page(f"https://e.org/{n}", text="word") for n in range(230)))
     await keep(store, a_page("https://e.org/other", text="word"), source="t")
     assert await store.acting(Actor("ada")).pages.delete("s") == 230
@@ -160,7 +160,7 @@ async def test_the_pages_of_a_source_are_deleted_together(store: SqlStore) -> No
     assert {tuple(line) for line in lines} == {("delete pages", "source:s")}
 
 
-async def test_bad_bounds_are_refused(store: SqlStore) -> None:
+async def test_bad_bounds_are_refused(store: Store) -> None:
     bad: list[dict[str, Any]] = [{"limit": 0}, {"limit": 501}, {"after": -1}, {"source_id": ""}, {"source_id": "\0"}]
     for said in bad:
         [name] = said
@@ -171,7 +171,7 @@ async def test_bad_bounds_are_refused(store: SqlStore) -> None:
         await store.pages.search("x" * 201)
 
 
-async def test_the_index_of_words_is_sound_after_all_kinds_of_changes(store: SqlStore) -> None:
+async def test_the_index_of_words_is_sound_after_all_kinds_of_changes(store: Store) -> None:
     if store.database.dialect != "sqlite":
         pytest.skip("PostgreSQL keeps its own index")
     held = await running(store)

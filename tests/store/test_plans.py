@@ -19,7 +19,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
 from windlass.core.outcome import Returned, Run, decide
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.sqlite_library import sqlite_driver as driver
 
@@ -379,7 +379,7 @@ async def test_four_rivals_get_few_empty_claims(postgres_server: PostgresServer)
         found = await stores[0].slices()
         empty = taken = 0
 
-        async def drain(store: SqlStore) -> None:
+        async def drain(store: Store) -> None:
             nonlocal empty, taken
             while taken < 8000:
                 # At the end there may be nothing left but what the others are just taking.

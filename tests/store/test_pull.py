@@ -19,7 +19,7 @@ from windlass.core.pull import Candidate, PickOrder, Pull, lease_length, pick
 from windlass.core.topic import Topic
 from windlass.core.wish import Wish
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import report as reports
 from windlass.testing import FakeClock
 
@@ -30,12 +30,12 @@ def a_pull(worker: str = "w1", *, lane: str = "pull", task: str | None = None, p
     return Pull((lane,), a_lease(worker), () if task is None else (task,), pull_id)
 
 
-async def pull_one(store: SqlStore, pull: Pull | None = None, order: PickOrder = PickOrder.FIFO) -> Claimed | None:
+async def pull_one(store: Store, pull: Pull | None = None, order: PickOrder = PickOrder.FIFO) -> Claimed | None:
     [job] = await store.pull_each([pull or a_pull()], order)
     return job
 
 
-async def fill(store: SqlStore, clock: FakeClock, *jobs: NewJob) -> list[int]:
+async def fill(store: Store, clock: FakeClock, *jobs: NewJob) -> list[int]:
     """Enqueue jobs a second apart."""
     made = []
     for job in jobs:
@@ -54,7 +54,7 @@ def test_the_lease_is_brought_within_its_bounds(asked: int | None, given: int) -
     assert lease_length(wish, timedelta(seconds=180)) == timedelta(seconds=given)
 
 
-async def test_each_worker_gets_one_job_in_the_order_they_ask(store: SqlStore, clock: FakeClock) -> None:
+async def test_each_worker_gets_one_job_in_the_order_they_ask(store: Store, clock: FakeClock) -> None:
     ids = await fill(store, clock, job(), job(), job("maps", priority=5))
     taken = await store.pull_each([a_pull(f"w{place}") for place in range(4)])
     assert [one and (one.id, one.worker) for one in taken] == [(ids[2], "w0"), (ids[0], "w1"), (ids[1], "w2"), None]
@@ -62,13 +62,13 @@ async def test_each_worker_gets_one_job_in_the_order_they_ask(store: SqlStore, c
     assert {(await store.get(number)).started_at for number in ids} == {clock.now()}
 
 
-async def test_a_pull_looks_only_at_its_lane_and_task(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pull_looks_only_at_its_lane_and_task(store: Store, clock: FakeClock) -> None:
     [first, second] = await fill(store, clock, job("leads"), job("maps"))
     wishes = [a_pull(lane="other"), a_pull(task="maps"), a_pull(task="maps"), a_pull()]
     assert [one and one.id for one in await store.pull_each(wishes)] == [None, second, None, first]
 
 
-async def test_the_same_pull_id_gives_the_same_lease(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_same_pull_id_gives_the_same_lease(store: Store, clock: FakeClock) -> None:
     await fill(store, clock, job(), job())
     first = await pull_one(store, a_pull(pull_id="p"))
     clock.advance(seconds=5)
@@ -82,7 +82,7 @@ async def test_the_same_pull_id_gives_the_same_lease(store: SqlStore, clock: Fak
     assert other.id != first.id
 
 
-async def test_a_pull_id_gives_no_job_of_a_lane_that_is_not_asked_for(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pull_id_gives_no_job_of_a_lane_that_is_not_asked_for(store: Store, clock: FakeClock) -> None:
     [held] = await fill(store, clock, job())
     await fill(store, clock, a_job(lane="other"))
     theirs = await pull_one(store, a_pull(pull_id="p"))
@@ -95,7 +95,7 @@ async def test_a_pull_id_gives_no_job_of_a_lane_that_is_not_asked_for(store: Sql
     assert (await store.heartbeat(held, theirs.token)).should_stop
 
 
-async def test_a_paused_lane_gives_nothing_and_says_so(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_paused_lane_gives_nothing_and_says_so(store: Store, clock: FakeClock) -> None:
     await fill(store, clock, job())
     await store.lanes.pause("pull")
     assert (await store.lanes.get("pull")).is_paused
@@ -106,7 +106,7 @@ async def test_a_paused_lane_gives_nothing_and_says_so(store: SqlStore, clock: F
     assert await pull_one(store) is not None
 
 
-async def test_rivals_never_get_the_same_job(store: SqlStore) -> None:
+async def test_rivals_never_get_the_same_job(store: Store) -> None:
     await store.enqueue([job() for _ in range(60)])
     for order in PickOrder:
         async with rivals(store) as stores:
@@ -118,7 +118,7 @@ async def test_rivals_never_get_the_same_job(store: SqlStore) -> None:
     assert sum(count.jobs for count in await store.count_jobs() if count.state is JobState.RUNNING) >= 55
 
 
-async def test_a_job_that_was_taken_for_nobody_goes_back_uncharged(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_that_was_taken_for_nobody_goes_back_uncharged(store: Store, clock: FakeClock) -> None:
     [number] = await fill(store, clock, job())
     taken = await pull_one(store)
     assert taken is not None
@@ -133,24 +133,24 @@ async def test_a_job_that_was_taken_for_nobody_goes_back_uncharged(store: SqlSto
     assert not await store.give_back(taken)
 
 
-async def ids_by(store: SqlStore, order: PickOrder, count: int) -> list[int]:
+async def ids_by(store: Store, order: PickOrder, count: int) -> list[int]:
     taken = [await pull_one(store, None, order) for _ in range(count)]
     return [one.id for one in taken if one is not None]
 
 
-async def test_fifo_takes_the_oldest_and_newest_the_newest_among_equal_priorities(store: SqlStore, clock: FakeClock) -> None:
+async def test_fifo_takes_the_oldest_and_newest_the_newest_among_equal_priorities(store: Store, clock: FakeClock) -> None:
     low, mid, high, late = await fill(store, clock, job(), job("maps"), job("maps", priority=3), job())
     assert await ids_by(store, PickOrder.NEWEST, 3) == [high, late, mid]
     assert await ids_by(store, PickOrder.FIFO, 2) == [low]
 
 
-async def test_another_lane_is_fifo_whatever_the_setting(store: SqlStore, clock: FakeClock) -> None:
+async def test_another_lane_is_fifo_whatever_the_setting(store: Store, clock: FakeClock) -> None:
     ids = await fill(store, clock, *(a_job("leads", lane="other") for _ in range(3)))
     taken = [await pull_one(store, a_pull(lane="other"), PickOrder.NEWEST) for _ in range(3)]
     assert [one and one.id for one in taken] == ids
 
 
-async def test_random_takes_any_of_the_highest_priority_by_the_given_chance(store: SqlStore, clock: FakeClock) -> None:
+async def test_random_takes_any_of_the_highest_priority_by_the_given_chance(store: Store, clock: FakeClock) -> None:
     ids = await fill(store, clock, *(job("leads" if place % 2 else "maps", priority=7) for place in range(20)), job())
     taken = await ids_by(store, PickOrder.RANDOM, 21)
     assert sorted(taken) == ids
@@ -158,14 +158,14 @@ async def test_random_takes_any_of_the_highest_priority_by_the_given_chance(stor
     assert taken != ids
 
 
-async def test_random_is_chosen_among_the_first_hundred(store: SqlStore) -> None:
+async def test_random_is_chosen_among_the_first_hundred(store: Store) -> None:
     enqueued = await store.enqueue([job() for _ in range(150)])
     first = {one.id for one in enqueued[:100]}
     assert {(await ids_by(store, PickOrder.RANDOM, 1))[0] in first for _ in range(3)} >= {True}
     assert (await ids_by(store, PickOrder.RANDOM, 1))[0] <= enqueued[103].id
 
 
-async def finish_one(store: SqlStore, clock: FakeClock, order: PickOrder) -> str:
+async def finish_one(store: Store, clock: FakeClock, order: PickOrder) -> str:
     """Pull a job, finish it, and say whose it was."""
     taken = await pull_one(store, None, order)
     assert taken is not None
@@ -174,14 +174,14 @@ async def finish_one(store: SqlStore, clock: FakeClock, order: PickOrder) -> str
     return taken.correlation_id or taken.subject or "-"
 
 
-async def test_fair_serves_the_group_that_was_finished_least_recently(store: SqlStore, clock: FakeClock) -> None:
+async def test_fair_serves_the_group_that_was_finished_least_recently(store: Store, clock: FakeClock) -> None:
     busy = [job(correlation_id="busy") for _ in range(4)]
     await fill(store, clock, *busy, job(subject="shop"), job(subject="shop"), job(), job())
     served = [await finish_one(store, clock, PickOrder.FAIR) for _ in range(8)]
     assert served == ["busy", "shop", "-", "busy", "shop", "-", "busy", "busy"]
 
 
-async def test_a_failed_run_is_a_turn_too(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_failed_run_is_a_turn_too(store: Store, clock: FakeClock) -> None:
     await fill(store, clock, job(correlation_id="a"), job(correlation_id="a"), job(correlation_id="b"))
     taken = await pull_one(store, None, PickOrder.FAIR)
     assert taken is not None
@@ -202,7 +202,7 @@ def test_the_pick_is_pure() -> None:
     assert pick(PickOrder.RANDOM, [], {}, Random(3)) == []
 
 
-async def test_an_old_look_at_the_queue_is_looked_at_again(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_old_look_at_the_queue_is_looked_at_again(store: Store, clock: FakeClock) -> None:
     empty = await store.slices()
     [first] = await fill(store, clock, job())
     await store.lanes.pause("other")
@@ -211,7 +211,7 @@ async def test_an_old_look_at_the_queue_is_looked_at_again(store: SqlStore, cloc
     assert taken.id == first
 
 
-async def test_a_paused_gate_between_look_and_claim_takes_nothing_picked(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_paused_gate_between_look_and_claim_takes_nothing_picked(store: Store, clock: FakeClock) -> None:
     await fill(store, clock, job())
     await store.tasks.pause("leads")
     for order in PickOrder:
@@ -223,7 +223,7 @@ async def test_a_paused_gate_between_look_and_claim_takes_nothing_picked(store: 
     [a_pull(lane=""), a_pull(""), a_pull(task="x" * 300), a_pull(pull_id="\0")],
     ids=["lane", "worker", "task", "pull_id"],
 )
-async def test_a_bad_wish_is_refused_and_takes_nothing(store: SqlStore, clock: FakeClock, wrong: Pull) -> None:
+async def test_a_bad_wish_is_refused_and_takes_nothing(store: Store, clock: FakeClock, wrong: Pull) -> None:
     [number] = await fill(store, clock, job())
     with pytest.raises(InvalidInput):
         await store.pull_each([a_pull(), wrong])
@@ -232,7 +232,7 @@ async def test_a_bad_wish_is_refused_and_takes_nothing(store: SqlStore, clock: F
     assert (await store.get(number)).state is JobState.PENDING
 
 
-async def test_a_due_breaker_is_tried_with_one_pull_before_other_work(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_due_breaker_is_tried_with_one_pull_before_other_work(store: Store, clock: FakeClock) -> None:
     await gate(store, "mailer")
     await fill(store, clock, job("leads"), job("mailer"), job("mailer"))
     await trip_until_due(store, clock)
@@ -248,7 +248,7 @@ async def test_a_due_breaker_is_tried_with_one_pull_before_other_work(store: Sql
 
 @pytest.mark.parametrize(("said", "left"), [({"is_done": True}, CLOSED), ({"error": "no"}, OPEN)])
 async def test_the_report_of_a_probe_closes_or_opens_its_breaker(
-    store: SqlStore, clock: FakeClock, said: dict[str, object], left: object
+    store: Store, clock: FakeClock, said: dict[str, object], left: object
 ) -> None:
     await gate(store, "mailer")
     await fill(store, clock, job("mailer"), job("mailer"))
@@ -262,7 +262,7 @@ async def test_the_report_of_a_probe_closes_or_opens_its_breaker(
     assert (await pull_one(store) is not None) is (left is CLOSED)
 
 
-async def test_a_probe_that_fails_by_its_own_fault_says_nothing_of_the_service(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_probe_that_fails_by_its_own_fault_says_nothing_of_the_service(store: Store, clock: FakeClock) -> None:
     await gate(store, "mailer")
     await fill(store, clock, job("mailer"), job("mailer"))
     await trip_until_due(store, clock)
@@ -273,7 +273,7 @@ async def test_a_probe_that_fails_by_its_own_fault_says_nothing_of_the_service(s
     assert (await pull_one(store)) is not None
 
 
-async def test_a_breaker_that_a_report_closes_wakes_those_who_wait(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_breaker_that_a_report_closes_wakes_those_who_wait(store: Store, clock: FakeClock) -> None:
     await gate(store, "mailer")
     await fill(store, clock, job("mailer"), job("mailer"))
     await trip_until_due(store, clock)
@@ -283,7 +283,7 @@ async def test_a_breaker_that_a_report_closes_wakes_those_who_wait(store: SqlSto
     assert Topic.WORK in call.wakes(await store.run(call))
 
 
-async def test_a_probe_whose_worker_is_lost_lets_another_try(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_probe_whose_worker_is_lost_lets_another_try(store: Store, clock: FakeClock) -> None:
     await gate(store, "mailer")
     [first, second] = await fill(store, clock, job("mailer"), job("mailer"))
     await trip_until_due(store, clock)
@@ -298,7 +298,7 @@ async def test_a_probe_whose_worker_is_lost_lets_another_try(store: SqlStore, cl
     assert again.id == second
 
 
-async def test_a_signature_is_taken_once_by_all_until_its_time_is_over(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_signature_is_taken_once_by_all_until_its_time_is_over(store: Store, clock: FakeClock) -> None:
     async with rivals(store) as stores:
         taken = await asyncio.gather(*(one.signatures.record("abc", timedelta(minutes=15)) for one in stores * 5))
     assert taken.count(True) == 1
@@ -310,7 +310,7 @@ async def test_a_signature_is_taken_once_by_all_until_its_time_is_over(store: Sq
     assert await store.signatures.record("abc", timedelta(minutes=15))
 
 
-async def test_pull_workers_are_listed_as_seen_with_what_they_hold(store: SqlStore, clock: FakeClock) -> None:
+async def test_pull_workers_are_listed_as_seen_with_what_they_hold(store: Store, clock: FakeClock) -> None:
     await fill(store, clock, job())
     held = await pull_one(store, a_pull("w1"))
     assert held is not None

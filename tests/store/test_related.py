@@ -7,10 +7,10 @@ import pytest
 from tests.store.builders import a_job, enqueue_one
 from windlass.core.ids import job_uuid
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 
 
-async def family(store: SqlStore) -> list[int]:
+async def family(store: Store) -> list[int]:
     """Enqueue a job, two children, and a grandchild."""
     root = await enqueue_one(store)
     first = await enqueue_one(store, a_job(parent_id=root))
@@ -18,7 +18,7 @@ async def family(store: SqlStore) -> list[int]:
     return [root, first, second, await enqueue_one(store, a_job(parent_id=second))]
 
 
-async def test_a_correlation_id_finds_its_jobs_whatever_text_it_is(store: SqlStore) -> None:
+async def test_a_correlation_id_finds_its_jobs_whatever_text_it_is(store: Store) -> None:
     for text in ("user-action-123", "7", "ünï", "%"):
         one = await enqueue_one(store, a_job(correlation_id=text))
         two = await enqueue_one(store, a_job("other", correlation_id=text))
@@ -27,20 +27,20 @@ async def test_a_correlation_id_finds_its_jobs_whatever_text_it_is(store: SqlSto
     assert (await store.list_by_correlation("nobody")).jobs == ()
 
 
-async def test_a_jobs_own_uuid_finds_it_and_its_children(store: SqlStore) -> None:
+async def test_a_jobs_own_uuid_finds_it_and_its_children(store: Store) -> None:
     root, first, second, _ = await family(store)
     told = await enqueue_one(store, a_job(correlation_id=str(job_uuid(root))))
     for text in (str(job_uuid(root)), str(job_uuid(root)).upper()):
         assert [job.id for job in (await store.list_by_correlation(text)).jobs] == [root, first, second, told]
 
 
-async def test_very_many_jobs_of_one_correlation_are_cut_off_and_said_to_be(store: SqlStore) -> None:
+async def test_very_many_jobs_of_one_correlation_are_cut_off_and_said_to_be(store: Store) -> None:
     await store.enqueue([a_job(correlation_id="c")] * 501)
     found = await store.list_by_correlation("c")
     assert (len(found.jobs), found.is_complete) == (500, False)
 
 
-async def test_a_tree_is_the_same_from_any_of_its_jobs(store: SqlStore) -> None:
+async def test_a_tree_is_the_same_from_any_of_its_jobs(store: Store) -> None:
     ids = await family(store)
     await enqueue_one(store)
     for job_id in ids:
@@ -50,7 +50,7 @@ async def test_a_tree_is_the_same_from_any_of_its_jobs(store: SqlStore) -> None:
     assert (await store.list_tree(999)).branches == ()
 
 
-async def test_a_tree_that_is_too_wide_or_a_circle_ends(store: SqlStore) -> None:
+async def test_a_tree_that_is_too_wide_or_a_circle_ends(store: Store) -> None:
     root = await enqueue_one(store)
     await store.enqueue([a_job(parent_id=root)] * 600)
     tree = await store.list_tree(root)
@@ -61,6 +61,6 @@ async def test_a_tree_that_is_too_wide_or_a_circle_ends(store: SqlStore) -> None
 
 
 @pytest.mark.parametrize("text", ["", "x" * 1001, "a\0b"])
-async def test_a_text_that_no_job_could_have_is_refused(store: SqlStore, text: str) -> None:
+async def test_a_text_that_no_job_could_have_is_refused(store: Store, text: str) -> None:
     with pytest.raises(InvalidInput, match="correlation_id"):
         await store.list_by_correlation(text)

@@ -12,12 +12,12 @@ from windlass.core.audit import Actor
 from windlass.core.job import NewJob
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.errors import InvalidInput, ReminderNotFound, WindlassError
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
 async def a_reminder(
-    store: SqlStore, clock: FakeClock, *, minutes: float = 0, mail: str = '{"to":"ada@example.org"}'
+    store: Store, clock: FakeClock, *, minutes: float = 0, mail: str = '{"to":"ada@example.org"}'
 ) -> Reminder:
     return await store.reminders.add(NewReminder(clock.now() + timedelta(minutes=minutes), mail))
 
@@ -26,7 +26,7 @@ def mailed(reminder: Reminder) -> NewJob:
     return NewJob(task="email", lane="fast", payload=reminder.mail, subject=f"reminder {reminder.id}")
 
 
-async def test_a_reminder_is_kept_read_and_forgotten(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_reminder_is_kept_read_and_forgotten(store: Store, clock: FakeClock) -> None:
     made = await a_reminder(store, clock, minutes=5)
     assert (made.due_at, made.mail) == (clock.now() + timedelta(minutes=5), '{"to":"ada@example.org"}')
     assert (made.job_id, made.enqueued_at, made.created_at) == (None, None, clock.now())
@@ -37,7 +37,7 @@ async def test_a_reminder_is_kept_read_and_forgotten(store: SqlStore, clock: Fak
             await call
 
 
-async def test_reminders_are_read_page_by_page(store: SqlStore, clock: FakeClock) -> None:
+async def test_reminders_are_read_page_by_page(store: Store, clock: FakeClock) -> None:
     made = [await a_reminder(store, clock, minutes=-place) for place in range(5)]
     first = await store.reminders.list(limit=2)
     assert [*first, *await store.reminders.list(after=first[-1].id)] == made
@@ -47,7 +47,7 @@ async def test_reminders_are_read_page_by_page(store: SqlStore, clock: FakeClock
             await store.reminders.list(limit=limit)
 
 
-async def test_what_is_due_becomes_one_job_each_and_never_again(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_is_due_becomes_one_job_each_and_never_again(store: Store, clock: FakeClock) -> None:
     later = await a_reminder(store, clock, minutes=10)
     second = await a_reminder(store, clock, minutes=-1)
     first = await a_reminder(store, clock, minutes=-2)
@@ -63,14 +63,14 @@ async def test_what_is_due_becomes_one_job_each_and_never_again(store: SqlStore,
     assert len((await store.list_jobs()).jobs) == 3
 
 
-async def test_a_batch_takes_the_longest_due_first(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_batch_takes_the_longest_due_first(store: Store, clock: FakeClock) -> None:
     made = [await a_reminder(store, clock, minutes=-place) for place in range(5)]
     found = [[one.id for one in await store.reminders.enqueue_due(mailed, limit=2)] for _ in range(4)]
     ids = [one.id for one in reversed(made)]
     assert found == [ids[:2], ids[2:4], ids[4:], []]
 
 
-async def test_racing_producers_share_the_reminders(store: SqlStore, clock: FakeClock) -> None:
+async def test_racing_producers_share_the_reminders(store: Store, clock: FakeClock) -> None:
     made = [await a_reminder(store, clock) for _ in range(30)]
     rounds = await asyncio.gather(*(store.reminders.enqueue_due(mailed, limit=7) for _ in range(8)))
     rounds.append(await store.reminders.enqueue_due(mailed))
@@ -78,7 +78,7 @@ async def test_racing_producers_share_the_reminders(store: SqlStore, clock: Fake
     assert len((await store.list_jobs()).jobs) == 30
 
 
-async def test_a_producer_that_fails_halfway_leaves_everything_for_the_next(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_producer_that_fails_halfway_leaves_everything_for_the_next(store: Store, clock: FakeClock) -> None:
     made = [await a_reminder(store, clock) for _ in range(3)]
     asked = []
 
@@ -94,7 +94,7 @@ async def test_a_producer_that_fails_halfway_leaves_everything_for_the_next(stor
     assert len(await store.reminders.enqueue_due(mailed)) == len(made)
 
 
-async def test_only_those_enqueued_long_ago_are_pruned(store: SqlStore, clock: FakeClock) -> None:
+async def test_only_those_enqueued_long_ago_are_pruned(store: Store, clock: FakeClock) -> None:
     waiting = await a_reminder(store, clock, minutes=10**6)
     await a_reminder(store, clock)
     await store.reminders.enqueue_due(mailed)
@@ -105,7 +105,7 @@ async def test_only_those_enqueued_long_ago_are_pruned(store: SqlStore, clock: F
     assert [one.id for one in await store.reminders.list()] == [waiting.id, fresh.id]
 
 
-async def test_a_job_without_its_time_is_refused_by_the_table(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_without_its_time_is_refused_by_the_table(store: Store, clock: FakeClock) -> None:
     await a_reminder(store, clock)
     with pytest.raises(Exception, match="windlass_reminders_enqueued"):
         await execute(store, "update windlass_reminders set job_id = 1")
@@ -117,7 +117,7 @@ def test_what_is_no_object_is_refused(clock: FakeClock, mail: str) -> None:
         NewReminder(clock.now(), mail)
 
 
-async def test_changes_leave_a_line_in_the_audit_log(store: SqlStore, clock: FakeClock) -> None:
+async def test_changes_leave_a_line_in_the_audit_log(store: Store, clock: FakeClock) -> None:
     acting = store.acting(Actor("ada"))
     made = await a_reminder(acting, clock)
     await acting.reminders.delete(made.id)

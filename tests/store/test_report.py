@@ -17,7 +17,7 @@ from windlass.core.payload import decode
 from windlass.core.report import Answer, Report
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, InvalidPayload, JobNotFound, LeaseLost, TokenNeeded
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 WORKER = "worker-1"
@@ -37,7 +37,7 @@ def a_report(job: Claimed, **said: Any) -> Report:
     return Report(**given | said)
 
 
-async def again(store: SqlStore, clock: FakeClock, held: Claimed, worker: str = WORKER) -> Claimed:
+async def again(store: Store, clock: FakeClock, held: Claimed, worker: str = WORKER) -> Claimed:
     """Let the lease end and give the job to somebody."""
     clock.advance(seconds=31)
     await store.reclaim()
@@ -47,7 +47,7 @@ async def again(store: SqlStore, clock: FakeClock, held: Claimed, worker: str = 
     return taken
 
 
-async def test_a_report_keeps_items_counts_cursor_log_and_lease(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_report_keeps_items_counts_cursor_log_and_lease(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull(target_count=10))
     clock.advance(seconds=5)
     answer = await store.report(a_report(held, items=phones(1, 2, 2), cursor="page 2", log="two new"))
@@ -60,7 +60,7 @@ async def test_a_report_keeps_items_counts_cursor_log_and_lease(store: SqlStore,
 
 
 @pytest.mark.parametrize(("asked", "granted"), [(None, 120), (0, 60), (59, 60), (300, 300), (601, 600), (10**9, 600)])
-async def test_the_lease_is_extended_within_bounds(store: SqlStore, clock: FakeClock, asked: int | None, granted: int) -> None:
+async def test_the_lease_is_extended_within_bounds(store: Store, clock: FakeClock, asked: int | None, granted: int) -> None:
     held = await running(store, a_pull())
     extend = None if asked is None else timedelta(seconds=asked)
     answer = await store.report(a_report(held, extend=extend))
@@ -69,14 +69,14 @@ async def test_the_lease_is_extended_within_bounds(store: SqlStore, clock: FakeC
     assert (told.lease_expires_at, told.should_stop) == (answer.lease_expires_at, False)
 
 
-async def test_a_report_never_shortens_a_lease(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_report_never_shortens_a_lease(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull())
     await store.report(a_report(held, extend=timedelta(seconds=600)))
     answer = await store.report(a_report(held, extend=timedelta(seconds=60)))
     assert answer.lease_expires_at == clock.now() + timedelta(seconds=600)
 
 
-async def test_an_expired_lease_that_nobody_took_may_still_be_reported_on(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_expired_lease_that_nobody_took_may_still_be_reported_on(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull())
     clock.advance(seconds=31)
     answer = await store.report(a_report(held, items=phones(1)))
@@ -97,7 +97,7 @@ async def test_an_expired_lease_that_nobody_took_may_still_be_reported_on(store:
     ],
 )
 async def test_a_job_is_done_when_its_worker_says_so_or_its_target_is_reached(
-    store: SqlStore, clock: FakeClock, *, target: int | None, said: dict[str, Any], reason: str
+    store: Store, clock: FakeClock, *, target: int | None, said: dict[str, Any], reason: str
 ) -> None:
     held = await running(store, a_pull(target_count=target))
     clock.advance(seconds=5)
@@ -111,7 +111,7 @@ async def test_a_job_is_done_when_its_worker_says_so_or_its_target_is_reached(
     assert row.finished_at == clock.now()
 
 
-async def test_only_new_items_count_towards_the_target(store: SqlStore) -> None:
+async def test_only_new_items_count_towards_the_target(store: Store) -> None:
     held = await running(store, a_pull(target_count=3))
     await store.report(a_report(held, items=phones(1, 2)))
     answer = await store.report(a_report(held, items=phones(1, 2)))
@@ -119,7 +119,7 @@ async def test_only_new_items_count_towards_the_target(store: SqlStore) -> None:
     assert (await store.report(a_report(held, items=phones(3)))).done_reason == "target_reached"
 
 
-async def test_an_error_backs_off_and_keeps_the_items_of_its_report(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_error_backs_off_and_keeps_the_items_of_its_report(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull(target_count=9))
     answer = await store.report(a_report(held, items=phones(1), cursor="c", error="blocked", log="tail"))
     assert (answer.state, answer.is_done, answer.added, answer.lease_expires_at) == (JobState.SCHEDULED, False, 1, None)
@@ -134,7 +134,7 @@ async def test_an_error_backs_off_and_keeps_the_items_of_its_report(store: SqlSt
     assert (taken.last_cursor, taken.result_count, taken.attempt) == ("c", 1, 2)
 
 
-async def test_the_last_error_is_a_dead_letter(store: SqlStore) -> None:
+async def test_the_last_error_is_a_dead_letter(store: Store) -> None:
     held = await running(store, a_pull(max_attempts=1))
     answer = await store.report(a_report(held, error="blocked", is_done=True))
     assert (answer.state, answer.is_done) == (JobState.FAILED, True)
@@ -142,12 +142,12 @@ async def test_the_last_error_is_a_dead_letter(store: SqlStore) -> None:
     assert letter.error == "blocked"
 
 
-async def test_an_empty_error_is_none(store: SqlStore) -> None:
+async def test_an_empty_error_is_none(store: Store) -> None:
     held = await running(store, a_pull())
     assert (await store.report(a_report(held, error=" "))).state is JobState.RUNNING
 
 
-async def test_text_that_no_database_takes_is_made_to_fit(store: SqlStore) -> None:
+async def test_text_that_no_database_takes_is_made_to_fit(store: Store) -> None:
     held = await running(store, a_pull())
     bad = "\0\ud800" + "x" * 200_000
     await store.report(a_report(held, cursor=bad, log=bad))
@@ -155,7 +155,7 @@ async def test_text_that_no_database_takes_is_made_to_fit(store: SqlStore) -> No
     assert (await store.get(held.id)).state is JobState.SCHEDULED
 
 
-async def test_a_recurring_job_comes_back_after_its_run_is_done(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_recurring_job_comes_back_after_its_run_is_done(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_pull(recurrence=recurring(), run_at=clock.now(), target_count=1)])
     held = await claim_one(store)
     answer = await store.report(a_report(held, items=phones(1), key="k"))
@@ -165,7 +165,7 @@ async def test_a_recurring_job_comes_back_after_its_run_is_done(store: SqlStore,
         await store.report(a_report(held))
 
 
-async def test_a_report_learns_that_its_run_should_stop(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_report_learns_that_its_run_should_stop(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_pull(recurrence=recurring(), run_at=clock.now())])
     held = await claim_one(store)
     await store.stop_run([held.id])
@@ -176,7 +176,7 @@ async def test_a_report_learns_that_its_run_should_stop(store: SqlStore, clock: 
     assert (await store.report(a_report(held, is_done=True))).is_done
 
 
-async def test_a_repeated_key_is_answered_as_the_first_time_and_changes_nothing(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_repeated_key_is_answered_as_the_first_time_and_changes_nothing(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull())
     first = await store.report(a_report(held, items=phones(1, 1), cursor="a", key="r1"))
     before = await store.get(held.id)
@@ -193,7 +193,7 @@ def _plain(answer: Answer) -> dict[str, Any]:
     return {name: getattr(answer, name) for name in Answer.__slots__}
 
 
-async def test_a_key_belongs_to_its_job(store: SqlStore) -> None:
+async def test_a_key_belongs_to_its_job(store: Store) -> None:
     first = await running(store, a_pull())
     second = await running(store, a_pull())
     await store.report(a_report(first, items=phones(1), key="r1"))
@@ -201,7 +201,7 @@ async def test_a_key_belongs_to_its_job(store: SqlStore) -> None:
     assert (answer.is_repeated, answer.added) == (False, 1)
 
 
-async def test_a_keyed_end_is_answered_again_whatever_became_of_the_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_keyed_end_is_answered_again_whatever_became_of_the_job(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull())
     first = await store.report(a_report(held, error="blocked", key="e"))
     clock.advance(seconds=30)
@@ -212,7 +212,7 @@ async def test_a_keyed_end_is_answered_again_whatever_became_of_the_job(store: S
     assert (await store.get(held.id)).token == taken.token
 
 
-async def test_a_refused_report_does_not_use_up_its_key(store: SqlStore) -> None:
+async def test_a_refused_report_does_not_use_up_its_key(store: Store) -> None:
     held = await running(store, a_pull())
     with pytest.raises(LeaseLost):
         await store.report(a_report(held, items=phones(1), key="r1", token=held.token + 999))
@@ -220,7 +220,7 @@ async def test_a_refused_report_does_not_use_up_its_key(store: SqlStore) -> None
     assert (answer.added, answer.is_repeated) == (1, False)
 
 
-async def test_fifty_reports_of_one_key_at_once_have_one_effect(store: SqlStore, clock: FakeClock) -> None:
+async def test_fifty_reports_of_one_key_at_once_have_one_effect(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull(target_count=100))
     report = a_report(held, items=phones(*range(10)), cursor="c", key="r1")
     async with rivals(store) as stores:
@@ -234,7 +234,7 @@ async def test_fifty_reports_of_one_key_at_once_have_one_effect(store: SqlStore,
     assert await execute(store, "select count(*) from windlass_idempotency") == [(1,)]
 
 
-async def test_racing_reports_reach_the_target_once(store: SqlStore) -> None:
+async def test_racing_reports_reach_the_target_once(store: Store) -> None:
     held = await running(store, a_pull(target_count=30))
     reports = [a_report(held, items=phones(*range(place * 5, place * 5 + 5)), key=str(place)) for place in range(12)]
     async with rivals(store) as stores:
@@ -246,7 +246,7 @@ async def test_racing_reports_reach_the_target_once(store: SqlStore) -> None:
     assert len(await store.list_executions(held.id)) == 1
 
 
-async def test_reports_that_race_a_cancel_end_in_one_of_two_ways(store: SqlStore) -> None:
+async def test_reports_that_race_a_cancel_end_in_one_of_two_ways(store: Store) -> None:
     jobs = [await running(store, a_pull()) for _ in range(10)]
     reports = [store.report(a_report(job, is_done=True)) for job in jobs]
     cancels = [store.cancel([job.id]) for job in jobs]
@@ -258,7 +258,7 @@ async def test_reports_that_race_a_cancel_end_in_one_of_two_ways(store: SqlStore
         assert len(await store.list_executions(job.id)) == 1
 
 
-async def test_a_finished_job_answers_its_last_holder_and_whoever_names_no_run(store: SqlStore) -> None:
+async def test_a_finished_job_answers_its_last_holder_and_whoever_names_no_run(store: Store) -> None:
     held = await running(store, a_pull())
     await store.report(a_report(held, is_done=True))
     before = await store.get(held.id)
@@ -270,7 +270,7 @@ async def test_a_finished_job_answers_its_last_holder_and_whoever_names_no_run(s
     assert await store.get(held.id) == before
 
 
-async def test_a_run_that_was_taken_away_is_not_the_accepted_one(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_run_that_was_taken_away_is_not_the_accepted_one(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull(max_attempts=1))
     clock.advance(seconds=31)
     await store.reclaim()
@@ -279,7 +279,7 @@ async def test_a_run_that_was_taken_away_is_not_the_accepted_one(store: SqlStore
         await store.report(a_report(held, items=phones(1)))
 
 
-async def test_an_earlier_holder_of_a_finished_job_has_lost_it(store: SqlStore, clock: FakeClock) -> None:
+async def test_an_earlier_holder_of_a_finished_job_has_lost_it(store: Store, clock: FakeClock) -> None:
     first = await running(store, a_pull())
     second = await again(store, clock, first, "worker-2")
     await end(store, clock, second)
@@ -289,7 +289,7 @@ async def test_an_earlier_holder_of_a_finished_job_has_lost_it(store: SqlStore, 
 
 
 @pytest.mark.parametrize("bring", ["cancel", "expire", "pending"])
-async def test_a_holder_whose_job_waits_or_runs_elsewhere_has_lost_it(store: SqlStore, clock: FakeClock, bring: str) -> None:
+async def test_a_holder_whose_job_waits_or_runs_elsewhere_has_lost_it(store: Store, clock: FakeClock, bring: str) -> None:
     held = await running(store, a_pull())
     if bring == "expire":
         await again(store, clock, held, "worker-2")
@@ -306,7 +306,7 @@ async def test_a_holder_whose_job_waits_or_runs_elsewhere_has_lost_it(store: Sql
     assert await store.get(held.id) == before
 
 
-async def test_the_word_of_a_cancelled_job_s_holder_says_it_has_stopped(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_word_of_a_cancelled_job_s_holder_says_it_has_stopped(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull(unique_key="k"))
     clock.advance(seconds=1)
     await store.cancel([held.id])
@@ -327,7 +327,7 @@ async def test_the_word_of_a_cancelled_job_s_holder_says_it_has_stopped(store: S
         await store.report(a_report(held, token=None, worker="worker-2"))
 
 
-async def test_without_a_token_the_worker_is_the_fence(store: SqlStore) -> None:
+async def test_without_a_token_the_worker_is_the_fence(store: Store) -> None:
     held = await running(store, a_pull())
     answer = await store.report(a_report(held, token=None, items=phones(1)))
     assert answer.added == 1
@@ -337,7 +337,7 @@ async def test_without_a_token_the_worker_is_the_fence(store: SqlStore) -> None:
     assert (await store.report(a_report(held, token=None, is_done=True))).is_done
 
 
-async def test_a_worker_that_held_the_job_before_must_say_which_run_it_means(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_worker_that_held_the_job_before_must_say_which_run_it_means(store: Store, clock: FakeClock) -> None:
     first = await running(store, a_pull())
     second = await again(store, clock, first)
     with pytest.raises(TokenNeeded, match=r"'worker-1' has held job \d+ before.*attempt_id"):
@@ -347,13 +347,13 @@ async def test_a_worker_that_held_the_job_before_must_say_which_run_it_means(sto
         await store.report(a_report(first, items=phones(2)))
 
 
-async def test_another_worker_s_run_before_does_not_ask_for_a_token(store: SqlStore, clock: FakeClock) -> None:
+async def test_another_worker_s_run_before_does_not_ask_for_a_token(store: Store, clock: FakeClock) -> None:
     first = await running(store, a_pull())
     await again(store, clock, first, "worker-2")
     assert (await store.report(a_report(first, token=None, worker="worker-2", items=phones(1)))).added == 1
 
 
-async def test_a_cancelled_run_by_name_alone_is_told_to_stop(store: SqlStore) -> None:
+async def test_a_cancelled_run_by_name_alone_is_told_to_stop(store: Store) -> None:
     held = await running(store, a_pull())
     await store.cancel([held.id])
     assert (await store.report(a_report(held, token=None))).is_cancelled
@@ -361,7 +361,7 @@ async def test_a_cancelled_run_by_name_alone_is_told_to_stop(store: SqlStore) ->
 
 
 @pytest.mark.parametrize("job_id", [0, -5, 404, 2**80])
-async def test_an_unknown_job_is_not_found(store: SqlStore, job_id: int) -> None:
+async def test_an_unknown_job_is_not_found(store: Store, job_id: int) -> None:
     for call in (
         store.report(Report(job_id=job_id, worker=WORKER)),
         store.heartbeat(job_id, 1),
@@ -371,7 +371,7 @@ async def test_an_unknown_job_is_not_found(store: SqlStore, job_id: int) -> None
             await call
 
 
-async def test_a_token_no_database_holds_is_a_lost_lease(store: SqlStore) -> None:
+async def test_a_token_no_database_holds_is_a_lost_lease(store: Store) -> None:
     held = await running(store, a_pull())
     for token in (2**63, -(2**70)):
         with pytest.raises(LeaseLost):
@@ -400,7 +400,7 @@ def test_a_bad_report_is_refused_by_name(field: str, said: dict[str, Any]) -> No
     assert refused.value.field == field
 
 
-async def test_a_report_with_a_bad_item_changes_nothing(store: SqlStore) -> None:
+async def test_a_report_with_a_bad_item_changes_nothing(store: Store) -> None:
     held = await running(store, a_pull())
     before = await store.get(held.id)
     with pytest.raises(InvalidPayload, match=r"items\[1\]"):
@@ -408,7 +408,7 @@ async def test_a_report_with_a_bad_item_changes_nothing(store: SqlStore) -> None
     assert await store.get(held.id) == before
 
 
-async def test_a_status_says_where_a_job_stands_and_why(store: SqlStore) -> None:
+async def test_a_status_says_where_a_job_stands_and_why(store: Store) -> None:
     [enqueued] = await store.enqueue([a_pull(max_attempts=1)])
     waiting = await store.job_status(enqueued.id)
     assert (waiting.state, waiting.should_stop, waiting.reason) == (JobState.PENDING, True, "new")
@@ -420,7 +420,7 @@ async def test_a_status_says_where_a_job_stands_and_why(store: SqlStore) -> None
     assert (dead.state, dead.should_stop, dead.reason) == (JobState.FAILED, True, "blocked")
 
 
-async def test_the_same_pull_asked_again_gets_the_same_lease(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_same_pull_asked_again_gets_the_same_lease(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_pull(payload='{"city":"Ulm"}'), a_pull()])
     first = await store.pull(await store.slices(), a_lease(), "p1")
     assert first is not None
@@ -436,13 +436,13 @@ async def test_the_same_pull_asked_again_gets_the_same_lease(store: SqlStore, cl
     assert other is None
 
 
-async def test_a_pull_without_a_name_takes_another_job_each_time(store: SqlStore) -> None:
+async def test_a_pull_without_a_name_takes_another_job_each_time(store: Store) -> None:
     await store.enqueue([a_pull(), a_pull()])
     pulled = [await store.pull(await store.slices(), a_lease()) for _ in range(3)]
     assert [job is not None for job in pulled] == [True, True, False]
 
 
-async def test_a_pull_s_name_is_free_again_when_its_run_has_ended(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pull_s_name_is_free_again_when_its_run_has_ended(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_pull(), a_pull(), a_pull()])
     first = await store.pull(await store.slices(), a_lease(), "p")
     assert first is not None
@@ -456,7 +456,7 @@ async def test_a_pull_s_name_is_free_again_when_its_run_has_ended(store: SqlStor
     assert len({first.id, second.id, third.id}) == 3
 
 
-async def test_a_pull_whose_job_was_cancelled_gets_another(store: SqlStore) -> None:
+async def test_a_pull_whose_job_was_cancelled_gets_another(store: Store) -> None:
     await store.enqueue([a_pull(unique_key="k"), a_pull()])
     first = await store.pull(await store.slices(), a_lease(), "p")
     assert first is not None
@@ -468,7 +468,7 @@ async def test_a_pull_whose_job_was_cancelled_gets_another(store: SqlStore) -> N
     assert (job.state, job.token, job.unique_slot) == (JobState.CANCELLED, None, None)
 
 
-async def test_racing_pulls_of_one_name_get_one_job(store: SqlStore) -> None:
+async def test_racing_pulls_of_one_name_get_one_job(store: Store) -> None:
     await store.enqueue([a_pull() for _ in range(20)])
     found = await store.slices()
     async with rivals(store) as stores:
@@ -477,7 +477,7 @@ async def test_racing_pulls_of_one_name_get_one_job(store: SqlStore) -> None:
     assert sum(job.state is JobState.RUNNING for job in await all_jobs(store)) == 1
 
 
-async def test_a_pulled_job_that_is_lost_is_charged(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pulled_job_that_is_lost_is_charged(store: Store, clock: FakeClock) -> None:
     await store.enqueue([a_pull()])
     held = await store.pull(await store.slices(), a_lease(), "p")
     assert held is not None
@@ -489,7 +489,7 @@ async def test_a_pulled_job_that_is_lost_is_charged(store: SqlStore, clock: Fake
 
 
 @pytest.mark.parametrize(("field", "worker", "pull_id"), [("pull_id", "w", ""), ("pull_id", "w", "x" * 201), ("worker", "", "p")])
-async def test_a_bad_pull_is_refused_by_name(store: SqlStore, *, field: str, worker: str, pull_id: str) -> None:
+async def test_a_bad_pull_is_refused_by_name(store: Store, *, field: str, worker: str, pull_id: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         await store.pull(await store.slices(), a_lease(worker), pull_id)
     assert refused.value.field == field
@@ -502,7 +502,7 @@ async def test_a_stored_answer_reads_as_it_was_written() -> None:
     assert decode(answer.encode())["added"] == 1
 
 
-async def test_a_worker_of_ours_may_end_a_job_it_reported_on(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_worker_of_ours_may_end_a_job_it_reported_on(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_pull())
     await store.report(a_report(held, items=phones(1), cursor="c"))
     assert await end(store, clock, held, run=Run(held.claimed_at, clock.now()))

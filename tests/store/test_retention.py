@@ -15,7 +15,7 @@ from windlass.core.job import JobState, UniqueScope
 from windlass.core.outcome import Cancelled
 from windlass.core.retention import Pruned, Retention
 from windlass.errors import InvalidInput, JobNotFound
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import control
 from windlass.store.documents import microseconds
 from windlass.store.postgres import Postgres
@@ -23,11 +23,11 @@ from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
 
 
-def literal(store: SqlStore, at: datetime) -> str:
+def literal(store: Store, at: datetime) -> str:
     return str(microseconds(at)) if isinstance(store.database, Sqlite) else f"timestamptz '{at.isoformat()}'"
 
 
-async def with_history(store: SqlStore, clock: FakeClock, ages: Sequence[float], *, is_running: bool = False) -> int:
+async def with_history(store: Store, clock: FakeClock, ages: Sequence[float], *, is_running: bool = False) -> int:
     """Make a recurring job whose runs ended so many days ago, oldest first."""
     job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now()))
     ends = [literal(store, clock.now() - timedelta(days=age)) for age in ages]
@@ -44,17 +44,17 @@ async def with_history(store: SqlStore, clock: FakeClock, ages: Sequence[float],
     return job_id
 
 
-async def numbers(store: SqlStore, job_id: int) -> list[int]:
+async def numbers(store: Store, job_id: int) -> list[int]:
     rows = await execute(store, f"select number from windlass_executions where job_id = {job_id} order by number")
     return [number for (number,) in rows]
 
 
-async def acknowledge(store: SqlStore, at: datetime) -> None:
+async def acknowledge(store: Store, at: datetime) -> None:
     change = f"acknowledged_at = {literal(store, at)}, acknowledged_by = 'ada'"
     await execute(store, f"update windlass_dead_letters set {change} where closed_at is null")
 
 
-async def count(store: SqlStore, table: str) -> int:
+async def count(store: Store, table: str) -> int:
     [[rows]] = await execute(store, f"select count(*) from windlass_{table}")
     return int(rows)
 
@@ -64,7 +64,7 @@ async def count(store: SqlStore, table: str) -> int:
     [(0, 150, 0), (60, 100, 60), (60, 90, 50), (80, 0, 0), (0, 0, 0), (101, 0, 1), (100, 0, 0), (0, 101, 0)],
 )
 async def test_a_run_goes_only_when_it_is_both_old_and_beyond_the_newest(
-    store: SqlStore, clock: FakeClock, *, old: int, recent: int, gone: int
+    store: Store, clock: FakeClock, *, old: int, recent: int, gone: int
 ) -> None:
     job_id = await with_history(store, clock, [31] * old + [29] * recent)
     assert await store.retention.prune() == Pruned(executions=gone)
@@ -72,13 +72,13 @@ async def test_a_run_goes_only_when_it_is_both_old_and_beyond_the_newest(
     assert await store.retention.prune() == Pruned()
 
 
-async def test_a_running_one_is_no_run_that_is_kept(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_running_one_is_no_run_that_is_kept(store: Store, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [31] * 101, is_running=True)
     assert (await store.retention.prune()).executions == 1
     assert await numbers(store, job_id) == list(range(2, 102))
 
 
-async def test_the_limits_are_settings(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_limits_are_settings(store: Store, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [9, 8, 7, 6, 5])
     rules = Retention(keep_executions=2, keep=timedelta(days=6, hours=12))
     assert (await store.retention.prune(rules)).executions == 3
@@ -88,7 +88,7 @@ async def test_the_limits_are_settings(store: SqlStore, clock: FakeClock) -> Non
     await execute(store, f"update windlass_jobs set executions = 0 where id = {job_id}")
 
 
-async def test_a_long_history_goes_in_parts(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_long_history_goes_in_parts(store: Store, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [40] * 2350 + [1] * 50)
     other = await with_history(store, clock, [40] * 130)
     assert (await store.retention.prune(limit=1)).executions == 2300 + 30
@@ -96,13 +96,13 @@ async def test_a_long_history_goes_in_parts(store: SqlStore, clock: FakeClock) -
     assert await numbers(store, other) == list(range(31, 131))
 
 
-async def test_a_clock_that_went_back_leaves_no_gap(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_clock_that_went_back_leaves_no_gap(store: Store, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [40, 40, 1, 40] + [1] * 100)
     assert (await store.retention.prune()).executions == 2
     assert await numbers(store, job_id) == list(range(3, 105))
 
 
-async def test_finished_jobs_go_with_all_that_is_theirs(store: SqlStore, clock: FakeClock) -> None:
+async def test_finished_jobs_go_with_all_that_is_theirs(store: Store, clock: FakeClock) -> None:
     done = await running(store)
     await end(store, clock, done)
     gave_up = await running(store)
@@ -125,7 +125,7 @@ async def test_finished_jobs_go_with_all_that_is_theirs(store: SqlStore, clock: 
     assert await store.count_jobs() == []
 
 
-async def test_what_is_still_in_use_never_goes(store: SqlStore, clock: FakeClock) -> None:
+async def test_what_is_still_in_use_never_goes(store: Store, clock: FakeClock) -> None:
     kept = {
         "open letter": (await fail_for_good(store, clock)).id,
         "waiting": await enqueue_one(store, a_job("waiting", delay=timedelta(days=9999))),
@@ -145,7 +145,7 @@ async def test_what_is_still_in_use_never_goes(store: SqlStore, clock: FakeClock
     assert len(await store.list_dead_letters(kept["open letter"])) == 1
 
 
-async def test_a_job_stays_for_its_days_after_it_came_back(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_stays_for_its_days_after_it_came_back(store: Store, clock: FakeClock) -> None:
     dead = await fail_for_good(store, clock)
     clock.advance(days=40)
     await store.retry([dead.id])
@@ -155,7 +155,7 @@ async def test_a_job_stays_for_its_days_after_it_came_back(store: SqlStore, cloc
     assert (await store.retention.prune()).jobs == 1
 
 
-async def test_letters_go_after_they_were_dealt_with(store: SqlStore, clock: FakeClock) -> None:
+async def test_letters_go_after_they_were_dealt_with(store: Store, clock: FakeClock) -> None:
     closed = await fail_for_good(store, clock, a_job("closed", max_attempts=1))
     await store.retry([closed.id])
     clock.advance(days=50)
@@ -171,7 +171,7 @@ async def test_letters_go_after_they_were_dealt_with(store: SqlStore, clock: Fak
     assert await execute(store, "select task from windlass_dead_letters") == [("open",)]
 
 
-async def test_a_failed_job_that_stays_may_outlive_its_letter(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_failed_job_that_stays_may_outlive_its_letter(store: Store, clock: FakeClock) -> None:
     dead = await fail_for_good(store, clock, a_job(unique_key="k", unique_scope=UniqueScope.FOREVER, max_attempts=1))
     await acknowledge(store, clock.now())
     clock.advance(days=91)
@@ -179,7 +179,7 @@ async def test_a_failed_job_that_stays_may_outlive_its_letter(store: SqlStore, c
     assert (await store.get(dead.id)).state is JobState.FAILED
 
 
-async def test_batches_step_over_what_stays(store: SqlStore, clock: FakeClock) -> None:
+async def test_batches_step_over_what_stays(store: Store, clock: FakeClock) -> None:
     for place in range(12):
         scope = {"unique_key": str(place), "unique_scope": UniqueScope.FOREVER} if place % 3 else {}
         await end(store, clock, await running(store, a_job(**scope)))
@@ -188,7 +188,7 @@ async def test_batches_step_over_what_stays(store: SqlStore, clock: FakeClock) -
     assert len(await all_jobs(store)) == 8
 
 
-async def test_many_pruners_at_once_delete_each_row_once(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_many_pruners_at_once_delete_each_row_once(stores: list[Store], clock: FakeClock) -> None:
     store = stores[0]
     job_id = await with_history(store, clock, [40] * 1300)
     clock.advance(days=-40)
@@ -205,16 +205,16 @@ async def test_many_pruners_at_once_delete_each_row_once(stores: list[SqlStore],
     assert await numbers(store, job_id) == list(range(1201, 1301))
 
 
-async def test_a_retry_beside_a_pruner_finds_the_whole_job_or_none(stores: list[SqlStore], clock: FakeClock) -> None:
+async def test_a_retry_beside_a_pruner_finds_the_whole_job_or_none(stores: list[Store], clock: FakeClock) -> None:
     store = stores[0]
     dead = [await fail_for_good(store, clock, a_job(f"task-{place}", max_attempts=1)) for place in range(30)]
     await acknowledge(store, clock.now())
     clock.advance(days=31)
 
-    async def retry(rival: SqlStore, ids: list[int]) -> int:
+    async def retry(rival: Store, ids: list[int]) -> int:
         return sum([len((await rival.retry([job_id])).changed) for job_id in ids])
 
-    async def prune(rival: SqlStore) -> int:
+    async def prune(rival: Store) -> int:
         return (await rival.retention.prune(limit=3)).jobs
 
     ids = [job.id for job in dead]
@@ -225,7 +225,7 @@ async def test_a_retry_beside_a_pruner_finds_the_whole_job_or_none(stores: list[
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_job_that_an_operator_holds_is_left_alone(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_job_that_an_operator_holds_is_left_alone(store: Store, clock: FakeClock) -> None:
     assert isinstance(store.database, Postgres)
     held = await fail_for_good(store, clock)
     await fail_for_good(store, clock, a_job("other", max_attempts=1))
@@ -241,7 +241,7 @@ async def test_a_job_that_an_operator_holds_is_left_alone(store: SqlStore, clock
 
 
 @pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-async def test_a_retry_that_waited_for_a_pruner_finds_nothing(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_retry_that_waited_for_a_pruner_finds_nothing(store: Store, clock: FakeClock) -> None:
     assert isinstance(store.database, Postgres)
     dead = await fail_for_good(store, clock)
     await acknowledge(store, clock.now())
@@ -267,12 +267,12 @@ def test_bad_limits_are_refused(wrong: dict[str, object]) -> None:
         Retention(**wrong)  # type: ignore[arg-type]
 
 
-async def test_a_batch_out_of_range_is_refused(store: SqlStore) -> None:
+async def test_a_batch_out_of_range_is_refused(store: Store) -> None:
     with pytest.raises(InvalidInput, match="limit"):
         await store.retention.prune(limit=0)
 
 
-async def test_a_pass_goes_on_from_where_its_last_part_ended(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pass_goes_on_from_where_its_last_part_ended(store: Store, clock: FakeClock) -> None:
     kept = [await with_history(store, clock, [31] * 102) for _ in range(5)]
     for _ in range(5):
         await end(store, clock, await running(store, a_job("done", priority=1)))
@@ -288,7 +288,7 @@ async def test_a_pass_goes_on_from_where_its_last_part_ended(store: SqlStore, cl
     assert len(await all_jobs(store)) == 5
 
 
-async def test_the_keys_of_reports_go_with_their_runs(store: SqlStore, clock: FakeClock) -> None:
+async def test_the_keys_of_reports_go_with_their_runs(store: Store, clock: FakeClock) -> None:
     job_id = await with_history(store, clock, [90, 80, *[1] * 100])
     for number in (1, 2, 3, 102):
         await execute(

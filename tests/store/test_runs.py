@@ -19,14 +19,14 @@ from windlass.core.job import JobState, RunReason, RunStatus
 from windlass.core.outcome import Outcome, Released, Returned, Run, Snoozed
 from windlass.core.runs import Total, span
 from windlass.errors import InvalidInput, JobNotFound
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.testing import FakeClock
 
 DAY = timedelta(days=1)
 
 
 async def run_for(
-    store: SqlStore, clock: FakeClock, ms: int, outcome: Outcome | None = None, *, task: str = "work", wait_ms: int = 0
+    store: Store, clock: FakeClock, ms: int, outcome: Outcome | None = None, *, task: str = "work", wait_ms: int = 0
 ) -> None:
     """Run one job that waits and takes so long."""
     await enqueue_one(store, a_job(task))
@@ -36,7 +36,7 @@ async def run_for(
     assert await end(store, clock, job, outcome or Returned(), run=Run(job.claimed_at, clock.now()))
 
 
-async def test_a_run_is_counted_at_once_and_stays_so_when_folded(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_run_is_counted_at_once_and_stays_so_when_folded(store: Store, clock: FakeClock) -> None:
     start = clock.now()
     await run_for(store, clock, 1500, wait_ms=250)
     await run_for(store, clock, 40, failure(), wait_ms=0)
@@ -67,7 +67,7 @@ async def test_a_run_is_counted_at_once_and_stays_so_when_folded(store: SqlStore
     assert sum(one.runs for one in await store.runs.totals()) == 4
 
 
-async def test_minutes_hold_the_runs_that_ended_in_them(store: SqlStore, clock: FakeClock) -> None:
+async def test_minutes_hold_the_runs_that_ended_in_them(store: Store, clock: FakeClock) -> None:
     start = clock.now()
     for ms in (10, 20, 5000):
         await run_for(store, clock, ms)
@@ -87,7 +87,7 @@ async def test_minutes_hold_the_runs_that_ended_in_them(store: SqlStore, clock: 
     assert await store.runs.minutes(start, clock.now() + timedelta(minutes=1), task="none") == []
 
 
-async def test_buckets_in_the_database_are_those_of_the_scale(store: SqlStore, clock: FakeClock) -> None:
+async def test_buckets_in_the_database_are_those_of_the_scale(store: Store, clock: FakeClock) -> None:
     rng = Random(5)
     samples = [0, 1, 2, 9, 10, 12, 13, 99, 100, 124, 125, 160, 314, 315, 316, 999, 1000, 1249, 1250, 99_999_999, 10**8, 10**10]
     samples += [int(10 ** rng.uniform(0, 9)) for _ in range(100)]
@@ -108,7 +108,7 @@ async def test_buckets_in_the_database_are_those_of_the_scale(store: SqlStore, c
     await execute(store, "delete from windlass_executions where number > 1")
 
 
-async def test_released_and_snoozed_runs_are_totals_but_no_statistics(store: SqlStore, clock: FakeClock) -> None:
+async def test_released_and_snoozed_runs_are_totals_but_no_statistics(store: Store, clock: FakeClock) -> None:
     start = clock.now()
     await run_for(store, clock, 100)
     await run_for(store, clock, 100, Snoozed(timedelta(hours=1)))
@@ -124,7 +124,7 @@ async def test_released_and_snoozed_runs_are_totals_but_no_statistics(store: Sql
         await store.runs.fold()
 
 
-async def test_lost_leases_are_counted_for_ever(store: SqlStore, clock: FakeClock) -> None:
+async def test_lost_leases_are_counted_for_ever(store: Store, clock: FakeClock) -> None:
     await running(store)
     clock.advance(seconds=60)
     assert await store.reclaim()
@@ -133,7 +133,7 @@ async def test_lost_leases_are_counted_for_ever(store: SqlStore, clock: FakeCloc
     assert found.jobs[JobState.SCHEDULED] == 1
 
 
-async def test_totals_outlive_the_executions(store: SqlStore, clock: FakeClock) -> None:
+async def test_totals_outlive_the_executions(store: Store, clock: FakeClock) -> None:
     job = await running(store)
     await end(store, clock, job)
     for table, key in (("executions", "job_id"), ("bodies", "job_id"), ("jobs", "id")):
@@ -141,7 +141,7 @@ async def test_totals_outlive_the_executions(store: SqlStore, clock: FakeClock) 
     assert [one.runs for one in await store.runs.totals()] == [1]
 
 
-async def test_old_minutes_are_pruned_and_totals_stay(store: SqlStore, clock: FakeClock) -> None:
+async def test_old_minutes_are_pruned_and_totals_stay(store: Store, clock: FakeClock) -> None:
     start = clock.now()
     await run_for(store, clock, 5)
     clock.advance(days=3)
@@ -154,7 +154,7 @@ async def test_old_minutes_are_pruned_and_totals_stay(store: SqlStore, clock: Fa
     assert sum(one.runs for one in await store.runs.totals()) == 2
 
 
-async def test_minutes_of_more_than_a_week_are_refused(store: SqlStore, clock: FakeClock) -> None:
+async def test_minutes_of_more_than_a_week_are_refused(store: Store, clock: FakeClock) -> None:
     with pytest.raises(InvalidInput, match="since"):
         await store.runs.minutes(clock.now() - 8 * DAY, clock.now())
 
@@ -170,13 +170,13 @@ async def test_folding_while_runs_end_loses_and_doubles_nothing(
         seen: list[int] = []
         is_over = asyncio.Event()
 
-        async def work(store: SqlStore) -> None:
+        async def work(store: Store) -> None:
             for _ in range(8):
                 await store.enqueue([a_job(f"task-{place % 3}") for place in range(20)])
                 for job in await claim(store, 20):
                     await end(store, clock, job)
 
-        async def fold(store: SqlStore) -> None:
+        async def fold(store: Store) -> None:
             while not is_over.is_set():
                 await store.runs.fold(limit=7)
                 seen.append(sum(one.runs for one in await store.runs.totals()))
@@ -198,7 +198,7 @@ async def test_folding_while_runs_end_loses_and_doubles_nothing(
             await store.aclose()
 
 
-async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: SqlStore, clock: FakeClock) -> None:
+async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now(), max_attempts=5))
     nothing = await store.runs.job(job_id)
     assert (nothing.total_executions, nothing.average_duration_ms, nothing.success_rate) == (0, None, 0.0)
@@ -223,7 +223,7 @@ async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: SqlSto
             await store.runs.job(unknown)
 
 
-async def test_queue_stats_as_the_async_jobs_system_shows_them(store: SqlStore, clock: FakeClock) -> None:
+async def test_queue_stats_as_the_async_jobs_system_shows_them(store: Store, clock: FakeClock) -> None:
     empty = await store.runs.queue()
     assert (empty.pending, empty.processing, empty.failed, empty.oldest_pending_minutes) == (0, 0, 0, 0)
     await fail_for_good(store, clock)
@@ -239,7 +239,7 @@ async def test_queue_stats_as_the_async_jobs_system_shows_them(store: SqlStore, 
     assert (found.pending, found.processing, found.failed, found.scheduled, found.oldest_pending_minutes) == (3, 1, 1, 1, 5)
 
 
-async def test_pending_jobs_by_priority(store: SqlStore) -> None:
+async def test_pending_jobs_by_priority(store: Store) -> None:
     await store.enqueue([a_job(priority=priority) for priority in (5, 0, 5, -1, 0, 0)])
     await enqueue_one(store, a_job(priority=9, delay=timedelta(hours=1)))
     assert await store.runs.priorities() == ({5: 2, 0: 3, -1: 1}, True)

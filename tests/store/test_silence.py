@@ -17,7 +17,7 @@ from tests.support.stores import fresh_postgres
 from windlass.core.blocking import run
 from windlass.core.job import NewJob
 from windlass.errors import StoreBusy, StoreUnavailable
-from windlass.store import SqlStore, open_blocking_store, open_store
+from windlass.store import Store, open_blocking_store, open_store
 
 LIMIT = timedelta(seconds=1)
 # The limit, what the server is left to end the statement itself, one look of the watchdog, and a busy machine.
@@ -36,23 +36,23 @@ def proxy(dsn: str) -> Iterator[SilentProxy]:
         yield made
 
 
-async def asynchronous(store: SqlStore) -> None:
+async def asynchronous(store: Store) -> None:
     await store.clock()
 
 
-async def in_a_thread(store: SqlStore) -> None:
+async def in_a_thread(store: Store) -> None:
     await asyncio.to_thread(run, store.clock())
 
 
 @pytest.fixture(params=["asyncio", "blocking"])
-def way(request: pytest.FixtureRequest, proxy: SilentProxy) -> tuple[SqlStore, Callable[[SqlStore], Awaitable[None]]]:
+def way(request: pytest.FixtureRequest, proxy: SilentProxy) -> tuple[Store, Callable[[Store], Awaitable[None]]]:
     if request.param == "asyncio":
         return open_store(proxy.url, rng=Random(1), statement_timeout=LIMIT), asynchronous
     return open_blocking_store(proxy.url, rng=Random(1), statement_timeout=LIMIT), in_a_thread
 
 
 async def test_statement_that_no_answer_comes_to_ends_and_the_next_uses_another_connection(
-    proxy: SilentProxy, way: tuple[SqlStore, Callable[[SqlStore], Awaitable[None]]]
+    proxy: SilentProxy, way: tuple[Store, Callable[[Store], Awaitable[None]]]
 ) -> None:
     store, ask = way
     await ask(store)

@@ -13,7 +13,7 @@ from tests.support.stores import at_time
 from windlass.core.audit import Actor
 from windlass.core.source import NewSource
 from windlass.errors import InvalidInput, SourceNotFound
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 
@@ -22,7 +22,7 @@ def a_source(source_id: str = "news", **said: Any) -> NewSource:
     return NewSource(id=source_id, **given | said)
 
 
-async def test_a_source_is_kept_and_changed_under_its_id(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_source_is_kept_and_changed_under_its_id(store: Store, clock: FakeClock) -> None:
     made = await store.sources.upsert(a_source(metadata='{"lang":"de"}'))
     assert (made.created_at, made.updated_at, made.last_run_at) == (clock.now(), clock.now(), None)
     assert await store.sources.get("news") == made
@@ -33,19 +33,19 @@ async def test_a_source_is_kept_and_changed_under_its_id(store: SqlStore, clock:
     assert await store.sources.get("news") == changed
 
 
-async def test_an_unknown_source_is_not_found(store: SqlStore) -> None:
+async def test_an_unknown_source_is_not_found(store: Store) -> None:
     for call in (store.sources.get("x"), store.sources.touch("x"), store.sources.delete("x")):
         with pytest.raises(SourceNotFound, match="'x'"):
             await call
 
 
-async def test_a_deleted_source_is_gone(store: SqlStore) -> None:
+async def test_a_deleted_source_is_gone(store: Store) -> None:
     made = await store.sources.upsert(a_source())
     assert await store.sources.delete("news") == made
     assert await store.sources.list() == []
 
 
-async def test_sources_are_read_page_by_page(store: SqlStore) -> None:
+async def test_sources_are_read_page_by_page(store: Store) -> None:
     for place in (3, 1, 4, 2, 5):
         await store.sources.upsert(a_source(f"s{place}"))
     first = await store.sources.list(limit=2)
@@ -56,7 +56,7 @@ async def test_sources_are_read_page_by_page(store: SqlStore) -> None:
             await store.sources.list(limit=limit)
 
 
-async def test_stale_sources_are_those_that_never_ran_and_then_the_longest_ago(store: SqlStore, clock: FakeClock) -> None:
+async def test_stale_sources_are_those_that_never_ran_and_then_the_longest_ago(store: Store, clock: FakeClock) -> None:
     start = clock.now()
     for place in range(6):
         await store.sources.upsert(a_source(f"s{place}"))
@@ -68,13 +68,13 @@ async def test_stale_sources_are_those_that_never_ran_and_then_the_longest_ago(s
     assert [one.id for one in await store.sources.stale(before, limit=4)] == ["s0", "s4", "s5", "s3"]
 
 
-async def test_a_source_never_ran_earlier_than_it_did(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_source_never_ran_earlier_than_it_did(store: Store, clock: FakeClock) -> None:
     await store.sources.upsert(a_source())
     late = await at_time(store, clock.now() + timedelta(hours=1)).sources.touch("news")
     assert (await store.sources.touch("news")).last_run_at == late.last_run_at
 
 
-async def test_racing_upserts_of_one_id_make_one_source(store: SqlStore) -> None:
+async def test_racing_upserts_of_one_id_make_one_source(store: Store) -> None:
     made = await asyncio.gather(*(store.sources.upsert(a_source(name=f"n{n}")) for n in range(10)))
     [kept] = await store.sources.list()
     assert kept in made
@@ -116,7 +116,7 @@ def test_names_of_255_characters_in_any_script_are_fine() -> None:
     assert a_source("ü" * 255, name="数" * 255, url="HTTPS://user@example.org/a?b#c").name == "数" * 255
 
 
-async def test_changes_leave_a_line_in_the_audit_log(store: SqlStore) -> None:
+async def test_changes_leave_a_line_in_the_audit_log(store: Store) -> None:
     acting = store.acting(Actor("ada"))
     await acting.sources.upsert(a_source())
     await acting.sources.touch("news")
@@ -128,6 +128,6 @@ async def test_changes_leave_a_line_in_the_audit_log(store: SqlStore) -> None:
 
 
 @pytest.mark.parametrize("after", ["a\0", "\ud800"])
-async def test_a_page_after_what_no_database_holds_is_refused(store: SqlStore, after: str) -> None:
+async def test_a_page_after_what_no_database_holds_is_refused(store: Store, after: str) -> None:
     with pytest.raises(InvalidInput):
         await store.sources.list(after=after)

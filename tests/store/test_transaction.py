@@ -16,7 +16,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, fresh_url
 from windlass.core.blocking import run
 from windlass.errors import ConfigError, DuplicateJob
-from windlass.store import SqlStore, open_blocking_store, open_store
+from windlass.store import Store, open_blocking_store, open_store
 from windlass.store.sqlite_library import sqlite_driver as driver
 
 JOBS = [a_job(unique_key="k"), a_job(), a_job(unique_key="k")]
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
         yield Path(url.removeprefix("sqlite:///"))
 
 
-def jobs_in(store: SqlStore) -> int:
+def jobs_in(store: Store) -> int:
     return sum(count.jobs for count in run(store.count_jobs()))
 
 

@@ -16,7 +16,7 @@ from windlass.core.ids import execution_uuid, job_uuid
 from windlass.core.payload import encode_object
 from windlass.core.retry import RetrySpec
 from windlass.errors import SchemaError
-from windlass.store import SqlStore, open_database, open_store, views
+from windlass.store import Store, open_database, open_store, views
 from windlass.store.blocking import BlockingDatabase
 from windlass.testing import FakeClock
 
@@ -68,7 +68,7 @@ def test_a_name_that_is_taken_is_left_alone_and_nothing_is_made(database: Blocki
     assert ask(database, "SELECT * FROM job_metrics") in ([], [(1,)])
 
 
-async def test_the_questions_of_the_async_jobs_system(store: SqlStore, database: BlockingDatabase) -> None:
+async def test_the_questions_of_the_async_jobs_system(store: Store, database: BlockingDatabase) -> None:
     views.install(database)
     clock = FakeClock()
     parent = await enqueue_one(store, a_job("email", correlation_id="user-action-123", priority=9))
@@ -141,7 +141,7 @@ async def test_the_questions_of_the_async_jobs_system(store: SqlStore, database:
 
 @pytest.mark.parametrize("number", [1, 2**40 + 12345, 2**62 - 1, 2**62, 2**63 - 1])
 async def test_a_correlation_shows_the_same_uuid_as_everywhere_else(
-    store: SqlStore, database: BlockingDatabase, number: int
+    store: Store, database: BlockingDatabase, number: int
 ) -> None:
     views.install(database)
     job_id = await enqueue_one(store)
@@ -161,7 +161,7 @@ async def test_a_correlation_shows_the_same_uuid_as_everywhere_else(
     ],
 )
 async def test_a_job_shows_the_attempts_of_its_profile(
-    store: SqlStore, database: BlockingDatabase, retry: RetrySpec, most: int
+    store: Store, database: BlockingDatabase, retry: RetrySpec, most: int
 ) -> None:
     views.install(database)
     await enqueue_one(store, a_job(retry=retry))

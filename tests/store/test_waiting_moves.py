@@ -13,7 +13,7 @@ import pytest
 from tests.store.builders import a_job, end, enqueue_one, failure, recurring, running
 from windlass.core.job import JobState, Lease
 from windlass.core.transitions import Moved
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.calls import control, endings, work
 from windlass.store.calls.call import Call
 from windlass.store.postgres import Postgres, _drive_async
@@ -28,14 +28,14 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def uncommitted(store: SqlStore, call: Call[Any]) -> AsyncIterator[Any]:
+async def uncommitted(store: Store, call: Call[Any]) -> AsyncIterator[Any]:
     """Run a call in a transaction that commits when the block ends."""
     assert isinstance(store.database, Postgres)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
         yield await _drive_async(connection, call)
 
 
-async def after(store: SqlStore, first: Call[Any], second: Awaitable[Moved]) -> Moved:
+async def after(store: Store, first: Call[Any], second: Awaitable[Moved]) -> Moved:
     """Let `second` wait for the rows that `first` has changed."""
     async with uncommitted(store, first):
         waiting = asyncio.ensure_future(second)
@@ -43,7 +43,7 @@ async def after(store: SqlStore, first: Call[Any], second: Awaitable[Moved]) -> 
     return await asyncio.wait_for(waiting, 10)
 
 
-async def someone_waits(store: SqlStore) -> None:
+async def someone_waits(store: Store) -> None:
     assert isinstance(store.database, Postgres)
     async with await psycopg.AsyncConnection.connect(store.database.dsn, autocommit=True) as connection:
         asked = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -51,7 +51,7 @@ async def someone_waits(store: SqlStore) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_retry_after_a_burial_closes_the_letter(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_retry_after_a_burial_closes_the_letter(store: Store, clock: FakeClock) -> None:
     held = await running(store)
     await end(store, clock, held, failure())
     moved = await after(store, endings.bury([held.id], "no use"), store.retry([held.id]))
@@ -60,7 +60,7 @@ async def test_a_retry_after_a_burial_closes_the_letter(store: SqlStore, clock: 
     assert letter.closed_reason == "retried"
 
 
-async def test_a_stop_after_a_claim_stops_the_run(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_stop_after_a_claim_stops_the_run(store: Store, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=recurring(), run_at=clock.now()))
     found = await store.slices()
     taking = work.claim(found, 1, Lease(1, "w", LEASE), started=True)
@@ -68,14 +68,14 @@ async def test_a_stop_after_a_claim_stops_the_run(store: SqlStore, clock: FakeCl
     assert moved.one().stop_requested
 
 
-async def test_a_pause_after_a_finish_holds_the_schedule(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_pause_after_a_finish_holds_the_schedule(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
     finishing = work.finish([ending(held, clock.now())], None)
     moved = await after(store, finishing, store.pause([held.id]))
     assert moved.one().state is JobState.PAUSED
 
 
-async def test_a_cancel_after_a_retry_cancels(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_cancel_after_a_retry_cancels(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(max_attempts=1))
     await end(store, clock, held, failure())
     moved = await after(store, control.retry([held.id]), store.cancel([held.id], None))

@@ -27,7 +27,7 @@ from windlass.core.job import Edit, NewJob
 from windlass.core.outcome import Released
 from windlass.core.topic import EVERYTHING, Topic
 from windlass.errors import ConfigError, StoreUnavailable
-from windlass.store import SqlStore, announcer, listener, open_blocking_store, open_store
+from windlass.store import Store, announcer, listener, open_blocking_store, open_store
 from windlass.store.announcer import Announcer
 from windlass.store.listener import Hear, Listener
 from windlass.store.postgres import Postgres
@@ -43,7 +43,7 @@ ALL = set(Topic)
 
 
 @asynccontextmanager
-async def listening(store: SqlStore) -> AsyncIterator[SqlWakeups]:
+async def listening(store: Store) -> AsyncIterator[SqlWakeups]:
     """Listen, and wait until it works and what was before has been heard."""
     before = store.wakeups.generation()
     async with store.wakeups as wakeups:
@@ -55,7 +55,7 @@ async def listening(store: SqlStore) -> AsyncIterator[SqlWakeups]:
         yield wakeups
 
 
-async def told_by(store: SqlStore, act: Callable[[], Awaitable[Any]]) -> set[Topic]:
+async def told_by(store: Store, act: Callable[[], Awaitable[Any]]) -> set[Topic]:
     """Give the topics that an act wakes."""
     heard: set[Topic] = set()
     async with listening(store) as wakeups:
@@ -69,7 +69,7 @@ async def told_by(store: SqlStore, act: Callable[[], Awaitable[Any]]) -> set[Top
     return heard
 
 
-async def is_silent(store: SqlStore, act: Callable[[], Awaitable[Any]]) -> bool:
+async def is_silent(store: Store, act: Callable[[], Awaitable[Any]]) -> bool:
     """Say whether an act wakes nobody."""
     async with listening(store) as wakeups:
         noted = wakeups.generation()
@@ -87,35 +87,35 @@ NEW_JOBS: dict[str, tuple[NewJob, set[Topic]]] = {
 
 
 @pytest.mark.parametrize("kind", NEW_JOBS)
-async def test_enqueue_wakes_those_who_claim_or_those_who_wait_for_a_time(store: SqlStore, kind: str) -> None:
+async def test_enqueue_wakes_those_who_claim_or_those_who_wait_for_a_time(store: Store, kind: str) -> None:
     job, topics = NEW_JOBS[kind]
     assert await told_by(store, lambda: store.enqueue([job])) == topics
 
 
-async def test_enqueue_of_a_job_that_is_there_wakes_nobody(store: SqlStore) -> None:
+async def test_enqueue_of_a_job_that_is_there_wakes_nobody(store: Store) -> None:
     await enqueue_one(store, a_job(unique_key="k"))
     assert await is_silent(store, lambda: store.enqueue([a_job(unique_key="k")]))
 
 
-async def test_enqueue_that_replaces_a_waiting_job_wakes(store: SqlStore) -> None:
+async def test_enqueue_that_replaces_a_waiting_job_wakes(store: Store) -> None:
     await enqueue_one(store, a_job(unique_key="k", delay=HOUR))
     replacing = a_job(unique_key="k", on_conflict="replace")
     assert await told_by(store, lambda: store.enqueue([replacing])) == {Topic.WORK}
 
 
-async def test_promote_wakes_those_who_claim_only_if_something_was_due(store: SqlStore, clock: FakeClock) -> None:
+async def test_promote_wakes_those_who_claim_only_if_something_was_due(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job(delay=HOUR))
     assert await is_silent(store, store.promote)
     clock.advance(hours=2)
     assert await told_by(store, store.promote) == {Topic.WORK}
 
 
-async def test_spawn_wakes_those_who_claim(store: SqlStore) -> None:
+async def test_spawn_wakes_those_who_claim(store: Store) -> None:
     await enqueue_one(store, a_job(recurrence=recurring(), spawn=True, delay=timedelta()))
     assert await told_by(store, store.spawn) == {Topic.WORK}
 
 
-async def test_success_wakes_nobody_and_neither_does_claiming_or_renewing(store: SqlStore, clock: FakeClock) -> None:
+async def test_success_wakes_nobody_and_neither_does_claiming_or_renewing(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store)
 
     async def act() -> None:
@@ -127,30 +127,30 @@ async def test_success_wakes_nobody_and_neither_does_claiming_or_renewing(store:
 
 
 @pytest.mark.parametrize("outcome", [failure(), Released()])
-async def test_job_that_comes_back_wakes_those_who_wait_for_a_time(store: SqlStore, clock: FakeClock, outcome: Any) -> None:
+async def test_job_that_comes_back_wakes_those_who_wait_for_a_time(store: Store, clock: FakeClock, outcome: Any) -> None:
     job = await running(store, a_job(max_attempts=5))
     assert await told_by(store, lambda: end(store, clock, job, outcome)) == {Topic.DUE}
 
 
-async def test_reclaim_wakes_those_who_promote_and_the_late_holder(store: SqlStore, clock: FakeClock) -> None:
+async def test_reclaim_wakes_those_who_promote_and_the_late_holder(store: Store, clock: FakeClock) -> None:
     await running(store)
     clock.advance(hours=1)
     assert await told_by(store, store.reclaim) == {Topic.DUE, Topic.CONTROL}
     assert await is_silent(store, store.reclaim)
 
 
-async def test_operators_wake_the_worker_of_a_running_job(store: SqlStore) -> None:
+async def test_operators_wake_the_worker_of_a_running_job(store: Store) -> None:
     job = await running(store, a_job(recurrence=recurring(), delay=timedelta()))
     assert await told_by(store, lambda: store.stop_run([job.id])) == {Topic.CONTROL}
     assert await told_by(store, lambda: store.cancel([job.id])) == {Topic.CONTROL}
 
 
-async def test_cancel_of_a_waiting_job_wakes_nobody(store: SqlStore) -> None:
+async def test_cancel_of_a_waiting_job_wakes_nobody(store: Store) -> None:
     waiting = await enqueue_one(store)
     assert await is_silent(store, lambda: store.cancel([waiting]))
 
 
-async def test_operators_wake_those_who_can_go_on_with_a_waiting_job(store: SqlStore, clock: FakeClock) -> None:
+async def test_operators_wake_those_who_can_go_on_with_a_waiting_job(store: Store, clock: FakeClock) -> None:
     later = await enqueue_one(store, a_job(recurrence=recurring()))
     assert await told_by(store, lambda: store.edit(later, Edit(priority=3))) == {Topic.DUE}
     assert await is_silent(store, lambda: store.pause([later]))
@@ -160,7 +160,7 @@ async def test_operators_wake_those_who_can_go_on_with_a_waiting_job(store: SqlS
     assert await told_by(store, lambda: store.acting(Actor("ann")).retry([failed.id])) == {Topic.WORK}
 
 
-async def test_wake_up_between_looking_and_sleeping_is_not_missed(store: SqlStore) -> None:
+async def test_wake_up_between_looking_and_sleeping_is_not_missed(store: Store) -> None:
     """Each job is enqueued at a random moment of note → look → sleep; were one missed, that turn would take half a minute."""
     rng = Random(5)
     found = 0
@@ -184,7 +184,7 @@ async def test_wake_up_between_looking_and_sleeping_is_not_missed(store: SqlStor
         await enqueueing
 
 
-async def test_wake_up_before_the_wait_ends_it_at_once(store: SqlStore) -> None:
+async def test_wake_up_before_the_wait_ends_it_at_once(store: Store) -> None:
     async with listening(store) as wakeups:
         noted = wakeups.generation(Topic.WORK)
         await store.enqueue([a_job()])
@@ -194,7 +194,7 @@ async def test_wake_up_before_the_wait_ends_it_at_once(store: SqlStore) -> None:
         assert not await wakeups.wait(wakeups.generation(Topic.WORK), Topic.WORK, at_most=MOMENT)
 
 
-async def test_sleeper_is_woken_only_by_its_topics(store: SqlStore) -> None:
+async def test_sleeper_is_woken_only_by_its_topics(store: Store) -> None:
     async with listening(store) as wakeups:
         noted_work, noted = wakeups.generation(Topic.WORK), wakeups.generation()
         await store.enqueue([a_job(delay=HOUR)])
@@ -202,7 +202,7 @@ async def test_sleeper_is_woken_only_by_its_topics(store: SqlStore) -> None:
         assert not await wakeups.wait(noted_work, Topic.WORK, at_most=timedelta())
 
 
-async def test_who_enters_again_listens_along_until_the_last_leaves(store: SqlStore) -> None:
+async def test_who_enters_again_listens_along_until_the_last_leaves(store: Store) -> None:
     async with listening(store) as first:
         async with store.wakeups as second:
             assert second is first
@@ -212,7 +212,7 @@ async def test_who_enters_again_listens_along_until_the_last_leaves(store: SqlSt
     assert not first.is_listening
 
 
-async def test_error_inside_the_block_comes_out_as_it_is(store: SqlStore) -> None:
+async def test_error_inside_the_block_comes_out_as_it_is(store: Store) -> None:
     with pytest.raises(KeyError, match="mine"):
         async with store.wakeups:
             raise KeyError("mine")
@@ -227,7 +227,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 @asynccontextmanager
-async def opened(url: str, **options: Any) -> AsyncIterator[SqlStore]:
+async def opened(url: str, **options: Any) -> AsyncIterator[Store]:
     store = open_store(url, rng=Random(1), **options)
     try:
         yield store

@@ -12,13 +12,13 @@ from windlass.core.outcome import Cancelled, Failure, Outcome, Raised, Released,
 from windlass.core.report import Answer, Report
 from windlass.core.wish import Wish
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)
 
 
-async def told(store: SqlStore, wish: Wish, **said: object) -> tuple[Answer, int]:
+async def told(store: Store, wish: Wish, **said: object) -> tuple[Answer, int]:
     held = await running(store)
     report = Report(job_id=held.id, worker=held.worker, token=held.token, wish=wish, **said)  # type: ignore[arg-type]
     return await store.report(report), held.id
@@ -37,7 +37,7 @@ async def told(store: SqlStore, wish: Wish, **said: object) -> tuple[Answer, int
     ],
 )
 async def test_each_way_to_end_is_decided(
-    store: SqlStore, outcome: Outcome, left: tuple[JobState, int, RunReason | None]
+    store: Store, outcome: Outcome, left: tuple[JobState, int, RunReason | None]
 ) -> None:
     measured = Run(cpu_time_ms=5, memory_peak_mb=7, items_crawled=9, metadata='{"m":1}')
     answer, number = await told(store, Wish(outcome, measured), log="all of it")
@@ -49,20 +49,20 @@ async def test_each_way_to_end_is_decided(
     assert (run.log_excerpt, job.progress_message) == ("all of it", None)
 
 
-async def test_a_job_that_never_began_comes_back_as_if_it_had_not_been_pulled(store: SqlStore) -> None:
+async def test_a_job_that_never_began_comes_back_as_if_it_had_not_been_pulled(store: Store) -> None:
     _, number = await told(store, Wish(Released(has_started=False)))
     job = await store.get(number)
     assert (job.wait_reason, job.attempt, job.executions) == (WaitReason.RELEASED, 0, 0)
     assert await store.list_executions(number) == []
 
 
-async def test_a_chosen_wait_takes_the_place_of_the_policys(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_chosen_wait_takes_the_place_of_the_policys(store: Store, clock: FakeClock) -> None:
     _, number = await told(store, Wish(Raised(Failure("busy"), after=7 * MINUTE)))
     job = await store.get(number)
     assert (job.wait_reason, job.run_at) == (WaitReason.RETRY, clock.now() + 7 * MINUTE)
 
 
-async def test_a_run_that_goes_on_counts_by_itself_and_keeps_its_lease(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_run_that_goes_on_counts_by_itself_and_keeps_its_lease(store: Store, clock: FakeClock) -> None:
     answer, number = await told(store, Wish(progress_count=40), items=[{"phone": "1"}], cursor="c", log="so far")
     job = await store.get(number)
     assert (answer.state, answer.is_done, answer.added) == (JobState.RUNNING, False, 1)
@@ -70,7 +70,7 @@ async def test_a_run_that_goes_on_counts_by_itself_and_keeps_its_lease(store: Sq
     assert job.lease_expires_at == clock.now() + timedelta(seconds=120)
 
 
-async def test_an_end_that_is_told_twice_counts_once(store: SqlStore) -> None:
+async def test_an_end_that_is_told_twice_counts_once(store: Store) -> None:
     held = await running(store)
     report = Report(job_id=held.id, worker="w", token=held.token, key="end", wish=Wish(Raised(Failure("boom"))))
     first = await store.report(report)

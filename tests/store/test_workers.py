@@ -9,13 +9,13 @@ import pytest
 from tests.store.builders import claim, enqueue_one, running
 from windlass.core.worker import NewWorker
 from windlass.errors import InvalidInput
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 
 ADA = NewWorker(id="ada", host="box", pid=7, version="1.0", pools='{"fast":3}', tasks='["work"]')
 
 
-async def test_a_registered_worker_is_listed_with_the_jobs_it_has_started(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_registered_worker_is_listed_with_the_jobs_it_has_started(store: Store, clock: FakeClock) -> None:
     await store.workers.register(ADA)
     held = await running(store)
     await enqueue_one(store)
@@ -29,7 +29,7 @@ async def test_a_registered_worker_is_listed_with_the_jobs_it_has_started(store:
     assert held.id != job.id
 
 
-async def test_a_heartbeat_is_noted(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_heartbeat_is_noted(store: Store, clock: FakeClock) -> None:
     await store.workers.register(ADA)
     clock.advance(seconds=5)
     assert await store.workers.seen("ada", 3)
@@ -38,7 +38,7 @@ async def test_a_heartbeat_is_noted(store: SqlStore, clock: FakeClock) -> None:
     assert worker.started_at == clock.now() - timedelta(seconds=5)
 
 
-async def test_a_silent_worker_is_offline(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_silent_worker_is_offline(store: Store, clock: FakeClock) -> None:
     await store.workers.register(ADA)
     clock.advance(seconds=59)
     [worker] = await store.workers.list()
@@ -50,7 +50,7 @@ async def test_a_silent_worker_is_offline(store: SqlStore, clock: FakeClock) -> 
     assert worker.is_online
 
 
-async def test_a_late_heartbeat_does_not_bring_a_stopped_worker_back(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_late_heartbeat_does_not_bring_a_stopped_worker_back(store: Store, clock: FakeClock) -> None:
     await store.workers.register(ADA)
     assert await store.workers.stopped("ada")
     assert not await store.workers.seen("ada", 1)
@@ -61,7 +61,7 @@ async def test_a_late_heartbeat_does_not_bring_a_stopped_worker_back(store: SqlS
     assert (worker.stopped_at, worker.is_online) == (None, True)
 
 
-async def test_a_forgotten_worker_is_told_to_register_again(store: SqlStore, clock: FakeClock) -> None:
+async def test_a_forgotten_worker_is_told_to_register_again(store: Store, clock: FakeClock) -> None:
     await store.workers.register(ADA)
     clock.advance(days=7)
     assert await store.workers.prune() == 0

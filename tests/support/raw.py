@@ -6,12 +6,12 @@ from typing import Any
 
 import psycopg
 
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite
 
 
-async def execute(store: SqlStore, sql: str) -> list[tuple[Any, ...]]:
+async def execute(store: Store, sql: str) -> list[tuple[Any, ...]]:
     """Run one statement in a transaction of its own and return its rows."""
     database = store.database
     if isinstance(database, Sqlite):

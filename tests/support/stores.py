@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from tests.support.postgres_server import PostgresServer
 from tests.support.recycling import Recycler
-from windlass.ports import Store
-from windlass.store import SqlStore, migrate, open_store
+from windlass.store import Store
+from windlass.store import Store, migrate, open_store
 from windlass.store.postgres import SyncPostgres
 from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock
@@ -99,13 +99,13 @@ def _sqlite_template() -> bytes:
         return path.read_bytes()
 
 
-def at_time(store: Store, moment: datetime) -> SqlStore:
+def at_time(store: Store, moment: datetime) -> Store:
     """Return a store for which it is this moment."""
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     return store.at(FakeClock(moment))
 
 
-def memory_store(rng: Random) -> SqlStore:
+def memory_store(rng: Random) -> Store:
     """Open a migrated store in memory."""
     store = open_store("sqlite://", rng=rng)
     assert isinstance(store.database, Sqlite)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.stores import BACKENDS, fresh_url
 from windlass import Windlass
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.store.doctor import check
 from windlass.testing import FakeClock, fresh
 
@@ -38,5 +38,5 @@ async def app(url: str, clock: FakeClock) -> AsyncIterator[Windlass]:
     async with fresh(Windlass(NOWHERE), url, clock=clock) as made:
         yield made
         store = await made.store()
-        assert isinstance(store, SqlStore)
+        assert isinstance(store, Store)
         assert await check(store) == []

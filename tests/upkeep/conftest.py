@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.stores import BACKENDS, fresh_url, memory_store
-from windlass.store import SqlStore, open_store
+from windlass.store import Store, open_store
 from windlass.store.doctor import check
 from windlass.testing import FakeClock
 from windlass.upkeep.loop import Upkeep
@@ -28,7 +28,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def plain(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[SqlStore]]:
+async def plain(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[Store]]:
     """Give five stores on one database; one in memory belongs to one connection, which they share."""
     with ExitStack() as stack:
         if backend == "sqlite-memory":
@@ -46,18 +46,18 @@ async def plain(backend: str, request: pytest.FixtureRequest, tmp_path: Path) ->
 
 
 @pytest.fixture
-def stores(plain: list[SqlStore], clock: FakeClock) -> list[SqlStore]:
+def stores(plain: list[Store], clock: FakeClock) -> list[Store]:
     """Give the same stores at the test's time."""
     return [store.at(clock) for store in plain]
 
 
 @pytest.fixture
-def store(stores: list[SqlStore]) -> SqlStore:
+def store(stores: list[Store]) -> Store:
     return stores[0]
 
 
 @pytest.fixture
-def fleet(stores: list[SqlStore], clock: FakeClock) -> Callable[..., list[Upkeep]]:
+def fleet(stores: list[Store], clock: FakeClock) -> Callable[..., list[Upkeep]]:
     """Make instances of upkeep, as many as are asked for, each with a store of its own."""
 
     def make(count: int = 1, **options: Any) -> list[Upkeep]:

@@ -20,7 +20,7 @@ from windlass.core.chore import Chore
 from windlass.core.job import JobState
 from windlass.core.worker import NewWorker
 from windlass.errors import StoreUnavailable
-from windlass.store import SqlStore
+from windlass.store import Store
 from windlass.testing import FakeClock
 from windlass.upkeep.duty import Duty, Round
 from windlass.upkeep.loop import Upkeep, UpkeepOptions
@@ -45,17 +45,17 @@ async def all_rounds(fleet: list[Upkeep]) -> None:
     await asyncio.gather(*(upkeep.round() for upkeep in fleet))
 
 
-async def chores(store: SqlStore) -> dict[str, Chore]:
+async def chores(store: Store) -> dict[str, Chore]:
     return {chore.name: chore for chore in await store.chores.list()}
 
 
-async def priorities(store: SqlStore, *ids: int) -> list[tuple[int, int]]:
+async def priorities(store: Store, *ids: int) -> list[tuple[int, int]]:
     return [(job.priority, job.base_priority) for job in [await store.get(job_id) for job_id in ids]]
 
 
 @instances
 async def test_aging_raises_what_has_waited_for_more_than_an_hour(
-    fleet: Fleet, store: SqlStore, clock: FakeClock, count: int
+    fleet: Fleet, store: Store, clock: FakeClock, count: int
 ) -> None:
     runs = await enqueue_one(store)
     [held] = await store.claim(await store.slices(), 1, a_lease(length=timedelta(days=1)))
@@ -72,7 +72,7 @@ async def test_aging_raises_what_has_waited_for_more_than_an_hour(
 @instances
 @pytest.mark.parametrize(("old", "recent", "gone"), [(0, 150, 0), (60, 100, 60), (60, 90, 50)])
 async def test_retention_takes_runs_that_are_old_and_beyond_the_newest_hundred(
-    fleet: Fleet, plain: list[SqlStore], clock: FakeClock, *, count: int, old: int, recent: int, gone: int
+    fleet: Fleet, plain: list[Store], clock: FakeClock, *, count: int, old: int, recent: int, gone: int
 ) -> None:
     job_id = await with_history(plain[0], clock, [31] * old + [29] * recent)
     await all_rounds(fleet(count))
@@ -81,7 +81,7 @@ async def test_retention_takes_runs_that_are_old_and_beyond_the_newest_hundred(
 
 
 @instances
-async def test_every_chore_is_done_once_for_each_interval(fleet: Fleet, store: SqlStore, clock: FakeClock, count: int) -> None:
+async def test_every_chore_is_done_once_for_each_interval(fleet: Fleet, store: Store, clock: FakeClock, count: int) -> None:
     made = fleet(count)
     await all_rounds(made)
     await all_rounds(made)
@@ -95,7 +95,7 @@ async def test_every_chore_is_done_once_for_each_interval(fleet: Fleet, store: S
     assert {chore.last_error for chore in again.values()} == {None}
 
 
-async def test_a_chore_shows_when_it_ran_where_and_what_it_did(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
+async def test_a_chore_shows_when_it_ran_where_and_what_it_did(fleet: Fleet, store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job(delay=timedelta(seconds=1)))
     clock.advance(seconds=2)
     [upkeep] = fleet()
@@ -110,7 +110,7 @@ async def test_a_chore_shows_when_it_ran_where_and_what_it_did(fleet: Fleet, sto
     assert shown["fold"].last_duration_ms is not None
 
 
-async def test_one_round_promotes_spawns_and_reclaims(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
+async def test_one_round_promotes_spawns_and_reclaims(fleet: Fleet, store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job("spawned", recurrence=recurring(timedelta(seconds=30)), spawn=True))
     lost = await running(store)
     [upkeep] = fleet(1, options=UpkeepOptions(lease=timedelta(seconds=1)))
@@ -124,7 +124,7 @@ async def test_one_round_promotes_spawns_and_reclaims(fleet: Fleet, store: SqlSt
     assert [job.state for job in await all_jobs(store) if job.task == "spawned" and not job.spawn] == [JobState.PENDING]
 
 
-async def test_a_paused_chore_is_left_by_everybody_until_it_is_resumed(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
+async def test_a_paused_chore_is_left_by_everybody_until_it_is_resumed(fleet: Fleet, store: Store, clock: FakeClock) -> None:
     await enqueue_one(store)
     clock.advance(minutes=61)
     operator = store.acting(Actor("ada"))
@@ -140,7 +140,7 @@ async def test_a_paused_chore_is_left_by_everybody_until_it_is_resumed(fleet: Fl
 
 @pytest.mark.parametrize("chore", sorted(EVERYWHERE))
 async def test_what_every_process_does_can_be_paused_too_and_the_log_says_so(
-    fleet: Fleet, store: SqlStore, clock: FakeClock, caplog: pytest.LogCaptureFixture, *, chore: str
+    fleet: Fleet, store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture, *, chore: str
 ) -> None:
     await enqueue_one(store, a_job(delay=timedelta(seconds=1)))
     await enqueue_one(store, a_job("spawned", recurrence=recurring(timedelta(seconds=10)), spawn=True))
@@ -164,7 +164,7 @@ async def test_what_every_process_does_can_be_paused_too_and_the_log_says_so(
 
 
 async def test_a_failing_chore_is_recorded_and_stops_nobody(
-    fleet: Fleet, store: SqlStore, clock: FakeClock, caplog: pytest.LogCaptureFixture
+    fleet: Fleet, store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def break_(_cursor: str | None) -> Round:
         raise ZeroDivisionError("by nought")
@@ -187,7 +187,7 @@ async def test_a_failing_chore_is_recorded_and_stops_nobody(
     assert [record.getMessage() for record in caplog.records] == ["upkeep: broken: ZeroDivisionError: by nought"]
 
 
-async def test_a_round_that_meets_its_bound_comes_again_soon_and_goes_on(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
+async def test_a_round_that_meets_its_bound_comes_again_soon_and_goes_on(fleet: Fleet, store: Store, clock: FakeClock) -> None:
     asked: list[str | None] = []
 
     async def sweep(cursor: str | None) -> Round:
@@ -211,11 +211,11 @@ class Away:
 
 
 async def test_an_outage_is_mentioned_once_and_outlived(
-    fleet: Fleet, store: SqlStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [upkeep] = fleet()
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, logger="windlass.upkeep"):
-        patch.setattr(SqlStore, "chores", Away())
+        patch.setattr(Store, "chores", Away())
         await upkeep.round()
         await upkeep.round()
     assert [record.getMessage() for record in caplog.records][:1] == [
@@ -225,7 +225,7 @@ async def test_an_outage_is_mentioned_once_and_outlived(
     assert set(await chores(store)) == SHARED | EVERYWHERE
 
 
-async def test_what_a_fleet_leaves_behind_goes_after_its_time(fleet: Fleet, store: SqlStore, clock: FakeClock) -> None:
+async def test_what_a_fleet_leaves_behind_goes_after_its_time(fleet: Fleet, store: Store, clock: FakeClock) -> None:
     mail = BreakerSpec("mail", threshold=3)
     for _ in range(2):
         await store.breakers.record(mail, succeeded=False, failures=3)

@@ -19,14 +19,14 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.job import NewJob
 from windlass.core.retry import RetrySpec
 from windlass.errors import ConfigError
-from windlass.store import SqlStore
+from windlass.store import Store
 
 SQLITE_ONLY = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 
 
-async def store_of(web: Served) -> SqlStore:
+async def store_of(web: Served) -> Store:
     store = await web.app.store()
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     return store
 
 

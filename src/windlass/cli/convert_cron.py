@@ -14,7 +14,7 @@ from windlass.core.blocking import run
 from windlass.core.cron_migration import Conversion
 from windlass.core.words import describe
 from windlass.errors import ConfigError
-from windlass.ports import Store
+from windlass.store import Store
 
 
 @click.command("convert-cron")

@@ -19,7 +19,7 @@ from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
 from windlass.core.words import describe
 from windlass.errors import InvalidInput
-from windlass.ports import Store
+from windlass.store import Store
 
 _TASK = "command"
 

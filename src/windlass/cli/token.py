@@ -15,7 +15,7 @@ from windlass.core.access import NewToken, Role, Token
 from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.durations import parse_duration
-from windlass.ports import Tokens
+from windlass.store.nouns import Tokens
 
 
 @click.group()

@@ -6,9 +6,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol, TypeVar, Unpack
 
-from windlass.client.blocking import twin_of
 from windlass.client.declared import DeclaredTasks
 from windlass.client.doors import Door
 from windlass.client.options import JOB_OPTIONS, EditOptions, UsingOptions, check_names, edit_of
@@ -23,7 +22,11 @@ from windlass.core.payload import decode
 from windlass.core.pool import PULL_LANE
 from windlass.core.runs import QueueStats
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
-from windlass.ports import Store
+from windlass.store import Store
+from windlass.store.calls.call import Call
+from windlass.store.noun import twin_of
+
+T = TypeVar("T")
 
 log = logging.getLogger("windlass.client")
 
@@ -72,6 +75,15 @@ class Client:
     async def store(self) -> Store:
         """Give the store below: every verb of the engine."""
         return (await self._door()).store
+
+    async def run(self, call: Call[T], connection: Any = None) -> T:
+        """Run a call of the store's, in the caller's transaction if a connection is given."""
+        return await (await self.store()).run(call, await self.driver(connection))
+
+    async def driver(self, connection: Any) -> Any:
+        """Find the driver's own connection inside what a caller holds; None stays None."""
+        door = await self._door()
+        return None if connection is None else await driver_connection(connection, is_blocking=door.is_blocking)
 
     async def enqueue(self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[UsingOptions]) -> Enqueued:
         """Enqueue a job of a task by its name; raises UnknownTask where nobody could run it."""

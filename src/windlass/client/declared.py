@@ -11,7 +11,7 @@ from windlass.client.unique import key_by_rule
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.payload import decode, encode_object
 from windlass.core.payload_schema import check_payload, defaults
-from windlass.ports import Store
+from windlass.store import Store
 
 log = logging.getLogger("windlass.client")
 

@@ -13,7 +13,8 @@ from weakref import WeakSet
 from windlass.client.outbox import LoopOutbox, Outbox, ThreadOutbox
 from windlass.core.blocking import run
 from windlass.core.job import Enqueued, Stored
-from windlass.ports import Backend, Store
+from windlass.store import Store
+from windlass.store.backend import Backend
 
 Sleep = Callable[[float], Awaitable[None]]
 

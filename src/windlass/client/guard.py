@@ -13,7 +13,7 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.current import current_job
 from windlass.core.signals import speaks_against_service
 from windlass.errors import BreakerOpen, StoreError
-from windlass.ports import Breakers
+from windlass.store.breakers import Breakers
 
 log = logging.getLogger("windlass.client")
 

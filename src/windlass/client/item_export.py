@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from windlass.core.item import Item
 from windlass.core.item_csv import Columns
 from windlass.core.payload import decode, encode
-from windlass.ports import Items
+from windlass.store.nouns import Items
 
 _PAGE = 100
 

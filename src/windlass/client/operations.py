@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from windlass.client import facets
-from windlass.client.blocking import twin_of
 from windlass.client.options import Duration
 from windlass.client.refs import JobRef, number_of
 from windlass.client.scheduler import Scheduler
@@ -14,6 +12,13 @@ from windlass.core.bulk import Bulk
 from windlass.core.durations import parse_duration
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job, JobState
+from windlass.store.audit import Audit
+from windlass.store.breakers import Breakers
+from windlass.store.gates import KnownTasks, Lanes
+from windlass.store.letters import Letters
+from windlass.store.noun import twin_of
+from windlass.store.nouns import Feeds, Items, Pages, Reminders, Runs, Sources, StoredSettings, Workers
+from windlass.store.schedules import Schedules
 
 
 class Operator(Scheduler):
@@ -25,74 +30,74 @@ class Operator(Scheduler):
         return self
 
     @property
-    def letters(self) -> facets.Letters:
+    def letters(self) -> Letters:
         """The dead letters."""
-        return facets.Letters(self)
+        return Letters(self)
 
     @property
-    def breakers(self) -> facets.Breakers:
+    def breakers(self) -> Breakers:
         """The circuit breakers."""
-        return facets.Breakers(self)
+        return Breakers(self)
 
     @property
-    def lanes(self) -> facets.Lanes:
+    def lanes(self) -> Lanes:
         """Lanes: pause, resume, drain."""
-        return facets.Lanes(self)
+        return Lanes(self)
 
     @property
-    def known_tasks(self) -> facets.KnownTasks:
+    def known_tasks(self) -> KnownTasks:
         """The tasks of the fleet: pause, resume, drain. Those of this process are in `tasks`."""
-        return facets.KnownTasks(self)
+        return KnownTasks(self)
 
     @property
-    def schedules(self) -> facets.Schedules:
+    def schedules(self) -> Schedules:
         """Recurring jobs by their name; `recurring`, `ensure` and `sync_enabled` make and switch them."""
-        return facets.Schedules(self)
+        return Schedules(self)
 
     @property
-    def workers(self) -> facets.Workers:
+    def workers(self) -> Workers:
         """The processes that run jobs."""
-        return facets.Workers(self)
+        return Workers(self)
 
     @property
-    def items(self) -> facets.Items:
+    def items(self) -> Items:
         """What workers have found."""
-        return facets.Items(self)
+        return Items(self)
 
     @property
-    def reminders(self) -> facets.Reminders:
+    def reminders(self) -> Reminders:
         """Mails that wait for their time."""
-        return facets.Reminders(self)
+        return Reminders(self)
 
     @property
-    def sources(self) -> facets.Sources:
+    def sources(self) -> Sources:
         """What `crawl` crawls."""
-        return facets.Sources(self)
+        return Sources(self)
 
     @property
-    def pages(self) -> facets.Pages:
+    def pages(self) -> Pages:
         """What crawls have found."""
-        return facets.Pages(self)
+        return Pages(self)
 
     @property
-    def feeds(self) -> facets.Feeds:
+    def feeds(self) -> Feeds:
         """Feeds and who subscribes to them."""
-        return facets.Feeds(self)
+        return Feeds(self)
 
     @property
-    def stored_settings(self) -> facets.StoredSettings:
+    def stored_settings(self) -> StoredSettings:
         """What operators have set in the database."""
-        return facets.StoredSettings(self)
+        return StoredSettings(self)
 
     @property
-    def runs(self) -> facets.Runs:
+    def runs(self) -> Runs:
         """How runs went."""
-        return facets.Runs(self)
+        return Runs(self)
 
     @property
-    def audit(self) -> facets.Audit:
+    def audit(self) -> Audit:
         """Who did what."""
-        return facets.Audit(self)
+        return Audit(self)
 
     async def boost(self, job: JobRef, amount: int = 10) -> Job:
         """Raise the priority of a job that is not over, up to 100."""

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from windlass.client.blocking import twin_of
 from windlass.client.client import Client
 from windlass.client.options import Cadenced, RecurringOptions
 from windlass.client.rules import RULE_OPTIONS, rule_of
-from windlass.client.transaction import driver_connection
 from windlass.core.cadence import ByHandler, Recurrence
 from windlass.core.job import Job, NewJob
+from windlass.store.noun import twin_of
 
 
 class Scheduler(Client):
@@ -63,11 +62,6 @@ class Scheduler(Client):
         return await (await self.store()).schedules.sync_enabled(name, predicate, await self.driver(connection))
 
     sync_enabled_sync = twin_of(sync_enabled)
-
-    async def driver(self, connection: Any) -> Any:
-        """Find the driver's own connection inside what a caller holds; None stays None."""
-        door = await self._door()
-        return None if connection is None else await driver_connection(connection, is_blocking=door.is_blocking)
 
     async def _described(self, task: Any, payload: Mapping[str, Any] | None, options: Mapping[str, Any]) -> NewJob:
         own = {key: value for key, value in options.items() if key not in RULE_OPTIONS}

@@ -10,9 +10,8 @@ from urllib.parse import unquote, urlsplit
 from windlass.core.retry import PROFILES, Profile
 from windlass.errors import ConfigError, shown
 from windlass.store.blocking import Blocking, BlockingDatabase
-from windlass.store.calls.call import STATEMENT_TIMEOUT
-from windlass.store.calls.work import MAX_ARMS
-from windlass.store.sql_store import SqlStore
+from windlass.store.calls.call import MAX_ARMS, STATEMENT_TIMEOUT, Means
+from windlass.store.store import Store
 
 # Without prepared statements each claim is planned anew, which is slow for many arms.
 _UNPREPARED_ARMS = 8
@@ -25,7 +24,7 @@ def open_store(
     profiles: Mapping[str, Profile] = PROFILES,
     listen_url: str | None = None,
     statement_timeout: timedelta = STATEMENT_TIMEOUT,
-) -> SqlStore:
+) -> Store:
     """Open `sqlite:///path`, `sqlite://` (in memory) or `postgresql://…`, for asyncio.
 
     `?prepare=off` on a PostgreSQL URL makes it work through a transaction pooler. Wake-ups do not pass one: `listen_url` leads to
@@ -39,21 +38,21 @@ def open_store(
 
         if listen_url is not None:
             raise ConfigError(LISTEN_ELSEWHERE)
-        return SqlStore(Sqlite(rest, rng), rng=rng, profiles=profiles)
+        return Store(Sqlite(rest, rng), Means(rng, profiles))
     from windlass.store.postgres import Postgres  # noqa: PLC0415 - an optional dependency
 
     listen_dsn = None if listen_url is None else _listen_dsn(listen_url)
     database = Postgres(rest, prepare=prepare, listen_dsn=listen_dsn, statement_timeout=statement_timeout)
-    return SqlStore(database, rng=rng, profiles=profiles, most_arms=_most_arms(prepare=prepare))
+    return Store(database, Means(rng, profiles, _most_arms(prepare=prepare)))
 
 
 def open_blocking_store(
     url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES, statement_timeout: timedelta = STATEMENT_TIMEOUT
-) -> SqlStore:
+) -> Store:
     """Open the same for code without an event loop: its coroutines never suspend, `windlass.core.blocking.run` ends them."""
     arms = _most_arms(prepare=_parsed(url)[2])
     database = open_database(url, rng=rng, statement_timeout=statement_timeout)
-    return SqlStore(Blocking(database), rng=rng, profiles=profiles, most_arms=arms)
+    return Store(Blocking(database), Means(rng, profiles, arms))
 
 
 def open_database(url: str, *, rng: Random, statement_timeout: timedelta = STATEMENT_TIMEOUT) -> BlockingDatabase:
@@ -109,4 +108,4 @@ def _sqlite_path(url: str, host: str, path: str) -> str:
     return name or ":memory:"
 
 
-__all__ = ["SqlStore", "open_blocking_store", "open_database", "open_store"]
+__all__ = ["Store", "open_blocking_store", "open_database", "open_store"]

@@ -6,21 +6,53 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from windlass.core.retry import Profile
 from windlass.errors import ConfigError, StoreError
-from windlass.ports import Backend
-from windlass.store import LISTEN_ELSEWHERE, SqlStore, migrate, open_blocking_store, open_database, open_store
+from windlass.store import LISTEN_ELSEWHERE, Store, migrate, open_blocking_store, open_database, open_store
 from windlass.store.blocking import Blocking
 from windlass.store.calls import schema
-from windlass.store.calls.call import STATEMENT_TIMEOUT
+from windlass.store.calls.call import STATEMENT_TIMEOUT, Means
 from windlass.store.migrate import Scriptable
 
 T = TypeVar("T")
 
 NO_DATABASE = "none:"
 """The URL of a process that has no database on purpose."""
+
+
+class Backend(Protocol):
+    """Opens stores of one database."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all its stores are one underneath, so that closing one closes all."""
+        ...
+
+    def open_async(self) -> Store:
+        """Open a store for the event loop that will use it."""
+        ...
+
+    def open_blocking(self) -> Store:
+        """Open a store whose coroutines never suspend."""
+        ...
+
+    def migrate(self) -> None:
+        """Bring the schema up to date."""
+        ...
+
+    def script(self, work: Callable[[Any], T]) -> T:
+        """Run `work` with the blocking database underneath, for what changes more than rows."""
+        ...
+
+    def close(self) -> None:
+        """Close what all stores share, if they do."""
+        ...
+
+    def forget(self) -> None:
+        """Let go without closing, in the child of a fork."""
+        ...
 
 
 def open_backend(
@@ -61,13 +93,13 @@ class SqliteBackend:
         self._lock = threading.Lock()
         self._database: Any = None
 
-    def open_async(self) -> SqlStore:
+    def open_async(self) -> Store:
         """Open a store for any event loop."""
-        return SqlStore(self._open(), rng=self._rng, profiles=self._profiles)
+        return Store(self._open(), Means(self._rng, self._profiles))
 
-    def open_blocking(self) -> SqlStore:
+    def open_blocking(self) -> Store:
         """Open a store whose coroutines never suspend."""
-        return SqlStore(Blocking(self._open()), rng=self._rng, profiles=self._profiles)
+        return Store(Blocking(self._open()), Means(self._rng, self._profiles))
 
     def _open(self) -> Any:
         with self._lock:
@@ -125,7 +157,7 @@ class PostgresBackend:
         self._url, self._rng, self._profiles, self._statement_timeout = url, rng, profiles, statement_timeout
         self._listen_url = listen_url
 
-    def open_async(self) -> SqlStore:
+    def open_async(self) -> Store:
         """Describe a pool; it connects at first use."""
         return open_store(
             self._url,
@@ -135,7 +167,7 @@ class PostgresBackend:
             listen_url=self._listen_url,
         )
 
-    def open_blocking(self) -> SqlStore:
+    def open_blocking(self) -> Store:
         """Describe a blocking pool; it connects at first use."""
         return open_blocking_store(self._url, rng=self._rng, profiles=self._profiles, statement_timeout=self._statement_timeout)
 

@@ -1,24 +1,16 @@
-"""Seed 001's cron migration, for asyncio."""
+"""The interval scheduler's cron migration."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 
-from windlass.core.audit import Actor
 from windlass.core.cron_migration import Conversion
 from windlass.store.calls import cron_migration
-from windlass.store.calls.audit import audited
-from windlass.store.database import Database
+from windlass.store.noun import Noun
 
 
-class SqlCronMigration:
+class CronMigration(Noun):
     """Cron expressions that are plain intervals become intervals, and go back."""
-
-    def __init__(self, database: Database, actor: Actor | None) -> None:
-        """Speak to `database`; `actor` is whom the audit log names."""
-        self._db = database
-        self._actor = actor
 
     async def convert(self, *, dry_run: bool = False, limit: int = cron_migration.MAX_PAGE) -> AsyncIterator[Conversion]:
         """Convert what converts exactly, a page in a transaction, and say of every cron job what became of it."""
@@ -32,10 +24,8 @@ class SqlCronMigration:
 
     async def _pages(self, *, dry_run: bool, backwards: bool, limit: int) -> AsyncIterator[Conversion]:
         after: int | None = 0
-        tell = partial(cron_migration.was_converted, backwards=backwards)
         while after is not None:
-            call = cron_migration.convert(after, limit, dry_run=dry_run, backwards=backwards)
-            page = await self._db.run(call if dry_run else audited(call, self._actor, tell))
+            page = await self._run(cron_migration.convert(after, limit, dry_run=dry_run, backwards=backwards))
             for each in page.jobs:
                 yield each
             after = page.next_after

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any, Protocol, TypeVar
 
-from windlass.ports.clock import Clock
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import Call
 from windlass.store.wakeups import SqlWakeups
 
 T = TypeVar("T")
-
-
-async def run_in(database: Database, call: Call[T], connection: Any = None) -> T:
-    """Run a call inside the caller's transaction if there is one, else in its own."""
-    return await (database.run(call) if connection is None else database.run_within(connection, call))
 
 
 class Database(Protocol):
@@ -77,51 +70,3 @@ class Bounded:
     async def aclose(self) -> None:
         """Let go of the database."""
         await self._database.aclose()
-
-
-class Timed:
-    """The same database, told the time wherever it would look at its own clock."""
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        """Run every call of `database` at the clock's time."""
-        self._database = database
-        self._clock = clock
-
-    @property
-    def dialect(self) -> str:
-        """Which SQL it speaks."""
-        return self._database.dialect
-
-    async def run(self, call: Call[T]) -> T:
-        """Run a call in a transaction of its own."""
-        return await self._database.run(self._timed(call))
-
-    async def run_within(self, connection: Any, call: Call[T]) -> T:
-        """Run a call inside the caller's own transaction."""
-        return await self._database.run_within(connection, self._timed(call))
-
-    def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
-        """Ring `wakeups` when others commit, for as long as this is entered."""
-        return self._database.listen(wakeups, rng)
-
-    async def aclose(self) -> None:
-        """Let go of the database."""
-        await self._database.aclose()
-
-    def _timed(self, call: Call[T]) -> Call[T]:
-        def steps() -> Steps[T]:
-            with closing(call.steps()) as asked:
-                return (yield from self._at_our_time(asked))
-
-        return replace(call, steps=steps)
-
-    def _at_our_time(self, asked: Steps[T]) -> Generator[Step, Any, T]:
-        try:
-            step = next(asked)
-            while True:
-                if step.params.get("now") is None:
-                    step = step._replace(params={**step.params, "now": self._clock.now()})
-                step = asked.send((yield step))
-        except StopIteration as done:
-            answer: T = done.value
-            return answer

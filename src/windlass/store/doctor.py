@@ -14,11 +14,11 @@ from windlass.core.retention import DEFAULT, Retention
 from windlass.core.retry import PROFILES, Profile, RetrySpec
 from windlass.core.settings import is_pulled
 from windlass.errors import InvalidInput
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.rows import Row
 
 if TYPE_CHECKING:
-    from windlass.store.sql_store import SqlStore
+    from windlass.store.store import Store
 
 _PAGE = 500
 # A payload may have a megabyte.
@@ -34,7 +34,7 @@ class Problem(NamedTuple):
     detail: str
 
 
-async def check(store: SqlStore, *, profiles: Mapping[str, Profile] = PROFILES, kept: Retention = DEFAULT) -> list[Problem]:
+async def check(store: Store, *, profiles: Mapping[str, Profile] = PROFILES, kept: Retention = DEFAULT) -> list[Problem]:
     """Read the whole database and report every broken rule; an empty list is a healthy store.
 
     It reads page by page and may run beside workers: what must agree is read by one statement.
@@ -54,9 +54,7 @@ async def check(store: SqlStore, *, profiles: Mapping[str, Profile] = PROFILES, 
     return problems
 
 
-async def _pages(
-    store: SqlStore, query: str, limit: int, *, second_key: str | None = None, **others: object
-) -> AsyncIterator[Row]:
+async def _pages(store: Store, query: str, limit: int, *, second_key: str | None = None, **others: object) -> AsyncIterator[Row]:
     """Walk a query whose first columns are its key."""
     params: dict[str, object] = {"after": _FIRST, "limit": limit, **others}
     if second_key is not None:
@@ -73,7 +71,7 @@ async def _pages(
 
 
 def _read(query: str, params: dict[str, Any]) -> Call[Sequence[Row]]:
-    def steps() -> Steps[Sequence[Row]]:
+    def steps(_: Means) -> Steps[Sequence[Row]]:
         return (yield Step(query, params))
 
     # Reads whole tables, whatever their size.

@@ -1,42 +1,45 @@
-"""Pausing, resuming and draining, for asyncio."""
+"""Lanes and tasks: paused, resumed and drained."""
 
 from __future__ import annotations
 
 import asyncio
+import builtins
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import ClassVar
 
-from windlass.core.audit import Actor
-from windlass.core.gate import Drain, Gate, GateKind
-from windlass.store.calls import gates
-from windlass.store.calls.audit import audited
-from windlass.store.database import Database
+from windlass.core.gate import ALL_LANES, BUILT_IN_LANES, Drain, Gate, GateKind
+from windlass.core.known_task import DeclaredTask, KnownTask
+from windlass.errors import GateNotFound
+from windlass.store.calls import gates, reads, tasks
+from windlass.store.noun import Noun, twin_of, verb
 
 _LOOKS = 500
 _PAUSE_SECONDS = 0.01
 
 
-class SqlGates:
-    """What lanes and tasks have in common."""
+class Gates(Noun):
+    """What lanes and tasks have in common; they may be paused before anything has declared them."""
 
-    _kind: GateKind
-
-    def __init__(self, database: Database, actor: Actor | None) -> None:
-        """Speak to `database`; `actor` is who pauses."""
-        self._db = database
-        self._actor = actor
+    kind: ClassVar[GateKind]
 
     async def pause(self, name: str) -> Gate:
         """Let no job be claimed from now on; a claim made from an older view takes nothing."""
-        call = gates.pause(self._kind, name, None if self._actor is None else self._actor.principal)
-        return await self._db.run(audited(call, self._actor, lambda _: gates.tell(self._kind, name, "pause")))
+        return await self._run(gates.pause(self.kind, name))
+
+    pause_sync = twin_of(pause)
 
     async def resume(self, name: str) -> Gate:
         """Let jobs be claimed again."""
-        call = gates.resume(self._kind, name)
-        return await self._db.run(audited(call, self._actor, lambda _: gates.tell(self._kind, name, "resume")))
+        return await self._run(gates.resume(self.kind, name))
+
+    resume_sync = twin_of(resume)
 
     async def running_in(self, name: str) -> int:
         """Count leased jobs: runs, and cancelled ones that have not stopped."""
-        return await self._db.run(gates.count_leased(self._kind, name))
+        return await self._run(gates.count_leased(self.kind, name))
+
+    running_in_sync = twin_of(running_in)
 
     async def drain(self, name: str) -> Drain:
         """Pause, and count what still runs once nothing more can start.
@@ -48,13 +51,65 @@ class SqlGates:
         seconds leaves the drain unsettled; ask again.
         """
         await self.pause(name)
-        is_settled = await self._outlast(await self._db.run(gates.list_writers()))
+        is_settled = await self._outlast(await self._run(gates.list_writers()))
         return Drain(name, await self.running_in(name), is_settled)
+
+    drain_sync = twin_of(drain)
 
     async def _outlast(self, writers: list[str]) -> bool:
         for _ in range(_LOOKS):
             if not writers:
                 return True
             await asyncio.sleep(_PAUSE_SECONDS)
-            writers = await self._db.run(gates.list_writers(writers))
+            writers = await self._run(gates.list_writers(writers))
         return not writers
+
+    async def names(self) -> set[str]:
+        """List the names that were declared, paused or have jobs."""
+        raise NotImplementedError
+
+    async def ensure_known(self, name: str) -> None:
+        """Refuse a name that was never declared or paused and has no jobs; raises GateNotFound with the nearest names."""
+        self.kind.check(name)
+        known = await self.names()
+        if name not in known:
+            raise GateNotFound(self.kind.value, name, get_close_matches(name, sorted(known)))
+
+    ensure_known_sync = twin_of(ensure_known)
+
+
+class Lanes(Gates):
+    """Lanes that were paused, declared or have jobs; the name `*` pauses and resumes every lane."""
+
+    kind = GateKind.LANE
+    list, list_sync = verb(gates.list_lanes)
+
+    async def get(self, name: str) -> Gate:
+        """Return whether it is paused, and by whom."""
+        return await self._run(gates.get(self.kind, name))
+
+    async def names(self) -> set[str]:
+        """List the lanes that were declared, paused or have jobs, those every fleet has, and `*`."""
+        return {lane.name for lane in await self.list()} | BUILT_IN_LANES | {ALL_LANES}
+
+
+class KnownTasks(Gates):
+    """Tasks that processes declared; the entries outlive them."""
+
+    kind = GateKind.TASK
+    knows, knows_sync = verb(tasks.knows)
+    get, get_sync = verb(tasks.get)
+    list, list_sync = verb(tasks.list_tasks)
+    count, count_sync = verb(tasks.count)
+
+    async def declare(self, declared: Sequence[DeclaredTask]) -> builtins.list[str]:
+        """Write tasks; returns those that had to be written: new, changed, or not seen for a minute."""
+        return await self._run(tasks.declare(declared)) if declared else []
+
+    async def names(self) -> set[str]:
+        """List the tasks that were declared, paused or have jobs."""
+        found = {count.task for count in await self._run(reads.count_jobs()) if count.jobs}
+        page: Sequence[KnownTask] = ()
+        while page := await self.list(after=page[-1].name if page else ""):
+            found.update(task.name for task in page)
+        return found

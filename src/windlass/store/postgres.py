@@ -297,7 +297,7 @@ _CLOCK: dict[str, Any] = {"now": None}
 
 
 async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
-    steps = call.steps()
+    steps = call.begin()
     try:
         step = next(steps)
         while True:
@@ -318,7 +318,7 @@ async def _ask(connection: psycopg.AsyncConnection[Any], ask: Callable[[Any], An
 
 
 def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
-    steps = call.steps()
+    steps = call.begin()
     try:
         step = next(steps)
         while True:

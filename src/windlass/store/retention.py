@@ -11,7 +11,7 @@ from windlass.core.job import CLOSED, JobState
 from windlass.core.retention import DEFAULT, Pruned, Retention
 from windlass.store import documents
 from windlass.store.calls import retention
-from windlass.store.database import Database
+from windlass.store.noun import Noun
 
 MAX_BATCH = 500
 _PAGES = 50
@@ -19,12 +19,8 @@ _PARTS = ("executions", *sorted(CLOSED), "letters")
 """Runs first: what is left of a job's history is then small enough to go with the job."""
 
 
-class SqlRetention:
+class Pruning(Noun):
     """Lets go of what need not be kept."""
-
-    def __init__(self, database: Database) -> None:
-        """Speak to `database`."""
-        self._db = database
 
     async def prune(self, rules: Retention = DEFAULT, *, limit: int = 200) -> Pruned:
         """Delete by the rules, in batches of about `limit` jobs; any number of instances may do it at once."""
@@ -64,17 +60,17 @@ class SqlRetention:
             case "executions":
                 return await self._prune_executions(rules, place, limit)
             case "letters":
-                gone = await self._db.run(retention.prune_letters(rules.keep_dead, limit))
+                gone = await self._run(retention.prune_letters(rules.keep_dead, limit))
                 return gone, place if gone else None
             case _:
                 return await self._prune_jobs(JobState(part), rules, place, limit=limit)
 
     async def _prune_executions(self, rules: Retention, place: list[int], limit: int) -> tuple[int, list[int] | None]:
         [after] = place or [0]
-        page = await self._db.run(retention.long_histories(rules, after, limit))
+        page = await self._run(retention.long_histories(rules, after, limit))
         gone = 0
         for batch in retention.batches(page.runs):
-            gone += await self._db.run(retention.prune_executions(batch))
+            gone += await self._run(retention.prune_executions(batch))
         # A long history goes in parts. What nobody could delete is locked by another instance, which does the same.
         if gone and any(runs.length == retention.MAX_RUNS for runs in page.runs):
             return gone, [after]
@@ -85,9 +81,9 @@ class SqlRetention:
     ) -> tuple[int, list[int] | None]:
         closed_us, after = place or (0, 0)
         from_ = (EPOCH + closed_us * MICROSECOND, after)
-        page = await self._db.run(retention.old_jobs(state, rules.keep, from_, limit=limit))
+        page = await self._run(retention.old_jobs(state, rules.keep, from_, limit=limit))
         if not page:
             return 0, None
         ids = [job.id for job in page if job.is_prunable]
-        gone = await self._db.run(retention.prune_jobs(ids, rules.keep)) if ids else 0
+        gone = await self._run(retention.prune_jobs(ids, rules.keep)) if ids else 0
         return gone, [documents.microseconds(page[-1].closed_at), page[-1].id]

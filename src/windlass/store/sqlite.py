@@ -415,7 +415,7 @@ def _warn_once(path: str, mode: str) -> None:
 
 def _drive(connection: Any, texts: Queries, call: Call[T]) -> T:
     """Run the steps of a call on a connection that is inside a transaction."""
-    steps = call.steps()
+    steps = call.begin()
     try:
         step = next(steps)
         while True:

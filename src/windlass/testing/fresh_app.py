@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 
 from windlass.app import Windlass
-from windlass.ports import Backend
+from windlass.store.backend import Backend
 from windlass.testing.clock import FakeClock
 from windlass.testing.timed import TimedBackend
 

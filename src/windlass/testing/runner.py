@@ -21,8 +21,8 @@ from windlass.core.job import JobState, WaitReason
 from windlass.core.page import MAX_PAGE, JobQuery
 from windlass.core.pool import EVERY_LANE, PoolSpec
 from windlass.errors import JobFailed
-from windlass.ports import Clock, Store
-from windlass.store import SqlStore
+from windlass.ports import Clock
+from windlass.store import Store
 from windlass.testing.clock import FakeClock
 from windlass.testing.handlers import Errors, watched
 from windlass.testing.ran import Ran
@@ -140,7 +140,7 @@ class _Bench:
         """Enter what the code declares as of the test's beginning: what has become due since then is run."""
         clock = await _clock_of(store)
         if isinstance(clock, FakeClock):
-            assert isinstance(store, SqlStore)  # noqa: S101 - only such a store is on a test's time
+            assert isinstance(store, Store)  # noqa: S101 - only such a store is on a test's time
             store = store.at(FakeClock(clock.started_at))
         await store.schedules.declare(self._app.declared_schedules())
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from windlass.ports import Backend, Clock, Store
-from windlass.store import SqlStore
+from windlass.ports import Clock
+from windlass.store import Store
+from windlass.store.backend import Backend
 
 T = TypeVar("T")
 
@@ -24,16 +25,16 @@ class TimedBackend:
         """Whether all its stores are one underneath."""
         return self._backend.is_shared
 
-    def open_async(self) -> SqlStore:
+    def open_async(self) -> Store:
         """Open a store for the event loop that will use it."""
         return self._timed(self._backend.open_async())
 
-    def open_blocking(self) -> SqlStore:
+    def open_blocking(self) -> Store:
         """Open a store whose coroutines never suspend."""
         return self._timed(self._backend.open_blocking())
 
-    def _timed(self, store: Store) -> SqlStore:
-        assert isinstance(store, SqlStore)  # noqa: S101 - the only kind a backend opens
+    def _timed(self, store: Store) -> Store:
+        assert isinstance(store, Store)  # noqa: S101 - the only kind a backend opens
         return store.at(self._clock)
 
     def migrate(self) -> None:

@@ -11,7 +11,7 @@ from windlass.core.job import Claimed, JobState, Lease, RunReason, RunStatus, Sl
 from windlass.core.outcome import Finish, Run
 from windlass.core.payload import decode
 from windlass.errors import StoreError, WindlassError
-from windlass.ports import Store
+from windlass.store import Store
 from windlass.testing.handlers import Errors
 from windlass.testing.ran import Ran
 from windlass.worker.worker import Worker

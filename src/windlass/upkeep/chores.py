@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from windlass.core.chore import Swept
 from windlass.core.retention import Retention
-from windlass.ports import Store
+from windlass.store import Store
 from windlass.upkeep.duty import Duty, Round
 
 _FOLDED = 10_000

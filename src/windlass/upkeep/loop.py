@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from windlass.core.topic import Topic
-from windlass.ports import Clock, Store
+from windlass.ports import Clock
+from windlass.store import Store
 from windlass.upkeep.chores import UpkeepOptions, shared_duties
 from windlass.upkeep.duty import Duty
 from windlass.upkeep.hush import Hush

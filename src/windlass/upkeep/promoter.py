@@ -7,7 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from windlass.ports import Clock, Store
+from windlass.ports import Clock
+from windlass.store import Store
 from windlass.upkeep.hush import Hush
 from windlass.upkeep.tally import Tally
 

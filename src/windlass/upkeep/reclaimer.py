@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from windlass.core.contact import Contact
 from windlass.errors import StoreError
-from windlass.ports import Store
 from windlass.process import current_place, is_gone
+from windlass.store import Store
 
 log = logging.getLogger("windlass.upkeep")
 

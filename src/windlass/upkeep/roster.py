@@ -6,7 +6,8 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from windlass.ports import Clock, Store
+from windlass.ports import Clock
+from windlass.store import Store
 from windlass.upkeep.duty import Duty, Round
 from windlass.upkeep.hush import Hush
 

@@ -15,7 +15,8 @@ from windlass.app import Windlass
 from windlass.core.job import JobState
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
-from windlass.ports import Store, Wakeups
+from windlass.ports import Wakeups
+from windlass.store import Store
 from windlass.web.errors import UNAVAILABLE, Refusal
 
 log = logging.getLogger("windlass.web")

@@ -15,7 +15,8 @@ from windlass.core.job import Claimed, Slices
 from windlass.core.pull import MAX_PULLS, PickOrder, Pull
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
-from windlass.ports import Store, Wakeups
+from windlass.ports import Wakeups
+from windlass.store import Store
 from windlass.upkeep.hush import Hush
 from windlass.web.knobs import Knobs
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel
 
-from windlass.client.facets import Gates
 from windlass.core.gate import Drain, Gate
+from windlass.store.gates import Gates
 
 Force = Annotated[bool, Query(description="Also for a name that nothing has declared and that has no jobs.")]
 

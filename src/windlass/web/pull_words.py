@@ -16,7 +16,7 @@ from windlass.core.access import Principal
 from windlass.core.job import MAX_NAME, JobState
 from windlass.core.payload import decode_request
 from windlass.errors import InvalidInput
-from windlass.ports import Store
+from windlass.store import Store
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body, whole
 from windlass.web.visit import Visit, visit_of

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from windlass.core.job import NewJob
 from windlass.errors import StoreError
-from windlass.ports import Store
+from windlass.store import Store
 
 log = logging.getLogger("windlass.worker")
 

@@ -13,8 +13,8 @@ from windlass.core.payload import encode
 from windlass.core.task import Registry
 from windlass.core.worker import NewWorker
 from windlass.errors import StoreError
-from windlass.ports import Store
 from windlass.process import current_process
+from windlass.store import Store
 from windlass.worker.options import WorkerOptions
 from windlass.worker.worker import Worker
 

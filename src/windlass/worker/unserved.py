@@ -12,7 +12,7 @@ from windlass.core.job import Count, JobState
 from windlass.core.pool import PULL_LANE, PoolSpec
 from windlass.core.worker import PULLING, Worker
 from windlass.errors import StoreError
-from windlass.ports import Store
+from windlass.store import Store
 
 log = logging.getLogger("windlass.worker")
 

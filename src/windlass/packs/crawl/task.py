@@ -16,7 +16,7 @@ from windlass.packs.crawl.errors import CrawlRefused, SiteUnavailable
 from windlass.packs.crawl.politeness import politeness
 from windlass.packs.crawl.site import Site
 from windlass.packs.outgoing import FINAL, UrlRefused, outgoing, parse_url
-from windlass.ports import Store
+from windlass.store import Store
 from windlass.worker.context import JobContext
 
 TASK = "crawl"

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from windlass.core import breaker as rules
+from windlass.core.audit import Deed
 from windlass.core.breaker import (
     SHORTEST_OPEN,
     Admission,
@@ -26,10 +27,12 @@ from windlass.core.breaker import (
 from windlass.core.checks import check_characters, check_range, check_text, check_wait
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Claimed, Lease, Slices
+from windlass.core.payload import encode_object
+from windlass.core.tally import Tally
 from windlass.errors import InvalidInput, LeaseLost
 from windlass.store import documents, rows
-from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls import tally, wakes
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
@@ -79,21 +82,21 @@ def get(name: str) -> Call[Breaker | None]:
     return single("get_breaker", {"name": name}, _found, is_read=True)
 
 
-def list_breakers(after: str, limit: int) -> Call[list[Breaker]]:
+def list_breakers(*, after: str = "", limit: int = MAX_LIST) -> Call[list[Breaker]]:
     """Read breakers by name."""
     check_characters("after", after)
     check_range("limit", limit, 1, MAX_LIST)
     return single("list_breakers", {"after_name": after, "limit": limit}, _breakers, is_read=True)
 
 
-def history(name: str, limit: int) -> Call[list[BreakerEvent]]:
+def history(name: str, *, limit: int = MAX_LIST) -> Call[list[BreakerEvent]]:
     """Read a breaker's changes, newest first."""
     check_text("breaker", name, MAX_NAME)
     check_range("limit", limit, 1, MAX_LIST)
     return single("list_breaker_events", {"name": name, "limit": limit}, _events, is_read=True)
 
 
-def prune_events(keep: timedelta, limit: int) -> Call[int]:
+def prune_events(keep: timedelta = KEEP_EVENTS, *, limit: int = 1000) -> Call[int]:
     """Forget old changes, but for the last of each breaker; returns how many went."""
     check_wait("keep", keep, least=timedelta())
     check_range("limit", limit, 1, 10_000)
@@ -112,7 +115,7 @@ def look(spec: BreakerSpec, caller: Permit) -> Call[Admission | None]:
 def admit(spec: BreakerSpec, caller: Permit) -> Call[Admission]:
     """Let a caller go ahead if it may, as the one probe where that is due; raises LeaseLost for a probe without its job."""
 
-    def steps() -> Steps[Admission]:
+    def steps(_: Means) -> Steps[Admission]:
         found = yield from _locked(spec.name)
         admission = rules.admit(found, spec, caller)
         if admission is not None or found is None:
@@ -132,7 +135,7 @@ def record(spec: BreakerSpec, caller: Permit, *, succeeded: bool, failures: int)
     _check_caller(caller)
     check_range("failures", failures, 0, _MAX_FAILURES)
 
-    def steps() -> Steps[BreakerState]:
+    def steps(_: Means) -> Steps[BreakerState]:
         total = 0
         if succeeded:
             yield Step("clear_breaker_failures", {"name": spec.name})
@@ -175,30 +178,43 @@ def reset(name: str) -> Call[Breaker | None]:
     """Close a breaker, whoever is trying it; nothing when it has never left closed."""
     check_text("breaker", name, MAX_NAME)
 
-    def steps() -> Steps[Breaker | None]:
+    def steps(_: Means) -> Steps[Breaker | None]:
         yield Step("clear_breaker_failures", {"name": name})
         found = yield from _locked(name)
         if found is None or found.state is BreakerState.CLOSED:
             return found
         return (yield from _changed(found.closed(), BreakerReason.RESET, None))
 
-    return Call(steps, wakes=wakes.work)
+    def tell(left: Breaker | None) -> Deed:
+        return Deed("reset", f"breaker:{name}", "done" if left is not None else "refused")
+
+    return Call(steps, wakes=wakes.work, deed=tell)
 
 
-def force_open(name: str, for_: timedelta | None) -> Call[Breaker]:
+def force_open(name: str, for_: timedelta | None = None) -> Call[Breaker]:
     """Open a breaker, whoever is trying it; without a duration until it is reset."""
     spec = BreakerSpec(name)
     if for_ is not None:
         check_wait("for", for_, least=SHORTEST_OPEN)
 
-    def steps() -> Steps[Breaker]:
+    def steps(_: Means) -> Steps[Breaker]:
         yield Step("clear_breaker_failures", {"name": name})
         yield Step("ensure_breaker", _spec_params(spec))
         found = yield from _locked(name)
         assert found is not None  # noqa: S101 - made by the step before, and rows of breakers are never deleted
         return (yield from _changed(found.forced(for_), BreakerReason.FORCED, None))
 
-    return Call(steps)
+    return Call(steps, deed=_was_forced)
+
+
+def _was_forced(left: Breaker) -> Deed:
+    until = None if left.probe_at is None else left.probe_at.isoformat()
+    return Deed("force open", f"breaker:{left.name}", details=encode_object({"until": until}))
+
+
+def count() -> Call[Tally]:
+    """Count them, up to a bound."""
+    return tally.count("count_breakers")
 
 
 def claim_probe(found: Slices, name: str, lease: Lease) -> Call[Claimed | None]:
@@ -206,7 +222,7 @@ def claim_probe(found: Slices, name: str, lease: Lease) -> Call[Claimed | None]:
     check_text("breaker", name, MAX_NAME)
     check_text("worker", lease.worker, MAX_NAME)
 
-    def steps() -> Steps[Claimed | None]:
+    def steps(_: Means) -> Steps[Claimed | None]:
         breaker = yield from _locked(name)
         if breaker is None or not breaker.is_due:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from windlass.core.audit import Deed
@@ -14,7 +15,7 @@ from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls import control, endings, override
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.clone import clone
 from windlass.store.calls.conditions import conditions
 from windlass.store.calls.letters import Settling
@@ -52,20 +53,19 @@ class Page(NamedTuple):
     end: int | None
 
 
-def maker(verb: str, options: Mapping[str, Any], known: Mapping[str, Any]) -> Callable[[Sequence[int]], Move]:
-    """Find a verb and give it its options; `known` is what the store adds where a verb asks for it."""
+def maker(verb: str, options: Mapping[str, Any]) -> Callable[[Sequence[int]], Move]:
+    """Find a verb and give it its options."""
     if verb not in VERBS:
         raise InvalidInput("verb", verb, f"must be one of {', '.join(VERBS)}")
     make = VERBS[verb]
     signature = inspect.signature(make)
-    given = {**options, **{name: value for name, value in known.items() if name in signature.parameters}}
     try:
-        signature.bind([], **given)
+        signature.bind([], **options)
     except TypeError as error:
         raise InvalidInput("options", sorted(options), f"do not fit {verb}: {error}") from None
     # Bad values are refused before the first batch, and by a dry run too.
-    make([], **given)
-    return lambda ids: make(ids, **given)
+    make([], **options)
+    return lambda ids: make(ids, **options)
 
 
 def highest() -> Call[int]:
@@ -76,7 +76,7 @@ def highest() -> Call[int]:
 def page_ids(wanted: JobFilter, after: int, until: int, window: int = WINDOW) -> Call[Page]:
     """Read the numbers of the jobs that match among the next `window` ones, in order and without a lock."""
 
-    def steps() -> Steps[Page]:
+    def steps(_: Means) -> Steps[Page]:
         [[end]] = yield Step("window_end", {"after": after, "until": until, "window": window})
         if end is None:
             return Page([], None)
@@ -93,23 +93,23 @@ def matching(wanted: JobFilter, ids: Sequence[int]) -> Call[list[int]]:
 def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
     """Move those of some jobs that still match, in one transaction."""
 
-    def steps() -> Steps[tuple[Bulk, Deed | None]]:
+    def steps(means: Means) -> Steps[tuple[Bulk, Deed | None]]:
         listed = {"ids": documents.numbers(ids)}
         chosen = rows.ids((yield Step("matching_ids", listed | conditions(wanted))))
         move = make(chosen)
-        changed = (yield from move.changes()) if chosen else set()
+        changed = (yield from move.changes(means)) if chosen else set()
         return _counted(move.name, "jobs", chosen, changed)
 
-    return Call(steps, wakes=_by_bulk)
+    return Call(steps, wakes=_by_bulk, deed=itemgetter(1))
 
 
 def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
     """Settle some letters in one transaction."""
 
-    def steps() -> Steps[tuple[Bulk, Deed | None]]:
-        return _counted(settling.name, "letters", ids, (yield from settling.changes()))
+    def steps(means: Means) -> Steps[tuple[Bulk, Deed | None]]:
+        return _counted(settling.name, "letters", ids, (yield from settling.changes(means)))
 
-    return Call(steps, wakes=_by_bulk)
+    return Call(steps, wakes=_by_bulk, deed=itemgetter(1))
 
 
 def _by_bulk(answer: tuple[Bulk, Deed | None]) -> Collection[Topic]:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from windlass.core.audit import Actor, Deed
+from windlass.core.retry import PROFILES, Profile
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
+from windlass.ports.clock import Clock
 from windlass.store.rows import Row
 
 T = TypeVar("T")
 Steps = Generator["Step", Sequence[Row], T]
 
+MAX_ARMS = 64
+"""How many slices a claim merges at the most."""
 STATEMENT_TIMEOUT = timedelta(seconds=10)
 """How long one statement may take on PostgreSQL where no setting says otherwise."""
 
@@ -47,11 +54,29 @@ def nobody(_answer: object) -> Collection[Topic]:
     return ()
 
 
+class Means(NamedTuple):
+    """What whoever runs a call brings along."""
+
+    rng: Random
+    profiles: Mapping[str, Profile] = PROFILES
+    """What rows leave open about retries."""
+    most_arms: int = MAX_ARMS
+    actor: Actor | None = None
+    """Whom the audit log names; without one it is not written."""
+    clock: Clock | None = None
+    """A test's clock; without one the time is the database's own."""
+
+    @property
+    def principal(self) -> str | None:
+        """Who acts, if anybody is named."""
+        return None if self.actor is None else self.actor.principal
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """A verb ready to run, in one transaction."""
 
-    steps: Callable[[], Steps[T]]
+    steps: Callable[[Means], Steps[T]]
     is_single: bool = False
     """One statement on PostgreSQL, so it needs no transaction around it."""
     is_read: bool = False
@@ -63,12 +88,61 @@ class Call(Generic[T]):
     """How long one statement may take on PostgreSQL; None is what the settings say, nothing at all is for ever."""
     wakes: Callable[[T], Collection[Topic]] = nobody
     """What sleepers are told once this answer is committed."""
+    deed: Callable[[T], Deed | None] | None = None
+    """What the audit log is told of an answer; the line is written in the call's own transaction."""
+
+    def given(self, means: Means) -> Call[T]:
+        """Return the call as it runs with these means."""
+        is_audited = means.actor is not None and self.deed is not None
+        return replace(self, steps=lambda _: _begin(self, means), is_single=self.is_single and not is_audited)
+
+    def begin(self) -> Steps[T]:
+        """Begin to run it; a call that needs means is given them first."""
+        return self.steps(_NONE)
+
+
+# Whoever needs chance is run by a store, which has its own.
+_NONE = Means(Random(0))  # noqa: S311
+
+
+def _begin(call: Call[T], means: Means) -> Steps[T]:
+    steps = call.steps(means)
+    if means.actor is not None and call.deed is not None:
+        steps = _audited(steps, call.deed, means.actor)
+    return steps if means.clock is None else _timed(steps, means.clock)
+
+
+def _audited(steps: Steps[T], tell: Callable[[T], Deed | None], actor: Actor) -> Steps[T]:
+    answer = yield from steps
+    deed = tell(answer)
+    if deed is not None:
+        yield add_audit(actor, deed)
+    return answer
+
+
+def add_audit(actor: Actor, deed: Deed) -> Step:
+    """Write a line of the audit log."""
+    said = {"action": deed.action, "target": deed.target, "outcome": deed.outcome, "details": deed.details}
+    return Step("add_audit", {"principal": actor.principal, "request_id": actor.request_id, **said})
+
+
+def _timed(steps: Steps[T], clock: Clock) -> Steps[T]:
+    with closing(steps):
+        try:
+            step = next(steps)
+            while True:
+                if step.params.get("now") is None:
+                    step = step._replace(params={**step.params, "now": clock.now()})
+                step = steps.send((yield step))
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
 
 
 def single(query: str, params: dict[str, Any], decode: Callable[[Sequence[Row]], T], **marks: Any) -> Call[T]:
     """Make a call of one query."""
 
-    def steps() -> Steps[T]:
+    def steps(_: Means) -> Steps[T]:
         return decode((yield Step(query, params)))
 
     return Call(steps, is_single=True, **marks)

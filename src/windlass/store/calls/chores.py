@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.chore import Chore, Permit
 from windlass.core.job import MAX_NAME, MAX_TEXT
@@ -61,9 +62,9 @@ def list_chores() -> Call[list[Chore]]:
 def pause(chore: str) -> Call[bool]:
     """Let nobody take the chore until it is resumed; says whether that changed anything."""
     check_text("chore", chore, MAX_NAME)
-    return single("pause_chore", {"chore": chore}, bool)
+    return single("pause_chore", {"chore": chore}, bool, deed=lambda _: Deed("pause chore", f"chore:{chore}"))
 
 
 def resume(chore: str) -> Call[bool]:
     """Undo `pause`; a chore that is overdue is due at once."""
-    return single("resume_chore", {"chore": chore}, bool)
+    return single("resume_chore", {"chore": chore}, bool, deed=lambda _: Deed("resume chore", f"chore:{chore}"))

@@ -12,8 +12,8 @@ from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, SlotTaken
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Step, Steps
-from windlass.store.calls.move import Move, answer, numbers
+from windlass.store.calls.call import Means, Step, Steps
+from windlass.store.calls.move import Move, answer, numbers, was_moved
 from windlass.store.calls.work import enqueue
 
 
@@ -25,20 +25,20 @@ def clone(ids: Sequence[int], created_by: str | None = None) -> Move:
     if created_by is not None:
         check_text("created_by", created_by, MAX_NAME)
 
-    def cloned() -> Steps[tuple[list[Job], dict[int, Enqueued]]]:
+    def cloned(means: Means) -> Steps[tuple[list[Job], dict[int, Enqueued]]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
         found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
         copies = dict(_copies(found, created_by))
         # `enqueue` of nothing would still be a statement.
-        made = (yield from enqueue(list(copies.values())).steps()) if copies else []
+        made = (yield from enqueue(list(copies.values())).steps(means)) if copies else []
         return found, dict(zip(copies, made, strict=True))
 
-    def changes() -> Steps[set[int]]:
-        _, made = yield from cloned()
+    def changes(means: Means) -> Steps[set[int]]:
+        _, made = yield from cloned(means)
         return {job_id for job_id, new in made.items() if not new.is_duplicate}
 
-    def steps() -> Steps[Moved]:
-        found, made = yield from cloned()
+    def steps(means: Means) -> Steps[Moved]:
+        found, made = yield from cloned(means)
         if len(ids) == 1:
             _raise_refusal(found, made)
         new = [one.id for one in made.values() if not one.is_duplicate]
@@ -46,7 +46,7 @@ def clone(ids: Sequence[int], created_by: str | None = None) -> Move:
         originals = {job_id for job_id, one in made.items() if not one.is_duplicate}
         return answer("clone", ids, originals, found)._replace(changed=tuple(left))
 
-    return Move(steps=steps, name="clone", changes=changes, wakes=wakes.by_move)
+    return Move(steps=steps, name="clone", changes=changes, wakes=wakes.by_move, deed=was_moved)
 
 
 def _copies(jobs: Sequence[Job], created_by: str | None) -> Iterator[tuple[int, NewJob]]:

@@ -16,8 +16,8 @@ from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps
-from windlass.store.calls.move import Move, answer, move, numbers, possible
+from windlass.store.calls.call import Call, Means, Step, Steps
+from windlass.store.calls.move import Move, answer, move, numbers, possible, was_moved
 
 HIGHEST_BOOST = 100
 _FAILED = frozenset({JobState.FAILED})
@@ -28,7 +28,7 @@ _OVER = frozenset({JobState.COMPLETED, JobState.CANCELLED})
 def _move(name: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Move:
     """Make a move of one query."""
 
-    def changes() -> Steps[set[int]]:
+    def changes(_: Means) -> Steps[set[int]]:
         # Locked first: only a statement that begins after the wait sees what the holder before us has left.
         yield Step("lock_jobs", {"ids": numbers(ids)})
         return set(rows.ids((yield Step(query, {"ids": numbers(ids), **params}))))
@@ -51,21 +51,21 @@ def pause(ids: Sequence[int]) -> Move:
     return _move("pause", "pause", ids, {})
 
 
-def resume(ids: Sequence[int], rng: Random | None = None) -> Move:
-    """Let paused jobs go on; recurring ones count anew from now. Without `rng`, their first run has no jitter."""
+def resume(ids: Sequence[int]) -> Move:
+    """Let paused jobs go on; recurring ones count anew from now."""
 
-    def changes() -> Steps[set[int]]:
+    def changes(means: Means) -> Steps[set[int]]:
         # Locked first: the next time is computed from a cadence that nobody may change meanwhile.
         yield Step("lock_jobs", {"ids": numbers(ids)})
         [[moment]] = yield Step("clock", {})
         found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
-        batch = documents.array(_resumed(job, moment, rng) for job in found if job.state is JobState.PAUSED)
+        batch = documents.array(_resumed(job, moment, means.rng) for job in found if job.state is JobState.PAUSED)
         return set(rows.ids((yield Step("resume", {"jobs": batch}))))
 
     return move("resume", ids, changes)
 
 
-def _resumed(job: Job, now: datetime, rng: Random | None) -> str:
+def _resumed(job: Job, now: datetime, rng: Random) -> str:
     try:
         return f'{{"id":{job.id}{_next_slot(job.recurrence, now, rng)}}}'
     except InvalidInput:
@@ -73,11 +73,11 @@ def _resumed(job: Job, now: datetime, rng: Random | None) -> str:
         return f'{{"id":{job.id}}}'
 
 
-def _next_slot(rule: Recurrence | None, now: datetime, rng: Random | None) -> str:
+def _next_slot(rule: Recurrence | None, now: datetime, rng: Random) -> str:
     if rule is None:
         return ""
     slot_at = rule.first(now)
-    run_at = slot_at if rng is None else rule.run_time(slot_at, rng)
+    run_at = rule.run_time(slot_at, rng)
     return f',"next_us":{documents.microseconds(run_at)},"slot_us":{documents.microseconds(slot_at)}'
 
 
@@ -99,7 +99,7 @@ def run_now(ids: Sequence[int]) -> Move:
 def retry(ids: Sequence[int]) -> Move:
     """Start failed jobs afresh; one whose unique key another job holds is refused."""
 
-    def changes() -> Steps[set[int]]:
+    def changes(_: Means) -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
         return (yield from restart(ids, "retried"))
 
@@ -130,15 +130,15 @@ def delete(ids: Sequence[int]) -> Move:
     There is nothing left to show, so the answer has the jobs as they were.
     """
 
-    def changes() -> Steps[set[int]]:
+    def changes(_: Means) -> Steps[set[int]]:
         return set(rows.ids((yield Step("delete_jobs", {"ids": numbers(ids)}))))
 
-    def steps() -> Steps[Moved]:
+    def steps(means: Means) -> Steps[Moved]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
         before = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
-        return answer("delete", ids, (yield from changes()), before)
+        return answer("delete", ids, (yield from changes(means)), before)
 
-    return Move(steps=steps, name="delete", changes=changes)
+    return Move(steps=steps, name="delete", changes=changes, deed=was_moved)
 
 
 def edit(job_id: int, changes: Edit) -> Call[Moved]:
@@ -152,7 +152,7 @@ def edit(job_id: int, changes: Edit) -> Call[Moved]:
         "timeout_us": None if changes.timeout is None else documents.microseconds(changes.timeout),
     }
 
-    def steps() -> Steps[Moved]:
+    def steps(_: Means) -> Steps[Moved]:
         became = yield from _became(job_id, changes)
         changed = set(rows.ids((yield Step("edit", params | became._asdict()))))
         if changed and changes.is_enabled is not None:
@@ -162,7 +162,7 @@ def edit(job_id: int, changes: Edit) -> Call[Moved]:
             _explain_refusal(moved.refused[0], changes)
         return moved
 
-    return Call(steps, wakes=wakes.by_move)
+    return Call(steps, wakes=wakes.by_move, deed=was_moved)
 
 
 def _became(job_id: int, changes: Edit) -> Steps[Merged]:

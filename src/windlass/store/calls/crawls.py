@@ -9,7 +9,7 @@ from windlass.core.webpage import key_of
 from windlass.errors import LeaseLost
 from windlass.store import documents
 from windlass.store.calls import pages
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 SHAPES = {"close_address": Shape((), (0,))}
@@ -18,7 +18,7 @@ SHAPES = {"close_address": Shape((), (0,))}
 def begin(holder: Holder, url: str) -> Call[CrawlState]:
     """Start anew at an address; what an earlier crawl of this job left is forgotten. Raises LeaseLost."""
 
-    def steps() -> Steps[CrawlState]:
+    def steps(_: Means) -> Steps[CrawlState]:
         yield from _lock(holder)
         yield Step("clear_frontier", {"job_id": holder.job_id})
         known = yield from _extend(holder.job_id, [url], depth=0, last=0, room=1)
@@ -41,7 +41,7 @@ def next_address(holder: Holder) -> Call[Address | None]:
 def record(holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int) -> Call[CrawlState]:
     """Keep what a visit brought and add it to the counts; raises LeaseLost, and then nothing was kept."""
 
-    def steps() -> Steps[CrawlState]:
+    def steps(_: Means) -> Steps[CrawlState]:
         yield from _lock(holder)
         yield from _close(holder.job_id, visit.address.url)
         is_twin = yield from _is_twin(holder.job_id, visit)
@@ -58,7 +58,7 @@ def record(holder: Holder, state: CrawlState, visit: Visit, *, max_pages: int) -
 def complete(holder: Holder, state: CrawlState) -> Call[CrawlState]:
     """Note that a crawl has been everywhere, and when its source was crawled last; raises LeaseLost."""
 
-    def steps() -> Steps[CrawlState]:
+    def steps(_: Means) -> Steps[CrawlState]:
         done = state._replace(is_done=True)
         yield from _lock(holder)
         yield Step("clear_frontier", {"job_id": holder.job_id})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from windlass.core import cron_migration as rules
@@ -14,7 +15,7 @@ from windlass.core.cron_migration import Conversion
 from windlass.core.job import Job
 from windlass.core.payload import encode_object
 from windlass.store import documents, rows
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps
 
 MAX_PAGE = 100
 
@@ -30,7 +31,7 @@ def convert(after: int, limit: int, *, dry_run: bool, backwards: bool) -> Call[C
     """Convert a page of recurring jobs, or undo that, or only say what would become of them."""
     check_range("limit", limit, 1, MAX_PAGE)
 
-    def steps() -> Steps[Converted]:
+    def steps(_: Means) -> Steps[Converted]:
         ids = rows.ids((yield Step("list_recurring", {"after": after, "limit": limit})))
         listed = documents.numbers(ids)
         if not dry_run:
@@ -43,7 +44,7 @@ def convert(after: int, limit: int, *, dry_run: bool, backwards: bool) -> Call[C
             yield Step("set_cadences", {"jobs": documents.array(map(_document, changes))})
         return Converted(found, ids[-1] if len(ids) == limit else None)
 
-    return Call(steps, is_read=dry_run)
+    return Call(steps, is_read=dry_run, deed=None if dry_run else partial(_was_converted, backwards=backwards))
 
 
 def _judged(jobs: Sequence[Job], now: datetime, *, backwards: bool) -> Iterator[Conversion]:
@@ -64,8 +65,7 @@ def _document(change: Conversion) -> str:
     return json.dumps(fields)
 
 
-def was_converted(done: Converted, *, backwards: bool) -> Deed | None:
-    """Tell of the jobs that changed."""
+def _was_converted(done: Converted, *, backwards: bool) -> Deed | None:
     ids = [each.job_id for each in done.jobs if each.becomes is not None]
     action = "undo cron conversion" if backwards else "convert cron"
     return Deed(action, None, "done", encode_object({"jobs": ids})) if ids else None

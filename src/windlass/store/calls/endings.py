@@ -12,10 +12,10 @@ from windlass.core.outcome import ERROR_LIMIT, Failure, Finish, Raised, Run, dec
 from windlass.core.payload import sanitise_text
 from windlass.core.retry import RetrySpec
 from windlass.store import documents, rows
-from windlass.store.calls.call import Step, Steps
+from windlass.store.calls.call import Means, Step, Steps
 from windlass.store.calls.move import Move, move, numbers
 from windlass.store.calls.settings import current_profiles
-from windlass.store.calls.work import Judge, end_leases, finish_params, parts
+from windlass.store.calls.work import end_leases, finish_params, parts
 
 _MICROSECOND = timedelta(microseconds=1)
 SHAPES = {"leased": rows.SHAPES["lapsed"]}
@@ -30,7 +30,7 @@ class _Due(NamedTuple):
 def bury(ids: Sequence[int], error: str) -> Move:
     """Fail waiting jobs for good, each with a dead letter."""
 
-    def changes() -> Steps[set[int]]:
+    def changes(_: Means) -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
         return (yield from _bury(ids, error))
 
@@ -57,58 +57,58 @@ def bury_jobs(jobs: Sequence[tuple[int, str]], error: str) -> Steps[set[int]]:
     return set(rows.ids((yield Step("bury", params))))
 
 
-def fail(ids: Sequence[int], error: str, *, will_retry: bool, judge: Judge) -> Move:
+def fail(ids: Sequence[int], error: str, *, will_retry: bool) -> Move:
     """End runs as failed, by their policy or for good; the worker that holds such a run is refused when it reports.
 
     A due job that has not started waits for its retry then, and is charged no attempt: it has not run. One that waits for its
     time can only be failed for good.
     """
 
-    def changes() -> Steps[set[int]]:
+    def changes(means: Means) -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
         [[moment]] = yield Step("clock", {})
         held = rows.lapsed((yield Step("leased", {"ids": numbers(ids)})))
         outcome = Raised(Failure(error, "FailedByHand"), is_final=not will_retry)
-        current = judge._replace(profiles=(yield from current_profiles((lease.job for lease in held), judge.profiles)))
+        current = means._replace(profiles=(yield from current_profiles((lease.job for lease in held), means.profiles)))
         endings = [_failed(lease, outcome, current, moment) for lease in held if not lease.is_cancelled]
         changed: set[int] = set()
         for part in parts(endings):
             changed |= rows.finished((yield Step("finish", finish_params(part, None, None)))).keys()
         waiting = [job_id for job_id in ids if job_id not in changed]
-        changed |= yield from _postpone(waiting, error, judge) if will_retry else _bury(waiting, error)
+        changed |= yield from _postpone(waiting, error, means) if will_retry else _bury(waiting, error)
         return changed
 
     return move("fail", ids, changes, target=JobState.SCHEDULED if will_retry else JobState.FAILED)
 
 
-def _postpone(ids: Sequence[int], error: str, judge: Judge) -> Steps[set[int]]:
+def _postpone(ids: Sequence[int], error: str, means: Means) -> Steps[set[int]]:
     due = [_Due(*row) for row in (yield Step("postponable", {"ids": numbers(ids)}))]
     if not due:
         return set()
-    profiles = yield from current_profiles(due, judge.profiles)
-    batch = documents.array(_later(job, judge._replace(profiles=profiles)) for job in due)
+    profiles = yield from current_profiles(due, means.profiles)
+    batch = documents.array(_later(job, means._replace(profiles=profiles)) for job in due)
     text = sanitise_text(error, ERROR_LIMIT) or "failed by hand"
     return set(rows.ids((yield Step("postpone", {"jobs": batch, "error": text}))))
 
 
-def _later(job: _Due, judge: Judge) -> str:
-    delay = RetrySpec.decode(job.retry).resolve(judge.profiles).delay(job.attempt, judge.rng)
+def _later(job: _Due, means: Means) -> str:
+    delay = RetrySpec.decode(job.retry).resolve(means.profiles).delay(job.attempt, means.rng)
     return f'{{"id":{job.id},"delay_us":{delay // _MICROSECOND}}}'
 
 
-def _failed(lease: Lapsed, outcome: Raised, judge: Judge, now: datetime) -> Finish:
+def _failed(lease: Lapsed, outcome: Raised, means: Means, now: datetime) -> Finish:
     # A run that nobody reported as started counts from its claim: whoever fails it says that it ran.
     run = Run(started_at=lease.started_at, finished_at=now)
-    return decide(lease.job, outcome, run, now=now, rng=judge.rng, profiles=judge.profiles)
+    return decide(lease.job, outcome, run, now=now, rng=means.rng, profiles=means.profiles)
 
 
-def take_lease(ids: Sequence[int], *, judge: Judge) -> Move:
+def take_lease(ids: Sequence[int]) -> Move:
     """End leases as if nobody had renewed them, whenever they would have ended."""
 
-    def changes() -> Steps[set[int]]:
+    def changes(means: Means) -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})
         [[moment]] = yield Step("clock", {})
         held = rows.lapsed((yield Step("leased", {"ids": numbers(ids)})))
-        return set((yield from end_leases(held, judge, moment, expired_before=None)))
+        return set((yield from end_leases(held, means, moment, expired_before=None)))
 
     return move("take lease", ids, changes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from random import Random
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_wait
@@ -27,11 +26,11 @@ from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.report import Case
 from windlass.core.tally import Tally
 from windlass.core.topic import Topic
-from windlass.core.websub import DENIED_AGAIN, LONGEST_LEASE
+from windlass.core.websub import DENIED_AGAIN, LONGEST_LEASE, RENEW_WITHIN
 from windlass.errors import FeedNotFound, LeaseLost, StoreConflict
 from windlass.store import documents
 from windlass.store.calls import schedules, tally
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -43,31 +42,31 @@ SHAPES = {
 }
 
 
-def subscribe(url: str, subscriber: str, rng: Random) -> Call[Feed]:
+def subscribe(url: str, subscriber: str) -> Call[Feed]:
     """Subscribe to a feed; its one job is made or goes on at its next time."""
     check_feed_url(url)
     check_subscriber(subscriber)
 
-    def steps() -> Steps[Feed]:
+    def steps(means: Means) -> Steps[Feed]:
         yield Step("insert_feed", {"url": url})
         found = _feeds((yield Step("find_feed", {"url": url})))
         if not found:
             raise StoreConflict(f"feed {url} was made meanwhile, after this transaction's view of the database")
         feed_id = found[0].id
         # The job first, as whoever finishes its run does: its lock is what subscribers and leavers queue for.
-        job = yield from schedules.ensure(fetch_job(feed_id), rng).steps()
+        job = yield from schedules.ensure(fetch_job(feed_id)).steps(means)
         came = yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber})
         yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "added": len(came)})
         return (yield from _read(feed_id))
 
-    return Call(steps, wakes=_topics)
+    return Call(steps, wakes=_topics, deed=_was_subscribed)
 
 
 def unsubscribe(feed_id: int, subscriber: str) -> Call[Feed]:
     """End a subscription, if there is one; the last to leave disables the job. Raises FeedNotFound."""
     check_subscriber(subscriber)
 
-    def steps() -> Steps[Feed]:
+    def steps(_: Means) -> Steps[Feed]:
         feed = yield from _read(feed_id)
         jobs = documents.numbers([] if feed.job_id is None else [feed.job_id])
         yield Step("lock_jobs", {"ids": jobs})
@@ -78,12 +77,12 @@ def unsubscribe(feed_id: int, subscriber: str) -> Call[Feed]:
             yield Step("disable", {"ids": jobs})
         return (yield from _read(feed_id))
 
-    return Call(steps)
+    return Call(steps, deed=_was_unsubscribed)
 
 
 def get(feed_id: int) -> Call[Feed]:
     """Read a feed; raises FeedNotFound."""
-    return Call(lambda: _read(feed_id), is_read=True)
+    return Call(lambda _: _read(feed_id), is_read=True)
 
 
 def find(url: str) -> Call[Feed]:
@@ -98,7 +97,7 @@ def find(url: str) -> Call[Feed]:
     return single("find_feed", {"url": url}, decode, is_read=True)
 
 
-def list_feeds(after: int = 0, limit: int = MAX_LIST, subscriber: str | None = None) -> Call[list[Feed]]:
+def list_feeds(*, after: int = 0, limit: int = MAX_LIST, subscriber: str | None = None) -> Call[list[Feed]]:
     """Read feeds in the order of their numbers, page by page."""
     check_range("after", after, 0, MAX_ID)
     check_range("limit", limit, 1, MAX_LIST)
@@ -109,7 +108,7 @@ def list_feeds(after: int = 0, limit: int = MAX_LIST, subscriber: str | None = N
     return single("list_subscribed_feeds", {**params, "subscriber": subscriber}, _feeds, is_read=True)
 
 
-def count_feeds(subscriber: str | None = None) -> Call[Tally]:
+def count_feeds(*, subscriber: str | None = None) -> Call[Tally]:
     """Count the feeds, or those that somebody follows, up to a bound."""
     if subscriber is None:
         return tally.count("count_feeds")
@@ -117,12 +116,12 @@ def count_feeds(subscriber: str | None = None) -> Call[Tally]:
     return tally.count("count_subscribed_feeds", {"subscriber": subscriber})
 
 
-def list_entries(feed_id: int, before: int = MAX_ID, limit: int = MAX_LIST) -> Call[list[FeedEntry]]:
+def list_entries(feed_id: int, *, before: int = MAX_ID, limit: int = MAX_LIST) -> Call[list[FeedEntry]]:
     """Read entries of a feed, those that were found last first, page by page; raises FeedNotFound."""
     check_range("before", before, 1, MAX_ID)
     check_range("limit", limit, 1, MAX_LIST)
 
-    def steps() -> Steps[list[FeedEntry]]:
+    def steps(_: Means) -> Steps[list[FeedEntry]]:
         yield from _read(feed_id)
         rows = yield Step("list_entries", {"feed_id": feed_id, "before": before, "limit": limit})
         return [FeedEntry(*row) for row in rows]
@@ -130,10 +129,15 @@ def list_entries(feed_id: int, before: int = MAX_ID, limit: int = MAX_LIST) -> C
     return Call(steps, is_read=True)
 
 
+def count_entries(feed_id: int) -> Call[Tally]:
+    """Count the entries of a feed."""
+    return tally.count("count_entries", {"feed_id": feed_id})
+
+
 def record_fetch(feed_id: int, token: int, fetched: Fetched) -> Call[FetchRecorded]:
     """Keep what a run has found; raises LeaseLost for a run that no longer holds the feed's job."""
 
-    def steps() -> Steps[FetchRecorded]:
+    def steps(_: Means) -> Steps[FetchRecorded]:
         case = yield from _held(feed_id, token)
         new = 0 if fetched.entries is None else (yield from _keep(feed_id, fetched.entries))
         params = {
@@ -157,7 +161,7 @@ def record_fetch(feed_id: int, token: int, fetched: Fetched) -> Call[FetchRecord
 def record_failure(feed_id: int, token: int, error: str, *, is_gone: bool = False) -> Call[Feed]:
     """Count a failed run, once however often its worker dies; a feed that is gone is not fetched again. Raises LeaseLost."""
 
-    def steps() -> Steps[Feed]:
+    def steps(_: Means) -> Steps[Feed]:
         case = yield from _held(feed_id, token)
         params = {"feed_id": feed_id, "slot_at": case.job.slot_at, "error": sanitise_text(error, ERROR_LIMIT), "is_gone": is_gone}
         yield Step("record_failure", {**params})
@@ -171,7 +175,7 @@ def record_failure(feed_id: int, token: int, error: str, *, is_gone: bool = Fals
 def add_entries(feed_id: int, entries: Sequence[NewEntry]) -> Call[int]:
     """Keep what a hub has sent; returns how many are new. Raises FeedNotFound."""
 
-    def steps() -> Steps[int]:
+    def steps(_: Means) -> Steps[int]:
         feed = yield from _read(feed_id)
         # A run of the job may be writing the same entries, in another order.
         yield Step("lock_jobs", {"ids": documents.numbers([] if feed.job_id is None else [feed.job_id])})
@@ -196,7 +200,7 @@ def deny_websub(feed_id: int) -> Call[Feed]:
     return _changed("deny_websub", feed_id, {})
 
 
-def expiring_websub(within: timedelta, after: int = 0, limit: int = MAX_LIST) -> Call[list[Feed]]:
+def expiring_websub(within: timedelta = RENEW_WITHIN, *, after: int = 0, limit: int = MAX_LIST) -> Call[list[Feed]]:
     """Read followed feeds whose subscription at a hub ends within this time, or has never begun, page by page."""
     check_wait("within", within, least=timedelta())
     check_range("limit", limit, 1, MAX_LIST)
@@ -205,7 +209,7 @@ def expiring_websub(within: timedelta, after: int = 0, limit: int = MAX_LIST) ->
 
 
 def _changed(query: str, feed_id: int, params: dict[str, object]) -> Call[Feed]:
-    def steps() -> Steps[Feed]:
+    def steps(_: Means) -> Steps[Feed]:
         feed = yield from _read(feed_id)
         yield Step(query, {"feed_id": feed.id, **params})
         return (yield from _read(feed_id))
@@ -258,11 +262,11 @@ def _topics(_feed: Feed) -> Collection[Topic]:
     return {Topic.WORK, Topic.DUE}
 
 
-def was_subscribed(feed: Feed) -> Deed:
+def _was_subscribed(feed: Feed) -> Deed:
     """Tell of a subscription that began."""
     return Deed("subscribe to feed", f"feed:{feed.id}", "done", encode_object({"url": feed.url}))
 
 
-def was_unsubscribed(feed: Feed) -> Deed:
+def _was_unsubscribed(feed: Feed) -> Deed:
     """Tell of a subscription that ended."""
     return Deed("unsubscribe from feed", f"feed:{feed.id}", "done", encode_object({"url": feed.url}))

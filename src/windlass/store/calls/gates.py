@@ -10,34 +10,35 @@ from windlass.core.job import JobState
 from windlass.core.lane import Lane
 from windlass.store import documents
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 SHAPES = {"get_lane": Shape((1,)), "get_task": Shape((1,)), "list_lanes": Shape((1,))}
 
 
-def pause(kind: GateKind, name: str, by: str | None) -> Call[Gate]:
-    """Let no job of a lane or task be claimed from now on."""
-    return _move(kind, name, f"pause_{kind}", {kind.value: name, "principal": by})
+def pause(kind: GateKind, name: str) -> Call[Gate]:
+    """Let no job be claimed from now on; a claim made from an older view takes nothing."""
+    return _move(kind, name, "pause")
 
 
 def resume(kind: GateKind, name: str) -> Call[Gate]:
     """Let jobs be claimed again."""
-    return _move(kind, name, f"resume_{kind}", {kind.value: name})
+    return _move(kind, name, "resume")
 
 
-def _move(kind: GateKind, name: str, query: str, params: dict[str, object]) -> Call[Gate]:
+def _move(kind: GateKind, name: str, action: str) -> Call[Gate]:
     kind.check(name)
 
-    def steps() -> Steps[Gate]:
-        is_changed = bool((yield Step(query, params)))
+    def steps(means: Means) -> Steps[Gate]:
+        is_changed = bool((yield Step(f"{action}_{kind}", {kind.value: name, "principal": means.principal})))
         if is_changed:
             # Last, and for every gate alike: whoever holds the version waits for nobody.
             yield Step("move_gates", {})
         found = yield Step(f"get_{kind}", {kind.value: name})
         return _gate(name, found, is_changed=is_changed)
 
-    return Call(steps, wakes=lambda gate: wakes.work(gate.is_changed and not gate.is_paused))
+    deed = Deed(f"{action} {kind}", f"{kind}:{name}")
+    return Call(steps, wakes=lambda gate: wakes.work(gate.is_changed and not gate.is_paused), deed=lambda _: deed)
 
 
 def get(kind: GateKind, name: str) -> Call[Gate]:
@@ -51,11 +52,6 @@ def _gate(name: str, found: Sequence[Row], *, is_changed: bool) -> Gate:
         return Gate(name, is_paused=False, paused_by=None, is_changed=is_changed)
     [(_, paused_at, paused_by)] = found
     return Gate(name, paused_at is not None, paused_by, is_changed)
-
-
-def tell(kind: GateKind, name: str, action: str) -> Deed:
-    """Tell of a gate that was moved."""
-    return Deed(f"{action} {kind}", f"{kind}:{name}")
 
 
 def count_leased(kind: GateKind, name: str) -> Call[int]:

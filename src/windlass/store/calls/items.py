@@ -12,7 +12,7 @@ from windlass.core.job import MAX_NAME, JobState
 from windlass.core.report import Case
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost
 from windlass.store import documents
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -26,7 +26,7 @@ def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]]) -> Call[Add
     """Add what a run has found; raises LeaseLost when it is no longer ours."""
     written = encode_items(items)
 
-    def steps() -> Steps[Added]:
+    def steps(_: Means) -> Steps[Added]:
         case = yield from read_case(job_id)
         if case is None:
             raise JobNotFound(job_id)
@@ -90,7 +90,7 @@ def _items(rows: Sequence[Row]) -> list[Item]:
     return [Item(*row) for row in rows]
 
 
-def count_items(collection: str | None = None, job_id: int | None = None) -> Call[ItemCount]:
+def count_items(collection: str | None = None, *, job_id: int | None = None) -> Call[ItemCount]:
     """Count the items of a collection, or those a job found first, up to a bound."""
     owner = _owner(job_id, collection)
     query = "count_items" if job_id is None else "count_job_items"

@@ -18,6 +18,7 @@ from windlass.core.letter_page import (
     LetterStatus,
     OpenLetters,
 )
+from windlass.errors import LetterNotFound
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.rows import Row, Shape
@@ -33,8 +34,9 @@ SHAPES = {f"list_letters_{source}": _PAGE for source in ("died", "alike", "open"
 }
 
 
-def list_letters(query: LetterQuery) -> Call[LetterPage]:
+def list_letters(query: LetterQuery | None = None) -> Call[LetterPage]:
     """Read a page of dead letters, newest death first."""
+    query = query or LetterQuery()
     source = "alike" if query.fingerprint else "open" if query.status is LetterStatus.OPEN else "died"
     return single(f"list_letters_{source}", _params(query), lambda found: _page(query, found), is_read=True)
 
@@ -69,14 +71,19 @@ def _page(query: LetterQuery, found: Sequence[Row]) -> LetterPage:
     return LetterPage(tuple(shown), total, is_exact, following)
 
 
-def get_letter(letter_id: int) -> Call[list[DeadLetter]]:
-    """Read one dead letter; nothing when there is none of this number."""
-    number = letter_id if 0 < letter_id <= MAX_JOB else 0
-    return single("get_letter", {"id": number}, rows.dead_letters, is_read=True)
+def get_letter(letter_id: int) -> Call[DeadLetter]:
+    """Read one dead letter; raises LetterNotFound."""
+
+    def decode(found: Sequence[Row]) -> DeadLetter:
+        if not found:
+            raise LetterNotFound(letter_id)
+        return rows.dead_letters(found)[0]
+
+    return single("get_letter", {"id": letter_id if 0 < letter_id <= MAX_JOB else 0}, decode, is_read=True)
 
 
-def group_letters(*, is_open: bool | None, limit: int) -> Call[LetterGroups]:
-    """Group the newest dead letters by what killed the jobs."""
+def group_letters(*, is_open: bool | None = None, limit: int = 50) -> Call[LetterGroups]:
+    """Group the newest dead letters by what killed the jobs, each with an example."""
     check_range("limit", limit, 1, MAX_LETTERS)
     if is_open:
         return single("group_open_letters", {"limit": limit}, _groups, is_read=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from windlass.core.audit import Deed
 from windlass.core.cadence import Recurrence
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, JobState, NewJob, UniqueScope
@@ -17,9 +18,9 @@ from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, SlotTaken
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.control import restart
-from windlass.store.calls.move import numbers
+from windlass.store.calls.move import deed_of, numbers
 from windlass.store.calls.work import enqueue
 
 SHAPES = {"get_letters": rows.SHAPES["list_dead_letters"]}
@@ -30,7 +31,7 @@ class Settling(Call[Settled]):
     """A verb of letters ready to run; a bulk needs only its `changes`."""
 
     name: str
-    changes: Callable[[], Steps[set[int]]]
+    changes: Callable[[Means], Steps[set[int]]]
 
 
 def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None) -> Settling:
@@ -39,13 +40,13 @@ def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None) -> Sett
     kept = None if note is None else sanitise_text(note, MAX_TEXT)
     params = {"ids": numbers(ids), "by": by, "note": kept}
 
-    def changes() -> Steps[set[int]]:
+    def changes(_: Means) -> Steps[set[int]]:
         return set(rows.ids((yield Step("acknowledge", params))))
 
-    def steps() -> Steps[Settled]:
-        return (yield from _settled("acknowledge", ids, (yield from changes()), {}))
+    def steps(means: Means) -> Steps[Settled]:
+        return (yield from _settled("acknowledge", ids, (yield from changes(means)), {}))
 
-    return Settling(steps=steps, name="acknowledge", changes=changes)
+    return Settling(steps=steps, name="acknowledge", changes=changes, deed=was_settled)
 
 
 class _Return(NamedTuple):
@@ -61,17 +62,24 @@ def requeue(ids: Sequence[int]) -> Settling:
     A failed job starts afresh, a schedule that went on runs now, and a job that is gone is made again.
     """
 
-    def changes() -> Steps[set[int]]:
-        return {letter for letter, met in (yield from _requeue(ids)).items() if met.holder is None}
+    def changes(means: Means) -> Steps[set[int]]:
+        return {letter for letter, met in (yield from _requeue(ids, means)).items() if met.holder is None}
 
-    def steps() -> Steps[Settled]:
-        met = yield from _requeue(ids)
+    def steps(means: Means) -> Steps[Settled]:
+        met = yield from _requeue(ids, means)
         if len(ids) == 1 and met and met[ids[0]].holder is not None:
             raise SlotTaken(met[ids[0]].job_id, met[ids[0]].holder or 0)
         back = {letter: one.job_id for letter, one in met.items() if one.holder is None}
         return (yield from _settled("requeue", ids, set(back), back))
 
-    return Settling(steps=steps, name="requeue", changes=changes, wakes=lambda settled: wakes.by_jobs(settled.jobs))
+    return Settling(
+        steps=steps, name="requeue", changes=changes, wakes=lambda settled: wakes.by_jobs(settled.jobs), deed=was_settled
+    )
+
+
+def was_settled(answer: Settled) -> Deed:
+    """Describe for the audit log what was done to letters."""
+    return deed_of(answer, "letter", [letter.id for letter in (*answer.changed, *answer.refused)] + list(answer.missing))
 
 
 def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int, int]) -> Steps[Settled]:
@@ -87,7 +95,7 @@ def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int
     )
 
 
-def _requeue(ids: Sequence[int]) -> Steps[dict[int, _Return]]:
+def _requeue(ids: Sequence[int], means: Means) -> Steps[dict[int, _Return]]:
     """Say for each letter that was open which job came back, or who holds the key of the one that could not."""
     asked = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
     # Jobs before letters, as everywhere; what was read before the locks is read again.
@@ -97,7 +105,7 @@ def _requeue(ids: Sequence[int]) -> Steps[dict[int, _Return]]:
     found = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers({letter.job_id for letter in letters})})))
     met = yield from _return(found)
     known = {job.id for job in found}
-    met |= yield from _make_again([letter for letter in letters if letter.job_id not in known])
+    met |= yield from _make_again([letter for letter in letters if letter.job_id not in known], means)
     back = [job_id for job_id, one in met.items() if one.holder is None]
     if back:
         # Every standing letter of the job: one run answers them all.
@@ -118,12 +126,12 @@ def _return(jobs: Sequence[Job]) -> Steps[dict[int, _Return]]:
     return met
 
 
-def _make_again(letters: Sequence[DeadLetter]) -> Steps[dict[int, _Return]]:
+def _make_again(letters: Sequence[DeadLetter], means: Means) -> Steps[dict[int, _Return]]:
     """Enqueue jobs that are gone, from what their letters kept of them."""
     jobs = dict(_originals(letters))
     if not jobs:
         return {}
-    made: list[Enqueued] = yield from enqueue(list(jobs.values())).steps()
+    made: list[Enqueued] = yield from enqueue(list(jobs.values())).steps(means)
     return {
         job_id: _Return(job_id, new.id) if new.is_duplicate else _Return(new.id) for job_id, new in zip(jobs, made, strict=True)
     }

@@ -11,9 +11,9 @@ from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import CLOSED, Count, JobState
 from windlass.core.page import MOST_COUNTED, MOST_SORTED, Cursor, JobQuery, Keys, Page, Sort
 from windlass.store import documents, rows
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import MAX_ARMS, Call, Means, Step, Steps
 from windlass.store.calls.conditions import conditions
-from windlass.store.calls.work import MAX_ARMS, padded
+from windlass.store.calls.work import padded
 from windlass.store.rows import Row
 
 # How far from the order of their times numbers may be given out: as long as one bulk takes, or a clock is set back.
@@ -52,10 +52,11 @@ class _Plan(NamedTuple):
     """Whether a slice has more than its share."""
 
 
-def list_jobs(query: JobQuery) -> Call[Page]:
-    """Read a page of jobs with one index, whatever is asked for."""
+def list_jobs(query: JobQuery | None = None) -> Call[Page]:
+    """Read a page of jobs with one index, whatever is asked for; without a query, the newest."""
+    query = query or JobQuery()
 
-    def steps() -> Steps[Page]:
+    def steps(_: Means) -> Steps[Page]:
         counts = rows.counts((yield Step("count_jobs", {}))) if _needs_counts(query.filter) else []
         plan = _plan(query, counts)
         above = 0

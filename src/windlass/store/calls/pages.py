@@ -50,19 +50,19 @@ def search(wanted: str, *, source_id: str | None = None, after: int = 0, limit: 
     page = _checked(source_id, after, limit)
     words = _asked(wanted)
     if not words:
-        return Call(lambda: _nothing([]), is_read=True)
+        return Call(lambda _: _nothing([]), is_read=True)
     return single("search_pages", {"words": words, "source_id": source_id, **page}, _pages, is_read=True)
 
 
-def count(wanted: str | None = None, source_id: str | None = None) -> Call[Tally]:
+def count(*, search: str | None = None, source_id: str | None = None) -> Call[Tally]:
     """Count all pages, those of a source or those with these words, up to a bound."""
     _checked(source_id, 0, 1)
-    if wanted is None:
+    if search is None:
         query = "count_pages" if source_id is None else "count_source_pages"
         return tally.count(query, {} if source_id is None else {"source_id": source_id})
-    words = _asked(wanted)
+    words = _asked(search)
     if not words:
-        return Call(lambda: _nothing(Tally(0, is_exact=True)), is_read=True)
+        return Call(lambda _: _nothing(Tally(0, is_exact=True)), is_read=True)
     return tally.count("count_found_pages", {"words": words, "source_id": source_id})
 
 
@@ -115,13 +115,14 @@ def forget(source_id: str, url: str) -> Steps[None]:
     yield Step("delete_page", {"source_id": source_id, "key": key_of(url)})
 
 
-def delete(source_id: str, limit: int) -> Call[int]:
-    """Let go of some pages of a source; says how many."""
+def delete_some(source_id: str, limit: int) -> Call[int]:
+    """Delete some pages of a source; returns how many."""
     check_text("source_id", source_id, MAX_SOURCE_NAME)
     check_range("limit", limit, 1, MAX_LIST)
-    return single("delete_pages", {"source_id": source_id, "limit": limit}, lambda found: found[0][0])
+    params = {"source_id": source_id, "limit": limit}
+    return single("delete_pages", params, lambda found: found[0][0], deed=_was_deleted(source_id))
 
 
-def was_deleted(source_id: str) -> Callable[[int], Deed | None]:
+def _was_deleted(source_id: str) -> Callable[[int], Deed | None]:
     """Tell of pages that were forgotten, if there were any."""
     return lambda gone: Deed("delete pages", f"source:{source_id}", "done", encode_object({"pages": gone})) if gone else None

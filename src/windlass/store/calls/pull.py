@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from windlass.core.checks import check_range
 from windlass.core.job import Claimed, Slice, Slices
@@ -13,7 +12,7 @@ from windlass.core.pool import PULL_LANE
 from windlass.core.pull import MAX_PULLS, Candidate, PickOrder, Pull, pick
 from windlass.store import documents, rows
 from windlass.store.calls import breakers, report, work
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.rows import CLAIMED_INSTANTS, Shape
 
 SHAPES = {
@@ -26,16 +25,8 @@ SHAPES = {
 _LOOKS = 2
 
 
-class _Means(NamedTuple):
-    """What taking needs besides the wish."""
-
-    order: PickOrder
-    rng: Random
-    most_arms: int
-
-
 def pull_each(
-    pulls: Sequence[Pull], order: PickOrder, rng: Random, *, found: Slices | None = None, most_arms: int = work.MAX_ARMS
+    pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
 ) -> Call[list[Claimed | None]]:
     """Give each worker one job, or none; the answers are in the order of the wishes, and so are the jobs.
 
@@ -45,10 +36,9 @@ def pull_each(
     check_range("pulls", len(pulls), 1, MAX_PULLS)
     for one in pulls:
         one.check()
-    means = _Means(order, rng, most_arms)
 
-    def steps() -> Steps[list[Claimed | None]]:
-        queue = _Queue(found)
+    def steps(means: Means) -> Steps[list[Claimed | None]]:
+        queue = _Queue(found, order, means)
         taken: list[Claimed | None] = []
         for one in pulls:
             earlier = report.Earlier()
@@ -56,7 +46,7 @@ def pull_each(
                 earlier = yield from report.pull_again(one.lease, one.pull_id, one.lanes)
             mine, has_moved_gates = earlier.job, False
             if mine is None and earlier.is_name_free:
-                mine, has_moved_gates = yield from queue.take(one, means)
+                mine, has_moved_gates = yield from queue.take(one)
             taken.append(mine)
             if has_moved_gates:
                 break
@@ -68,11 +58,13 @@ def pull_each(
 class _Queue:
     """What one call knows of the queue, and where it has found nothing."""
 
-    def __init__(self, found: Slices | None) -> None:
+    def __init__(self, found: Slices | None, order: PickOrder, means: Means) -> None:
         self._found = found
+        self._order = order
+        self._means = means
         self._dry: set[tuple[object, ...]] = set()
 
-    def take(self, one: Pull, means: _Means) -> Steps[tuple[Claimed | None, bool]]:
+    def take(self, one: Pull) -> Steps[tuple[Claimed | None, bool]]:
         """Take a job; says also whether it is a probe, which has moved the gates."""
         for _ in range(_LOOKS):
             if one.wanted in self._dry:
@@ -80,7 +72,7 @@ class _Queue:
             is_fresh = self._found is None
             if self._found is None:
                 self._found = rows.slices((yield Step("slices", {})))
-            job, is_probe = yield from _take(one, one.select(self._found), means)
+            job, is_probe = yield from self._take(one, one.select(self._found))
             if job is not None:
                 return job, is_probe
             self._found = None
@@ -88,20 +80,36 @@ class _Queue:
                 self._dry.add(one.wanted)
         return None, False
 
+    def _take(self, one: Pull, found: Slices) -> Steps[tuple[Claimed | None, bool]]:
+        """Take a job; a breaker that is due comes first, since a backlog of other tasks would put its probe off for ever."""
+        for breaker in found.breakers:
+            probe = yield from breakers.claim_probe(found, breaker, one.lease).steps(self._means)
+            if probe is not None:
+                return (yield from _marked(one, probe)), True
+        if not found.claimable:
+            return None, False
+        if self._order is PickOrder.FIFO or one.lanes != (PULL_LANE,):
+            taken = yield from work.claim_any(found, one.lease).steps(self._means)
+        else:
+            taken = yield from self._pick(one, found)
+        return (None if taken is None else (yield from _marked(one, taken))), False
 
-def _take(one: Pull, found: Slices, means: _Means) -> Steps[tuple[Claimed | None, bool]]:
-    """Take a job; a breaker that is due comes first, since a backlog of other tasks would put its probe off for ever."""
-    for breaker in found.breakers:
-        probe = yield from breakers.claim_probe(found, breaker, one.lease).steps()
-        if probe is not None:
-            return (yield from _marked(one, probe)), True
-    if not found.claimable:
-        return None, False
-    if means.order is PickOrder.FIFO or one.lanes != (PULL_LANE,):
-        taken = yield from work.claim_any(found, one.lease, most_arms=means.most_arms).steps()
-    else:
-        taken = yield from _pick(one, found, means)
-    return (None if taken is None else (yield from _marked(one, taken))), False
+    def _pick(self, one: Pull, found: Slices) -> Steps[Claimed | None]:
+        """Choose among the jobs of the highest priority."""
+        highest = max(part.priority for part in found.claimable)
+        parts = [part for part in found.claimable if part.priority == highest][: self._means.most_arms]
+        query = "pick_newest" if self._order is PickOrder.NEWEST else "pick_oldest"
+        params, arms = _arms(parts)
+        candidates = [Candidate._make(row) for row in (yield Step(query, params | {"priority": highest}, arms))]
+        turns: dict[str, datetime] = {}
+        if self._order is PickOrder.FAIR:
+            groups = documents.array(map(documents.quote, dict.fromkeys(candidate.group for candidate in candidates)))
+            turns = dict((yield Step("last_turns", {"groups": groups})))
+        ids = pick(self._order, candidates, turns, self._means.rng)
+        lease = {"token": one.lease.token, "worker": one.lease.worker, "lease": one.lease.length, "started": True}
+        picked = {"ids": documents.numbers(ids), "version": found.version}
+        taken = rows.claimed((yield Step("claim_picked", lease | picked)))
+        return taken[0] if taken else None
 
 
 def _marked(one: Pull, job: Claimed) -> Steps[Claimed]:
@@ -109,24 +117,6 @@ def _marked(one: Pull, job: Claimed) -> Steps[Claimed]:
         # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
         yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": one.pull_id})
     return job
-
-
-def _pick(one: Pull, found: Slices, means: _Means) -> Steps[Claimed | None]:
-    """Choose among the jobs of the highest priority."""
-    highest = max(part.priority for part in found.claimable)
-    parts = [part for part in found.claimable if part.priority == highest][: means.most_arms]
-    query = "pick_newest" if means.order is PickOrder.NEWEST else "pick_oldest"
-    params, arms = _arms(parts)
-    candidates = [Candidate._make(row) for row in (yield Step(query, params | {"priority": highest}, arms))]
-    turns: dict[str, datetime] = {}
-    if means.order is PickOrder.FAIR:
-        groups = documents.array(map(documents.quote, dict.fromkeys(candidate.group for candidate in candidates)))
-        turns = dict((yield Step("last_turns", {"groups": groups})))
-    ids = pick(means.order, candidates, turns, means.rng)
-    lease = {"token": one.lease.token, "worker": one.lease.worker, "lease": one.lease.length, "started": True}
-    picked = {"ids": documents.numbers(ids), "version": found.version}
-    taken = rows.claimed((yield Step("claim_picked", lease | picked)))
-    return taken[0] if taken else None
 
 
 def _arms(parts: Sequence[Slice]) -> tuple[dict[str, Any], int]:

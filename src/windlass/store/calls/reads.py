@@ -7,16 +7,29 @@ from collections.abc import Sequence
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Count, DeadLetter, Execution, Job
+from windlass.errors import ExecutionNotFound, JobNotFound
 from windlass.store import documents, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.move import possible
+from windlass.store.rows import Row
 
 MAX_LIST = 500
 MAX_NUMBER = 2**31 - 1
 
 
+def get_job(job_id: int) -> Call[Job]:
+    """Read one job; raises JobNotFound."""
+
+    def decode(found: Sequence[Row]) -> Job:
+        if not found:
+            raise JobNotFound(job_id)
+        return rows.jobs(found)[0]
+
+    return single("get_jobs", {"ids": documents.numbers(possible([job_id]))}, decode, is_read=True)
+
+
 def get_jobs(ids: Sequence[int]) -> Call[list[Job]]:
-    """Read jobs by number; unknown ones are left out."""
+    """Read jobs by number, in the order of their numbers; unknown ones are left out."""
     return single("get_jobs", {"ids": documents.numbers(possible(ids))}, rows.jobs, is_read=True)
 
 
@@ -34,11 +47,17 @@ def list_executions(job_id: int, *, before: int = MAX_NUMBER, limit: int = MAX_L
     return single("list_executions", params, rows.executions, is_read=True)
 
 
-def get_execution(job_id: int, number: int) -> Call[list[Execution]]:
-    """Read one run; nothing when the job has none of this number."""
+def get_execution(job_id: int, number: int) -> Call[Execution]:
+    """Read one run; raises ExecutionNotFound."""
     is_possible = 0 < job_id <= MAX_JOB and 0 < number <= MAX_NUMBER
     params = {"job_id": job_id if is_possible else 0, "number": number if is_possible else 0}
-    return single("get_execution", params, rows.executions, is_read=True)
+
+    def decode(found: Sequence[Row]) -> Execution:
+        if not found:
+            raise ExecutionNotFound(job_id, number)
+        return rows.executions(found)[0]
+
+    return single("get_execution", params, decode, is_read=True)
 
 
 def count_executions(job_id: int) -> Call[int]:
@@ -62,7 +81,7 @@ def count_task(task: str) -> Call[list[Count]]:
     return single("count_task", {"task": task}, rows.counts, is_read=True)
 
 
-def fold_counts(limit: int) -> Call[int]:
+def fold_counts(limit: int = 10_000) -> Call[int]:
     """Add count deltas to the counts they belong to."""
     check_range("limit", limit, 1, 1_000_000)
     return single("fold_counts", {"limit": limit}, lambda found: found[0][0])

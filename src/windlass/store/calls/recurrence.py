@@ -12,7 +12,7 @@ from windlass.core.job import Job, Promoted
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Shape
 
 SHAPES = {"lock_missed": Shape((2,))}
@@ -31,16 +31,16 @@ def due_templates(limit: int) -> Call[list[Job]]:
     return single("due_templates", {"limit": limit}, rows.jobs, is_read=True, is_engine=True)
 
 
-def catch_up(limit: int, rng: Random) -> Call[int]:
+def catch_up(limit: int) -> Call[int]:
     """Send jobs that missed their time where their rule says: to a later slot, or, if that has come too, to be claimed.
 
     The answer counts the claimable ones.
     """
 
-    def steps() -> Steps[int]:
+    def steps(means: Means) -> Steps[int]:
         [[moment]] = yield Step("clock", {})
         found = yield Step("lock_missed", {"limit": limit, "missed_after": MISSED_AFTER, "now": moment})
-        moves = [_caught_up(_Missed._make(row), moment, rng) for row in found]
+        moves = [_caught_up(_Missed._make(row), moment, means.rng) for row in found]
         if not moves:
             return 0
         [[claimable]] = yield Step("catch_up", {"jobs": documents.array(moves)})

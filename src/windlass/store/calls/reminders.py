@@ -12,11 +12,12 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
 from windlass.core.reminder import NewReminder, Reminder
+from windlass.core.tally import Tally
 from windlass.core.topic import Topic
 from windlass.errors import ReminderNotFound
 from windlass.store import documents
-from windlass.store.calls import work
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls import tally, work
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
@@ -27,7 +28,7 @@ SHAPES = dict.fromkeys(("add_reminder", "get_reminder", "list_reminders", "due_r
 def add(reminder: NewReminder) -> Call[Reminder]:
     """Keep a reminder."""
     params = {"due_at": reminder.due_at, "mail": reminder.mail}
-    return single("add_reminder", params, lambda found: _reminders(found)[0])
+    return single("add_reminder", params, lambda found: _reminders(found)[0], deed=_was_added)
 
 
 def get(reminder_id: int) -> Call[Reminder]:
@@ -36,8 +37,8 @@ def get(reminder_id: int) -> Call[Reminder]:
 
 
 def delete(reminder_id: int) -> Call[Reminder]:
-    """Forget a reminder; raises ReminderNotFound."""
-    return _one("delete_reminder", reminder_id)
+    """Delete a reminder and return it as it was; raises ReminderNotFound. A job that was made of it stays."""
+    return replace(_one("delete_reminder", reminder_id), deed=_was_deleted)
 
 
 def _one(query: str, reminder_id: int, *, is_read: bool = False) -> Call[Reminder]:
@@ -51,23 +52,23 @@ def _one(query: str, reminder_id: int, *, is_read: bool = False) -> Call[Reminde
     return single(query, {"reminder_id": reminder_id}, decode, is_read=is_read)
 
 
-def list_reminders(after: int = 0, limit: int = MAX_LIST) -> Call[list[Reminder]]:
+def list_reminders(*, after: int = 0, limit: int = MAX_LIST) -> Call[list[Reminder]]:
     """Read reminders in the order of their numbers, page by page."""
     check_range("after", after, 0, MAX_JOB)
     check_range("limit", limit, 1, MAX_LIST)
     return single("list_reminders", {"after_reminder": after, "limit": limit}, _reminders, is_read=True)
 
 
-def enqueue_due(make: Callable[[Reminder], NewJob], limit: int = MAX_LIST) -> Call[list[Reminder]]:
+def enqueue_due(make: Callable[[Reminder], NewJob], *, limit: int = MAX_LIST) -> Call[list[Reminder]]:
     """Enqueue one job for each reminder that is due and has none, and note it in the same transaction."""
     check_range("limit", limit, 1, MAX_LIST)
 
-    def steps() -> Steps[list[Reminder]]:
+    def steps(means: Means) -> Steps[list[Reminder]]:
         due = _reminders((yield Step("due_reminders", {"limit": limit})))
         if not due:
             return []
         [[moment]] = yield Step("clock", {})
-        enqueued = yield from work.enqueue([make(reminder) for reminder in due]).steps()
+        enqueued = yield from work.enqueue([make(reminder) for reminder in due]).steps(means)
         made = [replace(old, job_id=new.id, enqueued_at=moment) for old, new in zip(due, enqueued, strict=True)]
         marks = documents.array(f'{{"id":{reminder.id},"job_id":{reminder.job_id}}}' for reminder in made)
         yield Step("mark_reminders", {"reminders": marks, "now": moment})
@@ -80,22 +81,27 @@ def _woken(made: list[Reminder]) -> Collection[Topic]:
     return {Topic.WORK} if made else ()
 
 
-def prune(keep: timedelta, limit: int) -> Call[int]:
+def prune(keep: timedelta, *, limit: int = 1000) -> Call[int]:
     """Forget reminders whose job was made long ago; returns how many went."""
     check_wait("keep", keep, least=timedelta())
     check_range("limit", limit, 1, 10_000)
     return single("prune_reminders", {"keep_for": keep, "limit": limit}, len)
 
 
+def count() -> Call[Tally]:
+    """Count them, up to a bound."""
+    return tally.count("count_reminders")
+
+
 def _reminders(rows: Sequence[Row]) -> list[Reminder]:
     return [Reminder(*row) for row in rows]
 
 
-def was_added(reminder: Reminder) -> Deed:
+def _was_added(reminder: Reminder) -> Deed:
     """Tell of a reminder that was made."""
     return Deed("add reminder", f"reminder:{reminder.id}", "done", encode_object({"due_at": reminder.due_at.isoformat()}))
 
 
-def was_deleted(reminder: Reminder) -> Deed:
+def _was_deleted(reminder: Reminder) -> Deed:
     """Tell of a reminder that was forgotten."""
     return Deed("delete reminder", f"reminder:{reminder.id}", "done", encode_object({"job_id": reminder.job_id}))

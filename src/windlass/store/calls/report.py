@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from random import Random
 from typing import NamedTuple
 
 from windlass.core.breaker import BreakerSpec, BreakerState, Permit
@@ -17,12 +16,11 @@ from windlass.core.known_task import declared_breaker
 from windlass.core.outcome import NO_RUN, Outcome, Raised, Returned, Run, decide
 from windlass.core.payload import sanitise_text
 from windlass.core.report import Answer, Case, JobStatus, Report, Standing, extension, standing
-from windlass.core.retry import Profile
 from windlass.core.topic import Topic
 from windlass.errors import JobNotFound, LeaseLost
 from windlass.store import rows
 from windlass.store.calls import breakers, items, settings, wakes, work
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.case import read_case
 from windlass.store.rows import CLAIMED_INSTANTS, Row, Shape
 
@@ -34,12 +32,12 @@ SHAPES = {
 _TOKENS = 2**63
 
 
-def report(told: Report, rng: Random, profiles: Mapping[str, Profile]) -> Call[Answer]:
+def report(told: Report) -> Call[Answer]:
     """Do everything one report asks for, or nothing; a key that was seen before is answered as it was then."""
     written = told.encoded_items()
     reopened: list[str] = []
 
-    def steps() -> Steps[Answer]:
+    def steps(means: Means) -> Steps[Answer]:
         reopened.clear()
         fence = told.worker if told.token is None else None
         case = yield from read_case(told.job_id, key=told.key, worker=fence)
@@ -53,7 +51,7 @@ def report(told: Report, rng: Random, profiles: Mapping[str, Profile]) -> Call[A
         if how is Standing.CANCELLED:
             answer = yield from _stop(told, case)
         else:
-            answer = yield from _hear(told, case, written, _Means(rng, profiles, reopened))
+            answer = yield from _hear(told, case, written, _Hearing(means, reopened))
         if told.key is not None:
             kept = {"job_id": told.job_id, "key": told.key, "token": case.job.token, "answer": answer.encode()}
             yield Step("insert_idempotency", kept)
@@ -78,16 +76,15 @@ def _stop(told: Report, case: Case) -> Steps[Answer]:
     return Answer(state=JobState.CANCELLED, is_done=True, done_reason=case.done_reason, should_stop=True)
 
 
-class _Means(NamedTuple):
-    """What deciding needs besides the job and the report."""
+class _Hearing(NamedTuple):
+    """What hearing a report needs besides the job and the report."""
 
-    rng: Random
-    profiles: Mapping[str, Profile]
+    means: Means
     reopened: list[str]
     """Gates that the report has opened, told to those who sleep."""
 
 
-def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -> Steps[Answer]:
+def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearing) -> Steps[Answer]:
     """Keep what the holder of the lease has found, and end its run if it says so."""
     added = yield from items.insert(case, written)
     said = items.progress_params(
@@ -100,7 +97,7 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -
     [[result_count, expires_at]] = yield Step("add_progress", said)
     if told.wish is not None and told.wish.progress_count is not None:
         counted = work.progress(case.job.id, case.job.token, count=told.wish.progress_count)
-        yield from counted.steps()
+        yield from counted.steps(hearing.means)
     answer = Answer(
         state=JobState.RUNNING,
         added=added.added,
@@ -111,7 +108,7 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -
     outcome = told.outcome(result_count, case.job.target_count)
     if outcome is None:
         return answer
-    state = yield from _end(case, outcome, told.run, means)
+    state = yield from _end(case, outcome, told.run, hearing)
     return replace(
         answer,
         state=state,
@@ -122,15 +119,16 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], means: _Means) -
     )
 
 
-def _end(case: Case, outcome: Outcome, run: Run, means: _Means) -> Steps[JobState]:
+def _end(case: Case, outcome: Outcome, run: Run, hearing: _Hearing) -> Steps[JobState]:
+    means = hearing.means
     profiles = yield from settings.current_profiles([case.job], means.profiles)
     ending = decide(case.job, outcome, run, now=case.now, rng=means.rng, profiles=profiles)
-    yield from _tell_breakers(case, outcome, means)
+    yield from _tell_breakers(case, outcome, hearing)
     left = rows.finished((yield Step("finish", work.finish_params([ending], None, None))))
     return left[case.job.id]
 
 
-def _tell_breakers(case: Case, outcome: Outcome, means: _Means) -> Steps[None]:
+def _tell_breakers(case: Case, outcome: Outcome, hearing: _Hearing) -> Steps[None]:
     """Record a run in the breaker it tries, before the lease that the permit hangs on is gone, and in the one of its task."""
     if not isinstance(outcome, Returned | Raised) or (isinstance(outcome, Raised) and outcome.is_final):
         # It says nothing about the service, and the permit goes with the lease.
@@ -148,8 +146,8 @@ def _tell_breakers(case: Case, outcome: Outcome, means: _Means) -> Steps[None]:
             continue
         told.add(name)
         recorded = breakers.record(spec, permit, succeeded=succeeded, failures=0 if succeeded else 1)
-        if (yield from recorded.steps()) is BreakerState.CLOSED and options is None:
-            means.reopened.append(name)
+        if (yield from recorded.steps(hearing.means)) is BreakerState.CLOSED and options is None:
+            hearing.reopened.append(name)
 
 
 def heartbeat(job_id: int, token: int, extend: timedelta | None = None) -> Call[Held]:
@@ -157,8 +155,8 @@ def heartbeat(job_id: int, token: int, extend: timedelta | None = None) -> Call[
     is_possible = 0 < job_id <= MAX_JOB and abs(token) < _TOKENS
     renewal = work.renew([(job_id, token, None)] if is_possible else [], extension(extend))
 
-    def steps() -> Steps[Held]:
-        for held in (yield from renewal.steps()):
+    def steps(means: Means) -> Steps[Held]:
+        for held in (yield from renewal.steps(means)):
             return held
         # Tells an unknown job from one that others hold.
         yield from _status(job_id)
@@ -169,7 +167,7 @@ def heartbeat(job_id: int, token: int, extend: timedelta | None = None) -> Call[
 
 def job_status(job_id: int) -> Call[JobStatus]:
     """Say how a job stands; raises JobNotFound."""
-    return Call(lambda: _status(job_id), is_single=True, is_read=True)
+    return Call(lambda _: _status(job_id), is_single=True, is_read=True)
 
 
 def _status(job_id: int) -> Steps[JobStatus]:
@@ -180,13 +178,13 @@ def _status(job_id: int) -> Steps[JobStatus]:
     raise JobNotFound(job_id)
 
 
-def pull(found: Slices, lease: Lease, pull_id: str | None = None, *, most_arms: int = work.MAX_ARMS) -> Call[Claimed | None]:
+def pull(found: Slices, lease: Lease, pull_id: str | None = None) -> Call[Claimed | None]:
     """Take one job to be worked on at once; the same worker asking again under the same `pull_id` gets the same lease."""
     check_text("worker", lease.worker, MAX_NAME)
     if pull_id is not None:
         check_text("pull_id", pull_id, MAX_NAME)
 
-    def steps() -> Steps[Claimed | None]:
+    def steps(means: Means) -> Steps[Claimed | None]:
         if pull_id is not None:
             earlier = yield from pull_again(lease, pull_id)
             if earlier.job is not None:
@@ -194,7 +192,7 @@ def pull(found: Slices, lease: Lease, pull_id: str | None = None, *, most_arms: 
         waiting = found.merged()
         if not waiting.open:
             return None
-        job = yield from work.claim_any(waiting, lease, most_arms=most_arms).steps()
+        job = yield from work.claim_any(waiting, lease).steps(means)
         if job is not None and pull_id is not None:
             # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
             yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": pull_id})

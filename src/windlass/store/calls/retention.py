@@ -9,7 +9,7 @@ from typing import NamedTuple
 from windlass.core.job import JobState
 from windlass.core.retention import Retention
 from windlass.store import documents, rows
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 SHAPES = {"old_jobs": Shape((1,), (2,))}
@@ -84,7 +84,7 @@ def old_jobs(state: JobState, keep: timedelta, after: tuple[datetime, int], *, l
 def prune_jobs(ids: Sequence[int], keep: timedelta) -> Call[int]:
     """Delete jobs that still may go, with their bodies, runs and keys; returns how many did."""
 
-    def steps() -> Steps[int]:
+    def steps(_: Means) -> Steps[int]:
         # Locked, then asked again: an operator may be bringing one back at this moment.
         locked = rows.ids((yield Step("lock_old_jobs", {"ids": documents.numbers(ids)})))
         gone = rows.ids((yield Step("prune_jobs", {"ids": documents.numbers(locked), "keep_for": keep})))

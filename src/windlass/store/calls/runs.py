@@ -22,7 +22,7 @@ from windlass.core.runs import (
 )
 from windlass.errors import InvalidInput, JobNotFound
 from windlass.store import rows
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.move import possible
 from windlass.store.rows import Row, Shape
 
@@ -40,7 +40,7 @@ def _totals(found: Sequence[Row]) -> list[Total]:
     return [Total(row[0], RunStatus(row[1]), RunReason(row[2]) if row[2] else None, *row[3:]) for row in found]
 
 
-def minutes(task: str | None, since: datetime, until: datetime) -> Call[list[Minute]]:
+def minutes(since: datetime, until: datetime, *, task: str | None = None) -> Call[list[Minute]]:
     """Read the minutes that began from `since` on and before `until`, oldest first; without a task, all tasks together."""
     if task is not None:
         check_text("task", task, MAX_NAME)
@@ -62,13 +62,13 @@ def _histogram(text: str) -> Histogram:
     return Histogram({int(bucket): runs for bucket, runs in json.loads(text).items()})
 
 
-def fold_runs(limit: int) -> Call[int]:
+def fold_runs(limit: int = 10_000) -> Call[int]:
     """Move counted runs to their totals and minutes; nothing a reader adds up changes."""
     check_range("limit", limit, 1, 1_000_000)
     return single("fold_runs", {"limit": limit}, lambda found: found[0][0])
 
 
-def prune_minutes(keep: timedelta, limit: int) -> Call[int]:
+def prune_minutes(keep: timedelta = KEEP_MINUTES, *, limit: int = 10_000) -> Call[int]:
     """Delete minutes older than `keep`."""
     check_wait("keep", keep, least=timedelta(minutes=1))
     check_range("limit", limit, 1, 1_000_000)
@@ -78,7 +78,7 @@ def prune_minutes(keep: timedelta, limit: int) -> Call[int]:
 def job_stats(job_id: int) -> Call[JobStats]:
     """Add up the kept runs of one job; raises JobNotFound."""
 
-    def steps() -> Steps[JobStats]:
+    def steps(_: Means) -> Steps[JobStats]:
         found = (yield Step("job_stats", {"job_id": job_id})) if possible([job_id]) else []
         if not found:
             raise JobNotFound(job_id)
@@ -92,7 +92,7 @@ def job_stats(job_id: int) -> Call[JobStats]:
 def metrics() -> Call[SchedulerMetrics]:
     """Read jobs by state and runs since the beginning."""
 
-    def steps() -> Steps[SchedulerMetrics]:
+    def steps(_: Means) -> Steps[SchedulerMetrics]:
         counts = rows.counts((yield Step("count_jobs", {})))
         return scheduler_metrics(counts, _totals((yield Step("run_totals", {}))))
 
@@ -102,7 +102,7 @@ def metrics() -> Call[SchedulerMetrics]:
 def queue() -> Call[QueueStats]:
     """Read how many jobs wait, run and will be tried again, and since when the first has been due."""
 
-    def steps() -> Steps[QueueStats]:
+    def steps(_: Means) -> Steps[QueueStats]:
         counts = rows.counts((yield Step("count_jobs", {})))
         [[moment, oldest]] = yield Step("oldest_pending", {})
         return queue_stats(counts, oldest, moment)

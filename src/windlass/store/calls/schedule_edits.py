@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,33 +15,33 @@ from windlass.core.schedule_edit import ScheduleEdit
 from windlass.errors import InvalidInput, JobNotFound, ScheduleExists, StoreConflict
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.move import answer, numbers
 from windlass.store.calls.schedules import found_parts
 from windlass.store.calls.work import enqueue
 
 
-def create(job: NewJob, rng: Random, *, is_enabled: bool = True) -> Call[Job]:
+def create(job: NewJob, *, is_enabled: bool = True) -> Call[Job]:
     """Make a schedule; raises ScheduleExists where its name is taken."""
     if job.name is None or job.recurrence is None:
         raise InvalidInput("name", job.name, "a schedule has a name and a cadence")
     name = job.name
 
-    def steps() -> Steps[Job]:
-        [made] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)], rng).steps()
+    def steps(means: Means) -> Steps[Job]:
+        [made] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)]).steps(means)
         if made.is_duplicate:
             raise ScheduleExists(job.task, name, made.id)
         if not is_enabled:
             yield Step("disable", {"ids": numbers([made.id])})
         return (yield from _read(made.id))
 
-    return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
+    return Call(steps, wakes=lambda left: wakes.by_jobs([left]), deed=partial(_told_of, "create schedule"))
 
 
-def change(job_id: int, edit: ScheduleEdit, rng: Random) -> Call[Job]:
+def change(job_id: int, edit: ScheduleEdit) -> Call[Job]:
     """Change a schedule, all or nothing; raises ScheduleExists where its new name is taken."""
 
-    def steps() -> Steps[Job]:
+    def steps(means: Means) -> Steps[Job]:
         yield Step("lock_jobs", {"ids": numbers([job_id])})
         [[moment]] = yield Step("clock", {})
         found = yield from _read(job_id)
@@ -48,17 +49,16 @@ def change(job_id: int, edit: ScheduleEdit, rng: Random) -> Call[Job]:
             raise JobNotFound(job_id)
         if edit.name is not None and edit.name != found.name:
             yield from _rename(found, edit.name)
-        yield Step("redefine", _redefinition(found, edit, moment, rng) | {})
+        yield Step("redefine", _redefinition(found, edit, moment, means.rng))
         goes_on = found.is_enabled and found.state not in CLOSED
         if edit.is_enabled is not None and edit.is_enabled is not goes_on:
             yield from _switch(found, is_enabled=edit.is_enabled)
         return (yield from _read(job_id))
 
-    return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
+    return Call(steps, wakes=lambda left: wakes.by_jobs([left]), deed=partial(_told_of, "edit schedule"))
 
 
-def told_of(action: str, job: Job) -> Deed:
-    """Tell of a schedule that was made or changed."""
+def _told_of(action: str, job: Job) -> Deed:
     return Deed(action, f"job:{job.id}")
 
 

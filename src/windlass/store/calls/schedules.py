@@ -15,8 +15,8 @@ from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, JobNotFound, LeaseHeld, ScheduleTaken, SlotTaken, StoreConflict
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps
-from windlass.store.calls.move import answer
+from windlass.store.calls.call import Call, Means, Step, Steps
+from windlass.store.calls.move import answer, was_moved
 from windlass.store.calls.work import enqueue
 
 MAX_NAMES = 10_000
@@ -28,26 +28,26 @@ _ANEW = frozenset({JobState.FAILED, JobState.CANCELLED})
 
 def get(name: str) -> Call[Job]:
     """Read a schedule; raises JobNotFound."""
-    return Call(lambda: _get(name), is_read=True)
+    return Call(lambda _: _get(name), is_read=True)
 
 
-def define(job: NewJob, rng: Random) -> Call[Job]:
+def define(job: NewJob) -> Call[Job]:
     """Make a schedule as described, or change the one of this name; only a new cadence moves its next run."""
 
-    def steps() -> Steps[Job]:
-        return (yield from _defined(job, rng)).job
+    def steps(means: Means) -> Steps[Job]:
+        return (yield from _defined(job, means)).job
 
     return Call(steps, wakes=lambda left: wakes.by_jobs([left]))
 
 
-def ensure(job: NewJob, rng: Random) -> Call[Job]:
+def ensure(job: NewJob) -> Call[Job]:
     """Do what `define` does and see that the schedule goes on: enabled, and begun anew if it had failed or was cancelled."""
 
-    def steps() -> Steps[Job]:
-        defined = yield from _defined(job, rng)
+    def steps(means: Means) -> Steps[Job]:
+        defined = yield from _defined(job, means)
         found = defined.job
         if found.state in _ANEW:
-            yield from _begin_anew(found, defined.moment, rng)
+            yield from _begin_anew(found, defined.moment, means.rng)
         elif not found.is_enabled:
             yield Step("enable", {"ids": documents.numbers([found.id])})
         else:
@@ -60,7 +60,7 @@ def ensure(job: NewJob, rng: Random) -> Call[Job]:
 def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
     """Enable or disable a schedule by what `predicate` says once nobody else can; it is given the transaction's connection."""
 
-    def steps() -> Steps[Job]:
+    def steps(_: Means) -> Steps[Job]:
         found = yield from _get(name)
         ids = documents.numbers([found.id])
         # Locked first: whoever asks later sees what we have seen, and whatever was committed before.
@@ -79,7 +79,7 @@ def touch_declared(app: str, names: Sequence[str]) -> Call[list[str]]:
     check_range("names", len(names), 1, MAX_NAMES)
     params = {"app": app, "names": documents.array(map(documents.quote, names))}
 
-    def steps() -> Steps[list[str]]:
+    def steps(_: Means) -> Steps[list[str]]:
         return [name for (name,) in (yield Step("touch_declared", params))]
 
     return Call(steps, is_single=True)
@@ -90,7 +90,7 @@ def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = ()) ->
     check_text("app", app, MAX_NAME)
     check_wait("older_than", older_than, least=timedelta())
 
-    def steps() -> Steps[Moved]:
+    def steps(_: Means) -> Steps[Moved]:
         params = {"app": app, "older_than": older_than}
         names = documents.array(map(documents.quote, keep))
         stale = documents.numbers(rows.ids((yield Step("stale_declared", {"names": names, **params}))))
@@ -101,7 +101,7 @@ def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = ()) ->
         left = rows.jobs((yield Step("get_jobs", {"ids": gone})))
         return Moved("prune", tuple(job for job in left if job.id in disabled), (), ())
 
-    return Call(steps, wakes=wakes.by_move)
+    return Call(steps, deed=was_moved, wakes=wakes.by_move)
 
 
 class _Defined(NamedTuple):
@@ -123,16 +123,16 @@ def _read(job_id: int) -> Steps[Job]:
     raise StoreConflict(f"job {job_id} was deleted meanwhile")
 
 
-def _defined(job: NewJob, rng: Random) -> Steps[_Defined]:
+def _defined(job: NewJob, means: Means) -> Steps[_Defined]:
     if job.name is None or job.recurrence is None:
         raise InvalidInput("name", job.name, "a schedule has a name and a cadence")
-    [enqueued] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)], rng).steps()
+    [enqueued] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)]).steps(means)
     yield Step("lock_jobs", {"ids": documents.numbers([enqueued.id])})
     [[moment]] = yield Step("clock", {})
     found = yield from _read(enqueued.id)
     if enqueued.is_duplicate:
         _check_owner(found, job)
-        found = yield from _redefined(found, job, job.recurrence, _Chance(moment, rng))
+        found = yield from _redefined(found, job, job.recurrence, _Chance(moment, means.rng))
     return _Defined(found, moment)
 
 

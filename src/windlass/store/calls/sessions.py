@@ -10,7 +10,7 @@ from windlass.core.audit import Deed
 from windlass.core.checks import check_text, check_wait
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import encode_object
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 _PRUNED = 100
@@ -19,16 +19,16 @@ SHAPES = dict.fromkeys(("open_session", "find_session"), Shape((3, 4)))
 
 
 def open_session(digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta) -> Call[Session]:
-    """Let a browser in, and forget some of those that are over: nobody else does."""
+    """Let a browser in under the digest of its cookie; deletes some sessions that are over, as nothing else does."""
     check_text("principal", principal, MAX_NAME)
     check_wait("lasts", lasts, least=_SECOND)
     params = {"digest": digest, "principal": principal, "role": role.value, "csrf": csrf, "lasts": lasts}
 
-    def steps() -> Steps[Session]:
+    def steps(_: Means) -> Steps[Session]:
         yield Step("prune_sessions", {"limit": _PRUNED})
         return _session((yield Step("open_session", params))[0])
 
-    return Call(steps)
+    return Call(steps, deed=_was_opened)
 
 
 def find(digest: str) -> Call[Session | None]:
@@ -37,7 +37,7 @@ def find(digest: str) -> Call[Session | None]:
 
 
 def close(digest: str) -> Call[bool]:
-    """End a session."""
+    """End a session; False when there is none."""
     return single("close_session", {"digest": digest}, bool)
 
 
@@ -50,6 +50,6 @@ def _session(row: Row) -> Session:
     return Session(principal, Role(role), *rest)
 
 
-def was_opened(session: Session) -> Deed:
+def _was_opened(session: Session) -> Deed:
     """Tell of a browser that logged in."""
     return Deed("log in", None, "done", encode_object({"principal": session.principal, "role": session.role.value}))

@@ -11,24 +11,34 @@ from windlass.core.job import MAX_NAME
 from windlass.core.payload import encode_object
 from windlass.core.retry import Profile
 from windlass.core.settings import StoredSetting, from_table, is_pulled, profiles_with, read_setting
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 SHAPES = {"set_setting": Shape((3,)), "unset_setting": Shape((3,)), "list_settings": Shape((3,))}
 
 
 def set_setting(name: str, value: object, by: str | None = None) -> Call[StoredSetting]:
-    """Set what beats the environment and the default from now on."""
+    """Set a value that beats the environment and the default; an unknown name or a bad value is refused."""
     if by is not None:
         check_text("by", by, MAX_NAME)
-    params = {"name": name, "value": str(read_setting(name, value)), "principal": by}
-    return single("set_setting", params, lambda found: _settings(found)[0])
+    params = {"name": name, "value": str(read_setting(name, value))}
+
+    def steps(means: Means) -> Steps[StoredSetting]:
+        return _settings((yield Step("set_setting", {**params, "principal": by or means.principal})))[0]
+
+    return Call(steps, is_single=True, deed=_was_set)
 
 
-def unset_setting(name: str) -> Call[StoredSetting | None]:
-    """Take a setting back; None when the table did not hold it."""
+def unset_setting(name: str) -> Call[bool]:
+    """Take a value back; False when none was set."""
     check_text("name", name, MAX_NAME)
-    return single("unset_setting", {"name": name}, lambda found: _settings(found)[0] if found else None)
+    gone: list[StoredSetting] = []
+
+    def steps(_: Means) -> Steps[bool]:
+        gone[:] = _settings((yield Step("unset_setting", {"name": name})))
+        return bool(gone)
+
+    return Call(steps, is_single=True, deed=lambda _: _was_unset(name, gone[0] if gone else None))
 
 
 def list_settings() -> Call[list[StoredSetting]]:
@@ -56,13 +66,11 @@ def current_profiles(jobs: Iterable[Retried], profiles: Mapping[str, Profile]) -
     return profiles_with(from_table(_settings((yield Step("list_settings", {})))), profiles)
 
 
-def was_set(setting: StoredSetting) -> Deed:
-    """Tell of a new value."""
+def _was_set(setting: StoredSetting) -> Deed:
     return Deed("set setting", f"setting:{setting.name}", "done", encode_object({"value": setting.value}))
 
 
-def was_unset(name: str, setting: StoredSetting | None) -> Deed:
-    """Tell of a value taken back."""
+def _was_unset(name: str, setting: StoredSetting | None) -> Deed:
     if setting is None:
         return Deed("unset setting", f"setting:{name}", "refused")
     return Deed("unset setting", f"setting:{name}", "done", encode_object({"value": setting.value}))

@@ -18,7 +18,7 @@ def record(digest: str, lasts: timedelta) -> Call[bool]:
     return single("add_signature", {"digest": digest, "lasts": lasts}, bool)
 
 
-def prune(limit: int) -> Call[int]:
+def prune(*, limit: int = 1000) -> Call[int]:
     """Forget signatures whose time is over; returns how many."""
     check_range("limit", limit, 1, 10_000)
     return single("prune_signatures", {"limit": limit}, len)

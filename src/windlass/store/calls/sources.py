@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_characters, check_instant, check_range, check_text
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source
+from windlass.core.tally import Tally
 from windlass.errors import SourceNotFound
+from windlass.store.calls import tally
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -21,7 +24,7 @@ SHAPES = dict.fromkeys(("upsert_source", "get_source", "list_sources", "stale_so
 def upsert(source: NewSource) -> Call[Source]:
     """Keep a source under its id; metadata that is not given stays."""
     params = {"source_id": source.id, "name": source.name, "url": source.url, "metadata": source.metadata}
-    return single("upsert_source", params, lambda found: _sources(found)[0])
+    return single("upsert_source", params, lambda found: _sources(found)[0], deed=_was_upserted)
 
 
 def get(source_id: str) -> Call[Source]:
@@ -35,8 +38,8 @@ def touch(source_id: str) -> Call[Source]:
 
 
 def delete(source_id: str) -> Call[Source]:
-    """Forget a source; raises SourceNotFound."""
-    return _one("delete_source", source_id, {})
+    """Delete a source and return it as it was; raises SourceNotFound."""
+    return replace(_one("delete_source", source_id, {}), deed=_was_deleted)
 
 
 def _one(query: str, source_id: str, params: dict[str, object], *, is_read: bool = False) -> Call[Source]:
@@ -50,15 +53,15 @@ def _one(query: str, source_id: str, params: dict[str, object], *, is_read: bool
     return single(query, {"source_id": source_id, **params}, decode, is_read=is_read)
 
 
-def list_sources(after: str = "", limit: int = MAX_LIST) -> Call[list[Source]]:
+def list_sources(*, after: str = "", limit: int = MAX_LIST) -> Call[list[Source]]:
     """Read sources in the order of their ids, page by page."""
     check_characters("after", after)
     check_range("limit", limit, 1, MAX_LIST)
     return single("list_sources", {"after_source": after, "limit": limit}, _sources, is_read=True)
 
 
-def stale(before: datetime, after: Source | None = None, limit: int = MAX_LIST) -> Call[list[Source]]:
-    """Read sources that have not run since, those that never ran first, page by page."""
+def stale(before: datetime, *, after: Source | None = None, limit: int = MAX_LIST) -> Call[list[Source]]:
+    """Read sources that have not run since `before`, page by page: those that never ran first, then the longest ago."""
     check_instant("before", before)
     check_range("limit", limit, 1, MAX_LIST)
     params = {
@@ -70,15 +73,20 @@ def stale(before: datetime, after: Source | None = None, limit: int = MAX_LIST) 
     return single("stale_sources", params, _sources, is_read=True)
 
 
+def count() -> Call[Tally]:
+    """Count them, up to a bound."""
+    return tally.count("count_sources")
+
+
 def _sources(rows: Sequence[Row]) -> list[Source]:
     return [Source(*row) for row in rows]
 
 
-def was_upserted(source: Source) -> Deed:
+def _was_upserted(source: Source) -> Deed:
     """Tell of a source that was made or changed."""
     return Deed("upsert source", f"source:{source.id}", "done", encode_object({"name": source.name, "url": source.url}))
 
 
-def was_deleted(source: Source) -> Deed:
+def _was_deleted(source: Source) -> Deed:
     """Tell of a source that was forgotten."""
     return Deed("delete source", f"source:{source.id}", "done", encode_object({"name": source.name, "url": source.url}))

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from windlass.core.checks import check_characters, check_range
 from windlass.core.gate import GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
+from windlass.core.tally import Tally
 from windlass.store import documents
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls import tally
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Shape
 
 MAX_LIST = 500
@@ -21,7 +23,7 @@ def declare(tasks: Sequence[DeclaredTask]) -> Call[list[str]]:
     """Enter tasks; writes only those that are new, changed or not seen for a minute, and returns them."""
     entries = {task.name: _document(task) for task in tasks}
 
-    def steps() -> Steps[list[str]]:
+    def steps(_: Means) -> Steps[list[str]]:
         found = yield Step("stale_tasks", {"tasks": documents.array(entries.values())})
         stale = [name for name, _ in found]
         if stale:
@@ -57,3 +59,8 @@ def get(name: str) -> Call[KnownTask | None]:
 def knows(task: str) -> Call[bool]:
     """Whether any process ever declared the task."""
     return single("knows_task", {"task": task}, lambda found: bool(found[0][0]), is_read=True)
+
+
+def count() -> Call[Tally]:
+    """Count them, up to a bound."""
+    return tally.count("count_tasks")

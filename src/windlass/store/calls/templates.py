@@ -14,7 +14,7 @@ from windlass.core.retry import RetrySpec
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
-from windlass.store.calls.call import Call, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.endings import bury_jobs
 from windlass.store.calls.work import enqueue
 
@@ -38,20 +38,20 @@ class _Turn(NamedTuple):
     run_at: datetime | None
 
 
-def spawn(template_id: int, seen_at: datetime, rng: Random) -> Call[Spawned | None]:
+def spawn(template_id: int, seen_at: datetime) -> Call[Spawned | None]:
     """Enqueue a template's job and move it to its next time; None when another process did.
 
     A template whose stored rules cannot be read is buried, and the answer says what is wrong with it.
     """
 
-    def steps() -> Steps[Spawned | None]:
+    def steps(means: Means) -> Steps[Spawned | None]:
         ids = documents.numbers([template_id])
         # The lock makes spawners of one template take turns, so that each sees the children of the one before.
         yield Step("lock_jobs", {"ids": ids})
         [[moment]] = yield Step("clock", {})
         for template in rows.jobs((yield Step("get_jobs", {"ids": ids}))):
             if template.run_at == seen_at and template.state is JobState.SCHEDULED:
-                return (yield from _spawn(template, moment, rng))
+                return (yield from _spawn(template, moment, means))
         return None
 
     return Call(steps, is_engine=True, wakes=_by_spawn)
@@ -63,13 +63,13 @@ def _by_spawn(answer: Spawned | None) -> Collection[Topic]:
     return (Topic.WORK, Topic.CONTROL) if answer.takes_place else (Topic.WORK,)
 
 
-def _spawn(template: Job, moment: datetime, rng: Random) -> Steps[Spawned | None]:
+def _spawn(template: Job, moment: datetime, means: Means) -> Steps[Spawned | None]:
     try:
         rule = Recurrence.decode(template.cadence or "")
         template = _at_its_slot(rule, template, moment)
         child = _child(template)
         is_served = not _is_skipped(rule, template, moment) and (yield from _makes_room(rule, template))
-        turn = _turn(rule, template, moment, rng, is_served=is_served)
+        turn = _turn(rule, template, moment, means.rng, is_served=is_served)
     except InvalidInput as error:
         yield from bury_jobs([(template.id, template.task)], f"the template's stored rules cannot be read: {error}")
         return Spawned(error=error)
@@ -84,7 +84,7 @@ def _spawn(template: Job, moment: datetime, rng: Random) -> Steps[Spawned | None
         return None
     if not turn.is_served:
         return Spawned()
-    [enqueued] = yield from enqueue([child]).steps()
+    [enqueued] = yield from enqueue([child]).steps(means)
     return Spawned(enqueued, takes_place=rule.overlap is Overlap.CANCEL_PREVIOUS)
 
 

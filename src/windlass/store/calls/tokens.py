@@ -11,9 +11,11 @@ from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import encode, encode_object
+from windlass.core.tally import Tally
 from windlass.errors import TokenNotFound
 from windlass.store import documents
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls import tally
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 MAX_LIST = 500
@@ -31,10 +33,13 @@ def mint(token: NewToken, secret: str, by: str | None = None) -> Call[Token]:
         "worker": token.worker_id if token.role is Role.WORKER else None,
         "token_lanes": None if token.lanes is None else encode(list(token.lanes), field="lanes"),
         "digest": digest_of(secret),
-        "by": by,
         "expires_in": token.expires_in,
     }
-    return single("mint_token", params, lambda found: _token(found[0]))
+
+    def steps(means: Means) -> Steps[Token]:
+        return _token((yield Step("mint_token", {**params, "by": by or means.principal}))[0])
+
+    return Call(steps, is_single=True, deed=_was_minted)
 
 
 def find(secret: str) -> Call[Token | None]:
@@ -48,9 +53,9 @@ def find(secret: str) -> Call[Token | None]:
 
 
 def revoke(token_id: int) -> Call[Token]:
-    """End a token and every session it opened."""
+    """End a token and every session it opened; again is no error. Raises TokenNotFound."""
 
-    def steps() -> Steps[Token]:
+    def steps(_: Means) -> Steps[Token]:
         # No token has a number beyond what the column holds.
         found = (yield Step("revoke_token", {"token_id": token_id})) if 1 <= token_id <= MAX_JOB else ()
         if not found:
@@ -59,7 +64,7 @@ def revoke(token_id: int) -> Call[Token]:
         yield Step("close_sessions", {"principal": token.principal})
         return token
 
-    return Call(steps)
+    return Call(steps, deed=_was_revoked)
 
 
 def seen(ids: Iterable[int]) -> Call[int]:
@@ -67,7 +72,7 @@ def seen(ids: Iterable[int]) -> Call[int]:
     return single("see_tokens", {"ids": documents.numbers(ids)}, len)
 
 
-def list_tokens(after: int, limit: int) -> Call[list[Token]]:
+def list_tokens(*, after: int = 0, limit: int = MAX_LIST) -> Call[list[Token]]:
     """Read tokens in the order they were made."""
     check_range("after", after, 0, MAX_JOB)
     check_range("limit", limit, 1, MAX_LIST)
@@ -80,18 +85,23 @@ def count_live() -> Call[int]:
     return single("count_live_tokens", {}, lambda found: found[0][0], is_read=True)
 
 
+def count() -> Call[Tally]:
+    """Count them, up to a bound."""
+    return tally.count("count_tokens")
+
+
 def _token(row: Row) -> Token:
     number, name, role, lanes, *rest = row
     return Token(number, name, Role(role), None if lanes is None else tuple(json.loads(lanes)), *rest)
 
 
-def was_minted(token: Token) -> Deed:
+def _was_minted(token: Token) -> Deed:
     """Tell of a new token, but not its secret."""
     lanes = None if token.lanes is None else list(token.lanes)
     details = {"name": token.name, "role": token.role.value, "lanes": lanes, "worker": token.worker}
     return Deed("mint token", f"token:{token.id}", "done", encode_object(details))
 
 
-def was_revoked(token: Token) -> Deed:
+def _was_revoked(token: Token) -> Deed:
     """Tell of the end of a token."""
     return Deed("revoke token", f"token:{token.id}", "done", encode_object({"name": token.name, "role": token.role.value}))

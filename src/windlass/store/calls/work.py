@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range, check_text
@@ -29,18 +29,16 @@ from windlass.core.job import (
 )
 from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
 from windlass.core.payload import sanitise_text
-from windlass.core.retry import Profile
 from windlass.core.topic import Topic
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.settings import current_profiles
 from windlass.store.documents import Entry
 
 T = TypeVar("T")
 
-MAX_ARMS = 64
 MAX_CLAIM = 1000
 MAX_CURSOR = 65_536
 ENQUEUE_ROWS = 1000
@@ -57,25 +55,25 @@ def identity() -> Call[str]:
     return single("identity", {}, lambda found: found[0][0], is_read=True)
 
 
-def enqueue(jobs: Sequence[NewJob], rng: Random | None = None) -> Call[list[Enqueued]]:
-    """Insert jobs; the answer has one entry for each, in order. Without `rng`, the first run of a rule has no jitter."""
+def enqueue(jobs: Sequence[NewJob]) -> Call[list[Enqueued]]:
+    """Insert jobs, all or none; the answer has one entry for each, in order."""
     told = partial(wakes.by_enqueue, jobs)
     if any(_waits_for_slot(job) for job in jobs):
-        return Call(lambda: _enqueue_recurring(jobs, rng), wakes=told)
+        return Call(lambda means: _enqueue_recurring(jobs, means.rng), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
-    return Call(lambda: _enqueue(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
+    return Call(lambda _: _enqueue(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
 
 
-def enqueue_and_get(jobs: Sequence[NewJob], rng: Random | None = None) -> Call[list[Stored]]:
+def enqueue_and_get(jobs: Sequence[NewJob]) -> Call[list[Stored]]:
     """Insert jobs and say what that left; only holders of a taken key have to be read."""
 
     def told(stored: list[Stored]) -> Collection[Topic]:
         return wakes.by_enqueue(jobs, [Enqueued(one.job.id, one.is_duplicate) for one in stored])
 
     if any(_waits_for_slot(job) for job in jobs):
-        return Call(lambda: _enqueue_recurring_and_get(jobs, rng), wakes=told)
+        return Call(lambda means: _enqueue_recurring_and_get(jobs, means.rng), wakes=told)
     entries = [documents.new_job(job) for job in jobs]
-    return Call(lambda: _enqueue_and_get(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
+    return Call(lambda _: _enqueue_and_get(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
 
 
 def _is_single(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> bool:
@@ -83,7 +81,7 @@ def _is_single(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> bool:
     return not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
 
 
-def _enqueue_recurring_and_get(jobs: Sequence[NewJob], rng: Random | None) -> Steps[list[Stored]]:
+def _enqueue_recurring_and_get(jobs: Sequence[NewJob], rng: Random) -> Steps[list[Stored]]:
     timed = yield from _all_timed(jobs, rng)
     return (yield from _enqueue_and_get(timed, [documents.new_job(job) for job in timed]))
 
@@ -104,23 +102,23 @@ def _waits_for_slot(job: NewJob) -> bool:
     return job.recurrence is not None and job.run_at is None and job.delay is None
 
 
-def _enqueue_recurring(jobs: Sequence[NewJob], rng: Random | None) -> Steps[list[Enqueued]]:
+def _enqueue_recurring(jobs: Sequence[NewJob], rng: Random) -> Steps[list[Enqueued]]:
     timed = yield from _all_timed(jobs, rng)
     return (yield from _enqueue(timed, [documents.new_job(job) for job in timed]))
 
 
-def _all_timed(jobs: Sequence[NewJob], rng: Random | None) -> Steps[list[NewJob]]:
+def _all_timed(jobs: Sequence[NewJob], rng: Random) -> Steps[list[NewJob]]:
     """Give recurring jobs without a time their first slot, counted from the database's clock."""
     [[moment]] = yield Step("clock", {})
     return [_timed(job, moment, rng) if _waits_for_slot(job) else job for job in jobs]
 
 
-def _timed(job: NewJob, moment: datetime, rng: Random | None) -> NewJob:
+def _timed(job: NewJob, moment: datetime, rng: Random) -> NewJob:
     rule = job.recurrence
     if rule is None:
         return job
     slot_at = rule.first(moment)
-    return replace(job, run_at=slot_at if rng is None else rule.run_time(slot_at, rng), slot_at=slot_at)
+    return replace(job, run_at=rule.run_time(slot_at, rng), slot_at=slot_at)
 
 
 def _enqueue(
@@ -199,33 +197,33 @@ def slices() -> Call[Slices]:
     return single("slices", {}, rows.slices, is_read=True, is_engine=True)
 
 
-def claim(found: Slices, limit: int, lease: Lease, *, started: bool, most_arms: int = MAX_ARMS) -> Call[list[Claimed]]:
+def claim(found: Slices, limit: int, lease: Lease, *, started: bool = True) -> Call[list[Claimed]]:
     """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
     check_range("limit", limit, 1, MAX_CLAIM)
-    step = _claim_step("claim", found.version, found.claimable[:most_arms], lease=lease)
-    params = {**step.params, "limit": limit, "started": started}
+    check_text("worker", lease.worker, MAX_NAME)
 
-    def steps() -> Steps[list[Claimed]]:
-        return rows.claimed((yield step._replace(params=params)))
+    def steps(means: Means) -> Steps[list[Claimed]]:
+        step = _claim_step("claim", found.version, found.claimable[: means.most_arms], lease=lease)
+        return rows.claimed((yield step._replace(params={**step.params, "limit": limit, "started": started})))
 
     return Call(steps, is_single=True, is_engine=True)
 
 
-def claim_suspect(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS) -> Call[Claimed | None]:
+def claim_suspect(found: Slices, lease: Lease) -> Call[Claimed | None]:
     """Take the first job whose last run ended in a lost lease, and start it."""
-    return _claim_one("claim_suspect", found.version, found.claimable_suspects[:most_arms], lease=lease)
+    return _claim_one("claim_suspect", found.version, found.claimable_suspects, lease=lease)
 
 
-def claim_any(found: Slices, lease: Lease, *, most_arms: int = MAX_ARMS) -> Call[Claimed | None]:
+def claim_any(found: Slices, lease: Lease) -> Call[Claimed | None]:
     """Take the first job of `found.open`, suspect or not, and start it."""
-    return _claim_one("claim_any", found.version, found.claimable[:most_arms], lease=lease)
+    return _claim_one("claim_any", found.version, found.claimable, lease=lease)
 
 
 def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease) -> Call[Claimed | None]:
-    step = _claim_step(query, version, parts, lease=lease)
+    check_text("worker", lease.worker, MAX_NAME)
 
-    def steps() -> Steps[Claimed | None]:
-        taken = rows.claimed((yield step))
+    def steps(means: Means) -> Steps[Claimed | None]:
+        taken = rows.claimed((yield _claim_step(query, version, parts[: means.most_arms], lease=lease)))
         return taken[0] if taken else None
 
     return Call(steps, is_single=True, is_engine=True)
@@ -233,7 +231,6 @@ def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease
 
 def _claim_step(query: str, version: int, parts: Sequence[Slice], *, lease: Lease) -> Step:
     """Write a claim of one job that starts at once."""
-    check_text("worker", lease.worker, MAX_NAME)
     params: dict[str, Any] = {
         "version": version,
         "limit": 1,
@@ -331,7 +328,7 @@ def contact() -> Call[datetime]:
     return single("contact", {}, lambda found: found[0][0], is_engine=True)
 
 
-def reclaim(limit: int, moment: datetime, judge: Judge, *, is_steady: bool = True, only: int | None = None) -> Call[list[int]]:
+def reclaim(limit: int, moment: datetime, *, is_steady: bool = True, only: int | None = None) -> Call[list[int]]:
     """Take back what had ended when contact was made, at `moment`, and at once what a worker held that is gone.
 
     Only leases that had ended by then are written: however long this process is held up in between, it cannot take a job whose
@@ -339,25 +336,18 @@ def reclaim(limit: int, moment: datetime, judge: Judge, *, is_steady: bool = Tru
     """
     check_range("limit", limit, 1, documents.MAX_ROWS)
 
-    def steps() -> Steps[list[int]]:
+    def steps(means: Means) -> Steps[list[int]]:
         found = rows.lapsed((yield Step("lapsed", {"limit": limit, "only_gone": not is_steady, "now": moment})))
         ended = [lease for lease in found if only in {None, lease.job.id}]
         expired_before = moment if is_steady else EPOCH
-        return sorted((yield from end_leases(ended, judge, moment, expired_before=expired_before)))
+        return sorted((yield from end_leases(ended, means, moment, expired_before=expired_before)))
 
     return Call(steps, is_engine=True, wakes=wakes.by_reclaim)
 
 
-class Judge(NamedTuple):
-    """What deciding needs besides the job: chance, and what rows leave open about retries."""
-
-    rng: Random
-    profiles: Mapping[str, Profile]
-
-
-def end_leases(leases: Sequence[Lapsed], judge: Judge, moment: datetime, *, expired_before: datetime | None) -> Steps[list[int]]:
+def end_leases(leases: Sequence[Lapsed], means: Means, moment: datetime, *, expired_before: datetime | None) -> Steps[list[int]]:
     """Take leases back: a run is decided as lost, a cancelled one as stopped. Returns the jobs that were still held."""
-    current = judge._replace(profiles=(yield from current_profiles((lease.job for lease in leases), judge.profiles)))
+    current = means._replace(profiles=(yield from current_profiles((lease.job for lease in leases), means.profiles)))
     taken: list[int] = []
     for part in parts(leases):
         endings = [_reclaimed(lease, current, moment) for lease in part if not lease.is_cancelled]
@@ -374,7 +364,7 @@ def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + documents.MAX_ROWS] for start in range(0, len(items), documents.MAX_ROWS))
 
 
-def _reclaimed(lease: Lapsed, judge: Judge, now: datetime) -> Finish:
+def _reclaimed(lease: Lapsed, means: Means, now: datetime) -> Finish:
     outcome = LeaseExpired(has_started=lease.started_at is not None, is_stopping=lease.is_stopping)
     run = Run(started_at=lease.started_at)
-    return decide(lease.job, outcome, run, now=now, rng=judge.rng, profiles=judge.profiles)
+    return decide(lease.job, outcome, run, now=now, rng=means.rng, profiles=means.profiles)

@@ -11,10 +11,12 @@ from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.job import MAX_NAME, MAX_TEXT
 from windlass.core.worker import MAX_SEEN, PULLING, Neighbour, NewWorker, StartedJob, Worker
 from windlass.store import documents
-from windlass.store.calls.call import Call, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 MAX_WORKERS = 1000
+OFFLINE_AFTER = timedelta(minutes=1)
+GONE_FOR = timedelta(days=7)
 MAX_STARTED = 10_000
 
 SHAPES = {"list_workers": Shape((8, 9, 10), (11,)), "list_started": Shape((3,))}
@@ -36,7 +38,7 @@ def register(worker: NewWorker) -> Call[bool]:
     return single("register_worker", params, bool, is_engine=True)
 
 
-def seen(worker: str, running: int, loop_blocks: int) -> Call[bool]:
+def seen(worker: str, running: int, *, loop_blocks: int = 0) -> Call[bool]:
     """Note a heartbeat; False when nobody of that name is registered and not stopped."""
     check_range("running", running, 0, 2**31 - 1)
     check_range("loop_blocks", loop_blocks, 0, 2**31 - 1)
@@ -79,12 +81,12 @@ def lose(place: str, gone: Sequence[Neighbour]) -> Call[list[str]]:
     return single("lose_workers", params, lambda found: sorted(row[0] for row in found))
 
 
-def list_workers(offline_after: timedelta, limit: int = MAX_WORKERS) -> Call[list[Worker]]:
+def list_workers(*, offline_after: timedelta = OFFLINE_AFTER, limit: int = MAX_WORKERS) -> Call[list[Worker]]:
     """Read processes, last seen first, with what they run."""
     check_wait("offline_after", offline_after, least=timedelta())
     check_range("limit", limit, 1, MAX_WORKERS)
 
-    def steps() -> Steps[list[Worker]]:
+    def steps(_: Means) -> Steps[list[Worker]]:
         found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit})
         started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
         return [_worker(row, tuple(started[row[0]])) for row in found]
@@ -105,7 +107,7 @@ def _by_worker(rows: Sequence[Row]) -> defaultdict[str, list[StartedJob]]:
     return started
 
 
-def prune(gone_for: timedelta, limit: int) -> Call[int]:
+def prune(gone_for: timedelta = GONE_FOR, *, limit: int = 1000) -> Call[int]:
     """Forget processes that were not seen for so long; returns how many."""
     check_wait("gone_for", gone_for, least=timedelta())
     check_range("limit", limit, 1, 10_000)

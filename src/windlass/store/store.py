@@ -1,0 +1,520 @@
+"""Every verb over one database; what takes more than one transaction is written out here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, TypeVar
+
+from windlass.core.audit import Actor
+from windlass.core.bulk import Bulk
+from windlass.core.checks import check_range
+from windlass.core.chore import Swept
+from windlass.core.contact import Contact
+from windlass.core.filter import JobFilter
+from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices, Stored
+from windlass.core.outcome import NO_RUN, Finish, Released, Run, decide
+from windlass.core.pull import PickOrder, Pull
+from windlass.core.report import extension
+from windlass.errors import LeaseLost, RowsLocked, StoreError, StoreRefused
+from windlass.ports import Clock
+from windlass.store import documents
+from windlass.store.aging import age, age_some
+from windlass.store.audit import Audit
+from windlass.store.breakers import Breakers
+from windlass.store.calls import (
+    aging,
+    breakers,
+    bulk,
+    clone,
+    control,
+    endings,
+    lists,
+    override,
+    reads,
+    recurrence,
+    related,
+    schema,
+    templates,
+    work,
+)
+from windlass.store.calls import pull as pulls_of
+from windlass.store.calls import report as reports
+from windlass.store.calls.call import Call, Means
+from windlass.store.cron_migration import CronMigration
+from windlass.store.database import Database
+from windlass.store.documents import Entry
+from windlass.store.gates import KnownTasks, Lanes
+from windlass.store.letters import Letters
+from windlass.store.noun import Noun, verb
+from windlass.store.nouns import (
+    Chores,
+    Crawls,
+    Feeds,
+    Items,
+    Pages,
+    Reminders,
+    Runs,
+    Sessions,
+    Signatures,
+    Sources,
+    StoredSettings,
+    Tokens,
+    Workers,
+)
+from windlass.store.retention import Pruning
+from windlass.store.schedules import Schedules
+from windlass.store.wakeups import SqlWakeups
+
+T = TypeVar("T")
+
+log = logging.getLogger("windlass.store")
+
+_Ending = tuple[Finish, Entry]
+# Each costs the moment that a statement waits for a row: a report never takes longer than these together.
+_MOST_WAITS = 8
+
+
+class _Late:
+    """What a finish has left out because others hold it, and how often it had to wait to learn that."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.waits = 0
+
+
+def _halves(batch: Sequence[_Ending]) -> list[Sequence[_Ending]]:
+    middle = len(batch) // 2
+    return [batch[:middle], batch[middle:]]
+
+
+class Store(Noun):
+    """Every verb of the engine, over one database."""
+
+    clock, clock_sync = verb(work.clock)
+    slices, slices_sync = verb(work.slices)
+    claim_probe, claim_probe_sync = verb(breakers.claim_probe)
+    pull, pull_sync = verb(reports.pull)
+    report, report_sync = verb(reports.report)
+    job_status, job_status_sync = verb(reports.job_status)
+    lapsed, lapsed_sync = verb(work.lapsed)
+    cancel, cancel_sync = verb(control.cancel)
+    stop_run, stop_run_sync = verb(control.stop_run)
+    pause, pause_sync = verb(control.pause)
+    resume, resume_sync = verb(control.resume)
+    disable, disable_sync = verb(control.disable)
+    enable, enable_sync = verb(control.enable)
+    run_now, run_now_sync = verb(control.run_now)
+    retry, retry_sync = verb(control.retry)
+    boost, boost_sync = verb(control.boost)
+    set_priority, set_priority_sync = verb(control.set_priority)
+    override_status, override_status_sync = verb(override.override_status)
+    clone, clone_sync = verb(clone.clone)
+    delete, delete_sync = verb(control.delete)
+    bury, bury_sync = verb(endings.bury)
+    fail, fail_sync = verb(endings.fail)
+    take_lease, take_lease_sync = verb(endings.take_lease)
+    edit, edit_sync = verb(control.edit)
+    get, get_sync = verb(reads.get_job)
+    get_many, get_many_sync = verb(reads.get_jobs)
+    list_jobs, list_jobs_sync = verb(lists.list_jobs)
+    list_executions, list_executions_sync = verb(reads.list_executions)
+    get_execution, get_execution_sync = verb(reads.get_execution)
+    count_executions, count_executions_sync = verb(reads.count_executions)
+    list_by_correlation, list_by_correlation_sync = verb(related.list_by_correlation)
+    list_tree, list_tree_sync = verb(related.list_tree)
+    list_dead_letters, list_dead_letters_sync = verb(reads.list_dead_letters)
+    count_jobs, count_jobs_sync = verb(reads.count_jobs)
+    count_task, count_task_sync = verb(reads.count_task)
+    fold_counts, fold_counts_sync = verb(reads.fold_counts)
+
+    def __init__(self, database: Database, means: Means) -> None:
+        """Run calls on `database` with these means."""
+        super().__init__(self)
+        self.database = database
+        self.means = means
+
+    @property
+    def blocking(self) -> Store:
+        """The store itself; verbs for code without an event loop need one whose database blocks."""
+        return self
+
+    def acting(self, actor: Actor) -> Store:
+        """Return the same store with its operator verbs audited, each in the transaction of what it does."""
+        return Store(self.database, self.means._replace(actor=actor))
+
+    def over(self, database: Database) -> Store:
+        """Return the same store over another adapter."""
+        return Store(database, self.means)
+
+    def at(self, clock: Clock) -> Store:
+        """Return the same store on a test's time."""
+        return Store(self.database, self.means._replace(clock=clock))
+
+    async def run(self, call: Call[T], connection: Any = None) -> T:
+        """Run a call in a transaction of its own, or inside the caller's on `connection`."""
+        given = call.given(self.means)
+        return await (self.database.run(given) if connection is None else self.database.run_within(connection, given))
+
+    @property
+    def audit(self) -> Audit:
+        """Who did what."""
+        return Audit(self)
+
+    @property
+    def breakers(self) -> Breakers:
+        """The circuit breakers."""
+        return Breakers(self)
+
+    @property
+    def chores(self) -> Chores:
+        """Upkeep that one instance of many does at a time."""
+        return Chores(self)
+
+    @property
+    def crawls(self) -> Crawls:
+        """Crawls that go on."""
+        return Crawls(self)
+
+    @property
+    def cron_migration(self) -> CronMigration:
+        """Cron expressions that become intervals."""
+        return CronMigration(self)
+
+    @property
+    def feeds(self) -> Feeds:
+        """Feeds and who subscribes to them."""
+        return Feeds(self)
+
+    @property
+    def items(self) -> Items:
+        """What workers have found."""
+        return Items(self)
+
+    @property
+    def lanes(self) -> Lanes:
+        """Lanes: pause, resume, drain."""
+        return Lanes(self)
+
+    @property
+    def letters(self) -> Letters:
+        """What operators do with dead letters."""
+        return Letters(self)
+
+    @property
+    def pages(self) -> Pages:
+        """What crawls have found."""
+        return Pages(self)
+
+    @property
+    def reminders(self) -> Reminders:
+        """Mails that wait for their time."""
+        return Reminders(self)
+
+    @property
+    def retention(self) -> Pruning:
+        """What is deleted in time."""
+        return Pruning(self)
+
+    @property
+    def runs(self) -> Runs:
+        """How runs went."""
+        return Runs(self)
+
+    @property
+    def schedules(self) -> Schedules:
+        """Recurring jobs by their name."""
+        return Schedules(self)
+
+    @property
+    def sessions(self) -> Sessions:
+        """Browsers that logged in."""
+        return Sessions(self)
+
+    @property
+    def settings(self) -> StoredSettings:
+        """What operators have set."""
+        return StoredSettings(self)
+
+    @property
+    def signatures(self) -> Signatures:
+        """Signed requests that were taken."""
+        return Signatures(self)
+
+    @property
+    def sources(self) -> Sources:
+        """What `crawl` crawls."""
+        return Sources(self)
+
+    @property
+    def tasks(self) -> KnownTasks:
+        """Tasks: declare, pause, resume, drain."""
+        return KnownTasks(self)
+
+    @property
+    def tokens(self) -> Tokens:
+        """The credentials of programs."""
+        return Tokens(self)
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that run jobs."""
+        return Workers(self)
+
+    @cached_property
+    def wakeups(self) -> SqlWakeups:
+        """Hints that it is worth looking before the next poll; silent until entered."""
+        return SqlWakeups(lambda wakeups: self.database.listen(wakeups, self.means.rng))
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        await self.database.aclose()
+
+    async def check_schema(self) -> None:
+        """Raise SchemaError when the tables are missing or are not those of this version."""
+        await self.run(schema.check(self.database.dialect))
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Insert jobs, all or none; returns after the commit, one answer for each in order."""
+        if not jobs:
+            return []
+        return await self.run(work.enqueue(jobs))
+
+    async def enqueue_and_get(self, jobs: Sequence[NewJob]) -> list[Stored]:
+        """Insert jobs as `enqueue` does; the answers are the rows as that left them."""
+        return await self.run(work.enqueue_and_get(jobs)) if jobs else []
+
+    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
+        return await self.run(work.enqueue(jobs), connection) if jobs else []
+
+    async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
+        """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
+        if not slices.claimable:
+            return []
+        call = work.claim(slices, limit, lease, started=started)
+        claimed = await self.run(call)
+        if claimed:
+            self.wakeups.credit()
+        return claimed
+
+    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
+        """Take the first suspect, and start it; it is meant to run in quarantine."""
+        if not slices.claimable_suspects:
+            return None
+        return await self.run(work.claim_suspect(slices, lease))
+
+    async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
+        """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
+        held: list[Held] = []
+        for start in range(0, len(leases), documents.MAX_ROWS):
+            part = await self.run(work.renew(leases[start : start + documents.MAX_ROWS], length))
+            held += await self._vouch(part, length)
+        return held
+
+    async def _vouch(self, held: list[Held], length: timedelta) -> list[Held]:
+        """Vouch for leases that could not be renewed because somebody holds their rows, or they would be taken back."""
+        skipped = [one for one in held if one.is_skipped]
+        if not skipped:
+            return held
+        try:
+            ends = await self.run(work.vouch(skipped, length))
+        except StoreError as error:
+            log.warning("%d leases whose rows are locked could not be vouched for: %s", len(skipped), error)
+            return held
+        return [
+            one._replace(lease_expires_at=ends[one.id, one.token], is_skipped=False) if (one.id, one.token) in ends else one
+            for one in held
+        ]
+
+    async def progress(
+        self, job_id: int, token: int, *, count: int | None = None, cursor: str | None = None, message: str | None = None
+    ) -> None:
+        """Note how far a run has come; raises LeaseLost when it is no longer ours."""
+        call = work.progress(job_id, token, count=count, cursor=cursor, message=message)
+        if not await self.run(call):
+            raise LeaseLost(job_id)
+
+    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
+        """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease.
+
+        Raises RowsLocked, with what was accepted, when others hold some of the jobs or their keys.
+        """
+        accepted: dict[int, JobState] = {}
+        late = _Late()
+        entries = [documents.finish(ending) for ending in endings]
+        for cut in documents.batches(entries):
+            accepted |= await self._finish(list(zip(endings[cut], entries[cut], strict=True)), late)
+        if late.ids:
+            raise RowsLocked(f"others hold {len(late.ids)} of {len(endings)} jobs, or their keys", late.ids, accepted)
+        return accepted
+
+    async def _finish(self, batch: Sequence[_Ending], late: _Late) -> dict[int, JobState]:
+        """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
+        try:
+            return await self.run(work.finish([one for one, _ in batch], [entry for _, entry in batch]))
+        except RowsLocked:
+            return await self._finish_around(batch, late)
+        except StoreRefused as error:
+            if len(batch) == 1:
+                return await self._finish_bad(batch[0][0], str(error))
+        return await self._finish_parts(_halves(batch), late)
+
+    async def _finish_parts(self, parts: Iterable[Sequence[_Ending]], late: _Late) -> dict[int, JobState]:
+        accepted: dict[int, JobState] = {}
+        for part in parts:
+            accepted |= await self._finish(part, late)
+        return accepted
+
+    async def _finish_around(self, batch: Sequence[_Ending], late: _Late) -> dict[int, JobState]:
+        """Leave out what others hold, and send the rest of a batch that waited too long."""
+        late.waits += 1
+        if len(batch) == 1 or late.waits > _MOST_WAITS:
+            late.ids += [one.id for one, _ in batch]
+            return {}
+        locked = await self.run(work.locked_jobs([one.id for one, _ in batch]))
+        late.ids += [one.id for one, _ in batch if one.id in locked]
+        free = [part for part in batch if part[0].id not in locked]
+        # Only a job that goes back to waiting takes its key again, and may have to wait for whoever has it.
+        parts: list[Sequence[_Ending]] = [
+            [part for part in free if (part[0].state is JobState.SCHEDULED) is waits] for waits in (False, True)
+        ]
+        if len(free) == len(batch) and not all(parts):
+            parts = _halves(batch)
+        return await self._finish_parts(filter(None, parts), late)
+
+    async def _finish_bad(self, ending: Finish, why: str) -> dict[int, JobState]:
+        log.error("job %d: the database refused its finish record, keeping the decision without content: %s", ending.id, why)
+        try:
+            return await self.run(work.finish([ending.stripped()]))
+        except StoreRefused as error:
+            log.error("job %d: even the bare decision was refused, failing the job: %s", ending.id, error)  # noqa: TRY400
+            return await self.run(work.finish([ending.buried(why)]))
+
+    async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> list[int]:
+        """Say of cancelled (id, token, run) that they have stopped; raises RowsLocked when others hold some of them."""
+        try:
+            return await self.run(work.stop(runs))
+        except RowsLocked:
+            locked = await self.run(work.locked_jobs([job_id for job_id, _, _ in runs]))
+        free = [run for run in runs if run[0] not in locked]
+        stopped = await self.run(work.stop(free)) if free else []
+        if not locked:
+            return stopped
+        raise RowsLocked(f"others hold {len(locked)} of {len(runs)} jobs", locked, dict.fromkeys(stopped, JobState.CANCELLED))
+
+    async def pull_each(
+        self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
+    ) -> list[Claimed | None]:
+        """Give each worker one job of its lane or none, in one transaction; who is named first is served first.
+
+        Wishes beyond the last answer were not looked at: ask for them again. `found` saves a look if it is fresh.
+        """
+        if not pulls:
+            return []
+        call = pulls_of.pull_each(pulls, order, found=found)
+        taken = await self.run(call)
+        if any(taken):
+            self.wakeups.credit()
+        return taken
+
+    async def give_back(self, job: Claimed) -> bool:
+        """Return a job whose run never began; False when it is held by somebody else or not at all."""
+        ending = decide(job, Released(), NO_RUN, now=job.claimed_at, rng=self.means.rng, profiles=self.means.profiles)
+        return job.id in await self.finish([ending])
+
+    async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None) -> Held:
+        """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
+        held = await self.run(reports.heartbeat(job_id, token, extend))
+        [vouched] = await self._vouch([held], extension(extend))
+        return vouched
+
+    async def reclaim(self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS) -> list[int]:
+        """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
+        moment = await self.run(work.contact())
+        is_steady = contact is None or contact.touch(moment)
+        try:
+            return await self.run(work.reclaim(limit, moment, is_steady=is_steady))
+        except (StoreRefused, RowsLocked) as error:
+            log.error("a lost lease could not be taken back with the others, trying one by one: %s", error)  # noqa: TRY400
+        found = await self.lapsed(limit) if is_steady else []
+        return [job_id for lease in found for job_id in await self._reclaim_one(lease.job.id, moment)]
+
+    async def _reclaim_one(self, job_id: int, moment: datetime) -> list[int]:
+        call = work.reclaim(documents.MAX_ROWS, moment, only=job_id)
+        try:
+            return await self.run(call)
+        except (StoreRefused, RowsLocked) as error:
+            log.error("job %d cannot be taken back: %s", job_id, error)  # noqa: TRY400
+            return []
+
+    async def promote(self, limit: int = documents.MAX_ROWS) -> Promoted:
+        """Make due jobs claimable, and send what was missed where its rule says; tells when the next one is due."""
+        promoted = await self.run(recurrence.promote(limit))
+        if not promoted.has_missed:
+            return promoted
+        caught_up = await self.run(recurrence.catch_up(limit))
+        again = await self.run(recurrence.promote(limit))
+        return again._replace(jobs=promoted.jobs + caught_up + again.jobs)
+
+    async def spawn(self, limit: int = documents.MAX_ROWS) -> list[Enqueued]:
+        """Let due templates enqueue their jobs; one whose rules cannot be read becomes a dead letter."""
+        spawned: list[Enqueued] = []
+        for template in await self.run(recurrence.due_templates(limit)):
+            answer = await self.run(templates.spawn(template.id, template.run_at))
+            if answer is not None and answer.error is not None:
+                log.error("template %d cannot spawn and was buried: %s", template.id, answer.error)
+            elif answer is not None and answer.child is not None:
+                spawned.append(answer.child)
+        return spawned
+
+    async def age(self, limit: int = aging.MAX_BATCH) -> int:
+        """Raise the priority of jobs that have waited for long, in batches; returns how many."""
+        return await age(self, limit)
+
+    async def age_some(self, cursor: str | None = None, *, at_most: int = aging.MAX_FOUND) -> Swept:
+        """Go on with a pass of aging from where the last part ended, for about `at_most` jobs."""
+        return await age_some(self, cursor, at_most=at_most)
+
+    async def bulk(
+        self,
+        move: str,
+        wanted: JobFilter,
+        options: Mapping[str, Any] | None = None,
+        *,
+        ids: Sequence[int] | None = None,
+        dry_run: bool = False,
+        batch: int = documents.MAX_ROWS,
+    ) -> Bulk:
+        """Do what a verb does, by its name and with its options, to every job a filter matches, or to those of some jobs.
+
+        Each batch is a transaction of its own, so an error leaves the batches before it done. Jobs that come meanwhile are
+        left alone.
+        """
+        check_range("batch", batch, 1, documents.MAX_ROWS)
+        make = bulk.maker(move, options or {})
+        size = min(batch, bulk.MOST_AT_ONCE.get(move, batch))
+        done = Bulk()
+        async for found in self._pages(wanted, ids):
+            if dry_run:
+                done = done.plus(Bulk(len(found)))
+                continue
+            for start in range(0, len(found), size):
+                part, _ = await self.run(bulk.batch(make, wanted, found[start : start + size]))
+                done = done.plus(part)
+        return done
+
+    async def _pages(self, wanted: JobFilter, ids: Sequence[int] | None) -> AsyncIterator[Sequence[int]]:
+        """Find the jobs of a bulk, some at a time."""
+        if ids is not None:
+            for start in range(0, len(chosen := sorted(set(ids))), documents.MAX_ROWS):
+                part = await self.run(bulk.matching(wanted, chosen[start : start + documents.MAX_ROWS]))
+                yield part
+            return
+        until = await self.run(bulk.highest())
+        page = bulk.Page([], 0)
+        while page.end is not None:
+            page = await self.run(bulk.page_ids(wanted, page.end, until))
+            yield page.ids
