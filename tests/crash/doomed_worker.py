@@ -12,6 +12,7 @@ from tests.crash.worker import Running, new_lease, take, within
 from windlass.core.job import Held
 from windlass.core.outcome import Failure, Finish, Outcome, Raised, Released, Returned, Run, Stopped, decide
 from windlass.store import Store, open_store
+from windlass.store.calls.call import Means
 
 JOBS = 3
 
@@ -38,7 +39,7 @@ class DoomedWorker:
         # Whoever cancels or stops a job is another party, and survives.
         self._operator = open_store(options.url, rng=Random())
         self._saboteur = Saboteur(self._operator.database, options.place, Moment(options.moment), options.occurrence)
-        self._store = Store(self._saboteur, rng=Random())
+        self._store = Store(self._saboteur, Means(Random()))
 
     async def connect(self) -> None:
         await self._operator.clock()

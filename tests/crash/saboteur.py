@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from tests.crash.child import die
-from windlass.store.calls.call import Call, Steps
+from windlass.store.calls.call import Call, Means, Steps
 from windlass.store.database import Database
 from windlass.store.wakeups import SqlWakeups
 
@@ -53,7 +53,7 @@ class Saboteur:
         """Run a call, or act in it."""
         touched: list[bool] = []
 
-        def steps() -> Steps[T]:
+        def steps(_: Means) -> Steps[T]:
             answer = yield from self._watched(call, touched)
             if touched:
                 self._act_at(Moment.EXECUTED)
@@ -83,7 +83,7 @@ class Saboteur:
             self._act_at(Moment.BEFORE)
 
     def _watched(self, call: Call[T], touched: list[bool]) -> Steps[T]:
-        inner = call.steps()
+        inner = call.begin()
         try:
             step = next(inner)
             while True:

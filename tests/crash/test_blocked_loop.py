@@ -21,9 +21,7 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDLASS_GRACE", "1s")
 
 
-async def test_a_process_that_is_blocked_beyond_a_timeout_is_replaced_and_nobody_else_charged(
-    site: Site, store: Store
-) -> None:
+async def test_a_process_that_is_blocked_beyond_a_timeout_is_replaced_and_nobody_else_charged(site: Site, store: Store) -> None:
     others = [*await enqueue(store, "patient", 2), *await enqueue(store, "work_in_thread", payload={"seconds": 20})]
     boss = site.start("--pools", "*=4")
     await until(lambda: site.count("start") == 3, "the others to start")

@@ -16,9 +16,7 @@ PROCESSES = 8
 BATCH = 100
 
 
-async def test_eight_processes_run_each_of_twenty_thousand_jobs_once(
-    store: Store, url: str, fleet: Fleet, backend: str
-) -> None:
+async def test_eight_processes_run_each_of_twenty_thousand_jobs_once(store: Store, url: str, fleet: Fleet, backend: str) -> None:
     """Any error that reaches a caller, such as a locked database, ends its process and so fails the test."""
     ids: list[int] = []
     for _ in range(JOBS // 1000):

@@ -86,9 +86,7 @@ POINTS = (
 
 
 @pytest.mark.parametrize("turn", range(ROUNDS))
-async def test_worker_killed_at_any_point_leaves_every_job_to_end_once(
-    store: Store, url: str, fleet: Fleet, turn: int
-) -> None:
+async def test_worker_killed_at_any_point_leaves_every_job_to_end_once(store: Store, url: str, fleet: Fleet, turn: int) -> None:
     healthy = [fleet.start(name, worker, worker.Options(url, name, LEASE_S, 32, [])) for name in ("first", "second")]
     jobs = {point: await enqueue(store, point) for point in POINTS}
     doomed = {point: fleet.start(point.name, doomed_worker, options(url, point)) for point in POINTS}

@@ -20,6 +20,7 @@ from windlass.core.worker import NewWorker
 from windlass.errors import StoreUnavailable
 from windlass.process import current_process
 from windlass.store import Store, open_store
+from windlass.store.calls.call import Means
 from windlass.upkeep.reclaimer import Reclaimer
 
 UPKEEP_S = 0.2
@@ -182,7 +183,7 @@ def doze() -> None:
 async def main(options: Options) -> None:
     """Work until killed."""
     saboteur = Saboteur(open_store(options.url, rng=Random()).database, "lapsed", Moment.BEFORE)
-    store = Store(saboteur, rng=Random())
+    store = Store(saboteur, Means(Random()))
     process = current_process()
     await store.workers.register(NewWorker(id=options.name, host="h", pid=os.getpid(), version="1", process=process))
     ears = Ears()

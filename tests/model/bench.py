@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -95,6 +96,17 @@ class Silence:
         """Nothing is open."""
 
 
+class Drawn(Random):
+    """Chance that draws one token."""
+
+    def __init__(self, token: int) -> None:
+        super().__init__()
+        self._token = token
+
+    def getrandbits(self, _bits: int, /) -> int:
+        return self._token
+
+
 class Side:
     """One store. Numbers may have gaps that differ between stores, but they grow in the same order."""
 
@@ -115,12 +127,12 @@ class Side:
     @contextmanager
     def outage(self) -> Iterator[None]:
         """Let the database be unreachable for a while."""
-        database = self.store._db
-        self.store._db = Silence()
+        database = self.store.database
+        self.store.database = Silence()
         try:
             yield
         finally:
-            self.store._db = database
+            self.store.database = database
 
     def at(self, now: datetime) -> Store:
         """Return the store, at this time."""
@@ -244,8 +256,9 @@ class Side:
     async def override_status(self, ids: Sequence[int], now: datetime, status: JobState, lease: Lease) -> Moves:
         """Override with a token that all sides share, which the store would draw by itself."""
         by = lease.worker.removeprefix("operator:")
-        call = override.override_status(self._sent(ids), status, by=by, lease_length=lease.length, token=lease.token)
-        return self._moves(await self.at(now).database.run(call))
+        call = override.override_status(self._sent(ids), status, by=by, lease_length=lease.length)
+        store = self.at(now)
+        return self._moves(await Store(store.database, store.means._replace(rng=Drawn(lease.token))).run(call))
 
     async def clone(self, ids: Sequence[int], now: datetime) -> Clones:
         moved = await self.at(now).clone(self._sent(ids))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from tests.support.stores import at_time
 from windlass import Windlass, packs
 from windlass.core.job import JobState
-from windlass.core.source import NewSource
+from windlass.core.source import NewSource, Source
 from windlass.errors import ConfigError
 from windlass.packs import staleness
 from windlass.store import Store
-from windlass.store.calls import sources
+from windlass.store.nouns import Sources
 from windlass.testing import run_all
 
 
@@ -55,12 +55,12 @@ async def test_many_are_read_page_by_page(app: Windlass, monkeypatch: pytest.Mon
         await at_time(store, long_ago + timedelta(days=place // 2)).sources.touch(f"s{place}")
     asked = []
 
-    def stale(before: object, after: object, _limit: int) -> object:
+    async def stale(self: Sources, before: datetime, *, after: Source | None = None) -> list[Source]:
         asked.append(after)
-        return read(before, after, 2)  # type: ignore[arg-type]
+        return await read(self, before, after=after, limit=2)
 
-    read = sources.stale
-    monkeypatch.setattr(sources, "stale", stale)
+    read = Sources.stale
+    monkeypatch.setattr(Sources, "stale", stale)
     assert await staleness.enqueue_stale_sources(app) == 9
     assert len(asked) == 6
     assert len(await crawls(app)) == 9

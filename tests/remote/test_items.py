@@ -13,9 +13,7 @@ from windlass.remote import AsyncClient, Client
 from windlass.store import Store
 
 
-async def test_items_are_read_in_pages_one_after_another_and_as_text(
-    client: Client, aclient: AsyncClient, store: Store
-) -> None:
+async def test_items_are_read_in_pages_one_after_another_and_as_text(client: Client, aclient: AsyncClient, store: Store) -> None:
     items = [{"place": place} for place in range(601)]
     [job] = await store.enqueue([NewJob(task="finds", lane="pull", item_key="[]")])
     found = await store.slices()

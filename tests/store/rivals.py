@@ -28,7 +28,7 @@ async def rivals(store: Store, count: int = 4) -> AsyncIterator[list[Store]]:
     else:
         yield [store] * count
         return
-    opened = [_opened(url, place, store.test_clock) for place in range(count)]
+    opened = [_opened(url, place, store.means.clock) for place in range(count)]
     try:
         yield opened
     finally:

@@ -23,7 +23,7 @@ from windlass.core.outcome import NO_RUN, Outcome, Released, Snoozed
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, LeaseLost
 from windlass.store import Store, open_store
-from windlass.store.breakers import SqlBreakers
+from windlass.store.breakers import Breakers
 from windlass.store.calls.breakers import claim_probe
 from windlass.testing import FakeClock
 
@@ -211,7 +211,7 @@ async def test_who_waited_for_a_probe_to_begin_sees_that_it_lives(postgres_serve
         found = await store.slices()
         async with await psycopg.AsyncConnection.connect(dsn) as rival, asyncio.TaskGroup() as group:
             begun = claim_probe(found, "mail", a_lease())
-            assert await store.run_within(rival, begun) is not None
+            assert await store.run(begun, rival) is not None
             waiting = group.create_task(store.breakers.admit(MAIL))
             while not await execute(store, "select 1 from pg_locks where not granted"):
                 assert not waiting.done()
@@ -280,9 +280,7 @@ async def test_a_holder_that_lost_its_lease_changes_nothing_even_before_the_next
 
 
 @pytest.mark.parametrize("outcome", [Released(has_started=True), Snoozed(timedelta(minutes=5))])
-async def test_a_probe_that_ends_without_a_word_gives_the_permit_back(
-    store: Store, clock: FakeClock, outcome: Outcome
-) -> None:
+async def test_a_probe_that_ends_without_a_word_gives_the_permit_back(store: Store, clock: FakeClock, outcome: Outcome) -> None:
     job = await probing(store, clock)
     assert await end(store, clock, job, outcome)
     assert await state(store) is HALF_OPEN
@@ -540,7 +538,7 @@ async def test_what_operators_do_is_audited(store: Store) -> None:
     ],
 )
 async def test_bad_input_is_refused_before_anything_is_written(
-    store: Store, field: str, ask: Callable[[SqlBreakers], Awaitable[object]]
+    store: Store, field: str, ask: Callable[[Breakers], Awaitable[object]]
 ) -> None:
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         await ask(store.breakers)

@@ -153,11 +153,11 @@ async def test_a_bulk_ends_although_it_makes_what_it_looks_for(store: Store, clo
     assert len(await all_jobs(store)) == 6
 
 
-async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(store: Store, clock: FakeClock) -> None:
+async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(store: Store) -> None:
     ids = [await enqueue_one(store) for _ in range(3)]
     pending = JobFilter(states=(StateFilter(JobState.PENDING),))
     [held] = await claim(store, 1)
-    make = bulk.maker("cancel", {}, {"now": clock.now()})
+    make = bulk.maker("cancel", {})
     done, _ = await store.run(bulk.batch(make, pending, ids))
     assert done == Bulk(2, 2, 0)
     assert (await store.get(held.id)).state is JobState.RUNNING

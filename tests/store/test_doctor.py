@@ -23,7 +23,7 @@ from windlass.core.outcome import NO_RUN, Cancelled, Outcome, Released, Returned
 from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES
 from windlass.store import Store, doctor, open_store
-from windlass.store.calls.call import Call
+from windlass.store.calls.call import Call, Means
 from windlass.store.doctor import Problem, check
 from windlass.store.postgres import Postgres, _drive_async
 from windlass.store.sqlite import Sqlite, _drive
@@ -89,7 +89,7 @@ class Life:
 def inside(run: Callable[[Call[Any]], Awaitable[Any]], clock: FakeClock) -> Store:
     """Give the store as one open transaction sees it; only reads work there."""
     database: Any = SimpleNamespace(run=run)
-    return Store(database, rng=Random(0), clock=clock)
+    return Store(database, Means(Random(0), clock=clock))
 
 
 class Undo(Exception):

@@ -13,7 +13,7 @@ from windlass.core.payload import encode_object
 from windlass.errors import DuplicateJob, InvalidInput, InvalidPayload
 from windlass.store import Store
 from windlass.store.calls import work
-from windlass.store.calls.call import Call, Steps
+from windlass.store.calls.call import Call, Means, Steps
 from windlass.testing import FakeClock
 
 
@@ -248,14 +248,14 @@ async def test_a_rerun_whose_holder_has_just_ended_is_a_new_job(store: Store, cl
     call = work.enqueue([a_job(unique_key="k", on_conflict=OnConflict.RERUN)])
     ended: list[object] = []
 
-    def steps() -> Steps[list[Enqueued]]:
+    def steps(means: Means) -> Steps[list[Enqueued]]:
         """Pretend that the holder ends between the look and the mark, which only PostgreSQL allows."""
-        inner = call.steps()
+        inner = call.steps(means)
         step = next(inner)
         while True:
             answer = yield step
             if step.query == "find_holders" and not ended:
-                ended.append((yield from work.finish([ending(held, clock.now())]).steps()))
+                ended.append((yield from work.finish([ending(held, clock.now())]).steps(means)))
             try:
                 step = inner.send(answer)
             except StopIteration as done:

@@ -20,8 +20,8 @@ Builder = Callable[[Store], Awaitable[int]]
 
 
 def clock_of(store: Store) -> FakeClock:
-    assert isinstance(store.test_clock, FakeClock)
-    return store.test_clock
+    assert isinstance(store.means.clock, FakeClock)
+    return store.means.clock
 
 
 async def _scheduled(store: Store) -> int:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from itertools import count, takewhile
-from random import Random
 from typing import Any
 
 import psycopg
@@ -255,13 +254,13 @@ async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: Store) -> 
 @pytest.mark.parametrize("url", ["", "ftp://example.org", "https://", "nothing", "https://example.org/" + "ü" * 1100])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="url"):
-        feeds.subscribe(url, "ann", Random(1))
+        feeds.subscribe(url, "ann")
 
 
 @pytest.mark.parametrize("subscriber", ["", "a\nb", "a" * 256])
 def test_a_subscriber_without_a_name_is_refused(subscriber: str) -> None:
     with pytest.raises(InvalidInput, match="subscriber"):
-        feeds.subscribe(URL, subscriber, Random(1))
+        feeds.subscribe(URL, subscriber)
     with pytest.raises(InvalidInput, match="subscriber"):
         feeds.unsubscribe(1, subscriber)
     for reads in (feeds.list_feeds, feeds.count_feeds):

@@ -223,7 +223,7 @@ async def test_a_reader_that_goes_on_after_the_last_item_it_saw_misses_none(stor
     slow = await running(store)
     quick = await running(store)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
-        await store.run_within(connection, calls.add(slow.id, slow.token, phones(1)))
+        await store.run(calls.add(slow.id, slow.token, phones(1)), connection)
         other = asyncio.create_task(store.items.add(quick.id, quick.token, phones(2)))
         await asyncio.wait({other}, timeout=0.3)
         seen = list(await store.items.list(collection="work"))

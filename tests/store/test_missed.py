@@ -86,9 +86,7 @@ async def test_of_missed_slots_the_one_that_is_hardly_late_still_runs(store: Sto
 
 
 @pytest.mark.parametrize("rule", [hourly(Misfire.ALL, misfire_max=3), half_hourly(Misfire.ALL, misfire_max=3)], ids=str)
-async def test_all_runs_the_newest_missed_slots_and_no_more_than_it_may(
-    store: Store, clock: FakeClock, rule: Recurrence
-) -> None:
+async def test_all_runs_the_newest_missed_slots_and_no_more_than_it_may(store: Store, clock: FakeClock, rule: Recurrence) -> None:
     job_id = await enqueue_one(store, a_job(recurrence=rule))
     step = HOUR if isinstance(rule.cadence, Cron) else 30 * MINUTE
     clock.advance(hours=5, minutes=10)

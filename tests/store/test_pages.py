@@ -16,7 +16,7 @@ from windlass.core.webpage import NewPage, index_words, new_page, search_words
 from windlass.errors import InvalidInput, PageNotFound
 from windlass.store import Store
 from windlass.store.calls import pages
-from windlass.store.calls.call import Call, Steps
+from windlass.store.calls.call import Call, Means, Steps
 from windlass.testing import FakeClock
 
 
@@ -32,7 +32,7 @@ def a_page(url: str = "https://example.org/", title: str = "Title", text: str = 
 
 
 async def keep(store: Store, *made: NewPage, source: str = "s") -> list[bool]:
-    def steps() -> Steps[list[bool]]:
+    def steps(_: Means) -> Steps[list[bool]]:
         answers: list[bool] = []
         for one in made:
             answers += [(yield from pages.upsert(source, one))]

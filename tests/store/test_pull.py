@@ -279,7 +279,7 @@ async def test_a_breaker_that_a_report_closes_wakes_those_who_wait(store: Store,
     await trip_until_due(store, clock)
     probe = await pull_one(store)
     assert probe is not None
-    call = reports.report(a_report(probe, is_done=True), Random(1), {})
+    call = reports.report(a_report(probe, is_done=True))
     assert Topic.WORK in call.wakes(await store.run(call))
 
 

@@ -16,9 +16,7 @@ from windlass.store import Store
 from windlass.testing import FakeClock
 
 
-async def a_reminder(
-    store: Store, clock: FakeClock, *, minutes: float = 0, mail: str = '{"to":"ada@example.org"}'
-) -> Reminder:
+async def a_reminder(store: Store, clock: FakeClock, *, minutes: float = 0, mail: str = '{"to":"ada@example.org"}') -> Reminder:
     return await store.reminders.add(NewReminder(clock.now() + timedelta(minutes=minutes), mail))
 
 

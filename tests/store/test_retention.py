@@ -232,7 +232,7 @@ async def test_a_job_that_an_operator_holds_is_left_alone(store: Store, clock: F
     await acknowledge(store, clock.now())
     clock.advance(days=31)
     async with await psycopg.AsyncConnection.connect(store.database.dsn) as connection:
-        moved = await store.run_within(connection, control.retry([held.id]))
+        moved = await store.run(control.retry([held.id]), connection)
         assert len(moved.changed) == 1
         assert (await store.retention.prune()).jobs == 1
         await connection.commit()

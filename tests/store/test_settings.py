@@ -118,7 +118,7 @@ async def test_a_lost_lease_is_decided_by_the_settings_of_the_moment(store: Stor
 
 async def test_the_environment_reaches_the_store_as_its_profiles(store: Store, clock: FakeClock) -> None:
     profiles = profiles_with(from_environment({"BACKOFF_BASE_SEC": "10", "BACKOFF_MAX_SEC": "15"}), PROFILES)
-    ours = Store(store.database, rng=store._rng, profiles=profiles, clock=clock)
+    ours = Store(store.database, store.means._replace(profiles=profiles))
     assert await delay_of(ours, clock, a_pull()) == timedelta(seconds=10)
     await store.settings.set("BACKOFF_BASE_SEC", 20)
     assert await delay_of(ours, clock, a_pull()) == timedelta(seconds=15)

@@ -36,9 +36,7 @@ async def told(store: Store, wish: Wish, **said: object) -> tuple[Answer, int]:
         (Released(has_started=True), (JobState.SCHEDULED, 0, RunReason.RELEASED)),
     ],
 )
-async def test_each_way_to_end_is_decided(
-    store: Store, outcome: Outcome, left: tuple[JobState, int, RunReason | None]
-) -> None:
+async def test_each_way_to_end_is_decided(store: Store, outcome: Outcome, left: tuple[JobState, int, RunReason | None]) -> None:
     measured = Run(cpu_time_ms=5, memory_peak_mb=7, items_crawled=9, metadata='{"m":1}')
     answer, number = await told(store, Wish(outcome, measured), log="all of it")
     job = await store.get(number)

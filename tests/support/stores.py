@@ -13,7 +13,6 @@ from uuid import uuid4
 
 from tests.support.postgres_server import PostgresServer
 from tests.support.recycling import Recycler
-from windlass.store import Store
 from windlass.store import Store, migrate, open_store
 from windlass.store.postgres import SyncPostgres
 from windlass.store.sqlite import Sqlite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
@@ -15,7 +15,6 @@ from tests.web.serving import Served
 from windlass import Windlass
 from windlass.core.access import Role
 from windlass.core.retry import RetrySpec
-from windlass.store import Store
 
 JOBS = "/api/v1/jobs"
 
@@ -190,5 +189,5 @@ async def test_declared_options_cost_no_statement_per_enqueue(declared: Served) 
     declared.app.declared_elsewhere.kept_s = 3600
     await make(declared, "email", {"to": "a"})
     # Asked for again, the task would be unknown now.
-    await execute(cast("Store", await declared.app.store()), "delete from windlass_tasks")
+    await execute(await declared.app.store(), "delete from windlass_tasks")
     assert (await make(declared, "email", {"to": "b"}))["lane"] == "mails"

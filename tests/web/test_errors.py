@@ -185,7 +185,7 @@ async def test_a_database_that_does_not_answer_is_503(web: Served, monkeypatch: 
     async def fail(*_args: object) -> None:
         raise StoreUnavailable("no route to host 10.0.0.1")
 
-    monkeypatch.setattr(type(store.database), "run", fail)  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(store.database), "run", fail)
     answer = await web.ask("GET", "/api/v1/lanes", Role.ADMIN)
     assert (answer.status_code, answer.headers["retry-after"], "10.0.0.1" in answer.text) == (503, "1", False)
     ready = await web.client.get("/readyz")

@@ -89,7 +89,7 @@ def list_breakers(*, after: str = "", limit: int = MAX_LIST) -> Call[list[Breake
     return single("list_breakers", {"after_name": after, "limit": limit}, _breakers, is_read=True)
 
 
-def history(name: str, *, limit: int = MAX_LIST) -> Call[list[BreakerEvent]]:
+def history(name: str, limit: int = MAX_LIST) -> Call[list[BreakerEvent]]:
     """Read a breaker's changes, newest first."""
     check_text("breaker", name, MAX_NAME)
     check_range("limit", limit, 1, MAX_LIST)

@@ -317,7 +317,7 @@ def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime |
     return {"batch": batch, "expired_before": expired_before}
 
 
-def lapsed(limit: int) -> Call[list[Lapsed]]:
+def lapsed(limit: int = documents.MAX_ROWS) -> Call[list[Lapsed]]:
     """Read leases past their end."""
     check_range("limit", limit, 1, documents.MAX_ROWS)
     return single("lapsed", {"limit": limit, "only_gone": False}, rows.lapsed, is_read=True, is_engine=True)

@@ -8,29 +8,28 @@ from typing import Any
 
 import pytest
 
-from windlass import UnknownTask, Windlass, ports
-from windlass.client import facets
-from windlass.client.facets import Facet
+from windlass import UnknownTask, Windlass
+from windlass.client import operations
 from windlass.core.blocking import run
 from windlass.core.known_task import DeclaredTask
 from windlass.core.source import NewSource
 from windlass.core.worker import NewWorker
+from windlass.store.calls import letters
+from windlass.store.letters import Letters
+from windlass.store.noun import Noun
 
-NOUNS = [noun for noun in vars(facets).values() if isinstance(noun, type) and issubclass(noun, Facet) and hasattr(noun, "noun")]
-# Put together from other verbs: what the port has not got.
-COMPOSED = {"names"}
+NOUNS = [noun for noun in vars(operations).values() if isinstance(noun, type) and issubclass(noun, Noun)]
 
 
 @pytest.mark.parametrize("noun", NOUNS)
-def test_every_verb_is_one_of_the_port_and_has_a_twin(noun: type[Facet]) -> None:
-    port = inspect.get_annotations(vars(ports.Store)[noun.noun].fget, eval_str=True)["return"]
-    verbs = {name for name, verb in vars(noun).items() if callable(verb) and not name.endswith("_sync")} - COMPOSED
-    assert verbs
-    assert verbs <= {name for name in dir(port) if not name.startswith("_")}
-    for name in verbs:
-        assert inspect.iscoroutinefunction(getattr(noun, name))
-        assert not inspect.iscoroutinefunction(getattr(noun, f"{name}_sync"))
-        assert getattr(noun, f"{name}_sync").__doc__ == getattr(noun, name).__doc__
+def test_every_verb_made_of_a_call_has_a_twin(noun: type[Noun]) -> None:
+    twins = {name for name in dir(noun) if name.endswith("_sync")}
+    assert twins
+    for name in twins:
+        verb, twin = getattr(noun, name.removesuffix("_sync")), getattr(noun, name)
+        assert inspect.iscoroutinefunction(verb)
+        assert not inspect.iscoroutinefunction(twin)
+        assert twin.__doc__ == verb.__doc__
 
 
 async def test_lanes_are_paused_drained_and_resumed(app: Windlass) -> None:
@@ -73,7 +72,7 @@ async def test_the_blocking_side_has_them_as_coroutines_that_never_suspend(app: 
     assert run(app.lanes.blocking.resume("slow")).name == "slow"
 
 
-def test_a_verb_says_what_the_port_says() -> None:
-    verb: Any = facets.Lanes.pause_sync
-    assert verb.__doc__ == ports.Lanes.pause.__doc__
-    assert list(inspect.signature(verb).parameters) == ["self", "name", "now"]
+def test_a_verb_has_the_names_and_words_of_its_call() -> None:
+    verb: Any = Letters.acknowledge_sync
+    assert verb.__doc__ == letters.acknowledge.__doc__
+    assert list(inspect.signature(verb).parameters) == ["ids", "by", "note"]
