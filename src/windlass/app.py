@@ -36,11 +36,11 @@ from windlass.core.pool import PULL_LANE
 from windlass.core.retry import RetrySpec
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
-from windlass.store import Store
-from windlass.store.backend import Backend
 from windlass.worker.context import JobContext
 
 if TYPE_CHECKING:
+    from windlass.store import Store
+    from windlass.store.backend import Backend
     from windlass.upkeep.loop import UpkeepOptions
     from windlass.worker.options import WorkerOptions
     from windlass.worker.worker import Worker

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from windlass.store.reminders import SqlReminders
 
 from tests.packs.notify_apps import SENDER
 from tests.support.local_mail import mail_server
@@ -21,7 +22,6 @@ from windlass import Windlass, packs
 from windlass.core.job import JobState
 from windlass.core.reminder import NewReminder
 from windlass.packs.notify import cleanup, reminders
-from windlass.store.reminders import SqlReminders
 from windlass.testing import run_all
 
 DIES = """

@@ -6,13 +6,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 from windlass.client.declared import DeclaredTasks
 from windlass.client.doors import Door
 from windlass.client.options import JOB_OPTIONS, EditOptions, UsingOptions, check_names, edit_of
 from windlass.client.refs import JobRef, number_of
 from windlass.client.transaction import driver_connection
+from windlass.core.blocking import twin_of
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
 from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob, Stored
@@ -22,9 +23,10 @@ from windlass.core.payload import decode
 from windlass.core.pool import PULL_LANE
 from windlass.core.runs import QueueStats
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
-from windlass.store import Store
-from windlass.store.calls.call import Call
-from windlass.store.noun import twin_of
+
+if TYPE_CHECKING:
+    from windlass.store import Store
+    from windlass.store.calls.call import Call
 
 T = TypeVar("T")
 

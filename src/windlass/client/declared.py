@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.client.unique import key_by_rule
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.payload import decode, encode_object
 from windlass.core.payload_schema import check_payload, defaults
-from windlass.store import Store
+
+if TYPE_CHECKING:
+    from windlass.store import Store
 
 log = logging.getLogger("windlass.client")
 

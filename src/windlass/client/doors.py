@@ -7,14 +7,16 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from windlass.client.outbox import LoopOutbox, Outbox, ThreadOutbox
 from windlass.core.blocking import run
 from windlass.core.job import Enqueued, Stored
-from windlass.store import Store
-from windlass.store.backend import Backend
+
+if TYPE_CHECKING:
+    from windlass.store import Store
+    from windlass.store.backend import Backend
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windlass.client.client import Client
 from windlass.core.blocking import run
@@ -13,7 +13,9 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.current import current_job
 from windlass.core.signals import speaks_against_service
 from windlass.errors import BreakerOpen, StoreError
-from windlass.store.breakers import Breakers
+
+if TYPE_CHECKING:
+    from windlass.store.breakers import Breakers
 
 log = logging.getLogger("windlass.client")
 

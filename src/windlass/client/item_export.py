@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.item import Item
 from windlass.core.item_csv import Columns
 from windlass.core.payload import decode, encode
-from windlass.store.nouns import Items
+
+if TYPE_CHECKING:
+    from windlass.store.nouns import Items
 
 _PAGE = 100
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windlass.client.options import Duration
 from windlass.client.refs import JobRef, number_of
 from windlass.client.scheduler import Scheduler
+from windlass.core.blocking import twin_of
 from windlass.core.bulk import Bulk
 from windlass.core.durations import parse_duration
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job, JobState
-from windlass.store.audit import Audit
-from windlass.store.breakers import Breakers
-from windlass.store.gates import KnownTasks, Lanes
-from windlass.store.letters import Letters
-from windlass.store.noun import twin_of
-from windlass.store.nouns import Feeds, Items, Pages, Reminders, Runs, Sources, StoredSettings, Workers
-from windlass.store.schedules import Schedules
+
+if TYPE_CHECKING:
+    from windlass.store.audit import Audit
+    from windlass.store.breakers import Breakers
+    from windlass.store.gates import KnownTasks, Lanes
+    from windlass.store.letters import Letters
+    from windlass.store.nouns import Feeds, Items, Pages, Reminders, Runs, Sources, StoredSettings, Workers
+    from windlass.store.schedules import Schedules
 
 
 class Operator(Scheduler):
@@ -32,71 +34,99 @@ class Operator(Scheduler):
     @property
     def letters(self) -> Letters:
         """The dead letters."""
+        from windlass.store.letters import Letters
+
         return Letters(self)
 
     @property
     def breakers(self) -> Breakers:
         """The circuit breakers."""
+        from windlass.store.breakers import Breakers
+
         return Breakers(self)
 
     @property
     def lanes(self) -> Lanes:
         """Lanes: pause, resume, drain."""
+        from windlass.store.gates import Lanes
+
         return Lanes(self)
 
     @property
     def known_tasks(self) -> KnownTasks:
         """The tasks of the fleet: pause, resume, drain. Those of this process are in `tasks`."""
+        from windlass.store.gates import KnownTasks
+
         return KnownTasks(self)
 
     @property
     def schedules(self) -> Schedules:
         """Recurring jobs by their name; `recurring`, `ensure` and `sync_enabled` make and switch them."""
+        from windlass.store.schedules import Schedules
+
         return Schedules(self)
 
     @property
     def workers(self) -> Workers:
         """The processes that run jobs."""
+        from windlass.store.nouns import Workers
+
         return Workers(self)
 
     @property
     def items(self) -> Items:
         """What workers have found."""
+        from windlass.store.nouns import Items
+
         return Items(self)
 
     @property
     def reminders(self) -> Reminders:
         """Mails that wait for their time."""
+        from windlass.store.nouns import Reminders
+
         return Reminders(self)
 
     @property
     def sources(self) -> Sources:
         """What `crawl` crawls."""
+        from windlass.store.nouns import Sources
+
         return Sources(self)
 
     @property
     def pages(self) -> Pages:
         """What crawls have found."""
+        from windlass.store.nouns import Pages
+
         return Pages(self)
 
     @property
     def feeds(self) -> Feeds:
         """Feeds and who subscribes to them."""
+        from windlass.store.nouns import Feeds
+
         return Feeds(self)
 
     @property
     def stored_settings(self) -> StoredSettings:
         """What operators have set in the database."""
+        from windlass.store.nouns import StoredSettings
+
         return StoredSettings(self)
 
     @property
     def runs(self) -> Runs:
         """How runs went."""
+        from windlass.store.nouns import Runs
+
         return Runs(self)
 
     @property
     def audit(self) -> Audit:
         """Who did what."""
+        from windlass.store.audit import Audit
+
         return Audit(self)
 
     async def boost(self, job: JobRef, amount: int = 10) -> Job:

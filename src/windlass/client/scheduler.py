@@ -9,9 +9,9 @@ from typing import Any, Unpack
 from windlass.client.client import Client
 from windlass.client.options import Cadenced, RecurringOptions
 from windlass.client.rules import RULE_OPTIONS, rule_of
+from windlass.core.blocking import twin_of
 from windlass.core.cadence import ByHandler, Recurrence
 from windlass.core.job import Job, NewJob
-from windlass.store.noun import twin_of
 
 
 class Scheduler(Client):

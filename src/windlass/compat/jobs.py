@@ -5,7 +5,7 @@ from __future__ import annotations
 from windlass.compat import aio
 from windlass.compat.aio import FAST_TYPES
 from windlass.compat.rows import DEFAULT_PRIORITY, LegacyJob, LegacyLetter
-from windlass.store.noun import twin_of
+from windlass.core.blocking import twin_of
 
 enqueue_job = twin_of(aio.enqueue_job)
 get_queue_stats = twin_of(aio.get_queue_stats)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+N = TypeVar("N")
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -17,3 +20,14 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         return value
     coroutine.close()
     raise RuntimeError(f"{coroutine!r} waits for an event loop and cannot be run without one")
+
+
+def twin_of(verb: Callable[Concatenate[N, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[N, P], T]:
+    """Make a plain function of a verb: it goes to `self.blocking`, whose coroutines never suspend."""
+
+    @wraps(verb)
+    def call(self: N, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        here: Any = self
+        return run(verb(here.blocking, *args, **kwargs))
+
+    return call

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from windlass.core.audit import START, Break, Gap, Link, breaks, gaps_in, link_of
+from windlass.core.blocking import twin_of
 from windlass.store.calls import audit
-from windlass.store.noun import Noun, twin_of, verb
+from windlass.store.noun import Noun, verb
 
 
 class Audit(Noun):

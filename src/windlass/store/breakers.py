@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from windlass.core.blocking import twin_of
 from windlass.core.breaker import Admission, Breaker, BreakerSpec, BreakerState, Permit
 from windlass.core.durations import parse_duration
 from windlass.store.calls import breakers as calls
-from windlass.store.noun import Noun, twin_of, verb
+from windlass.store.noun import Noun, verb
 
 
 class Breakers(Noun):

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import ClassVar
 
+from windlass.core.blocking import twin_of
 from windlass.core.gate import ALL_LANES, BUILT_IN_LANES, Drain, Gate, GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
 from windlass.errors import GateNotFound
 from windlass.store.calls import gates, reads, tasks
-from windlass.store.noun import Noun, twin_of, verb
+from windlass.store.noun import Noun, verb
 
 _LOOKS = 500
 _PAUSE_SECONDS = 0.01

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from windlass.core.blocking import twin_of
 from windlass.core.bulk import Bulk
 from windlass.core.checks import check_range
 from windlass.core.letters import LetterFilter
 from windlass.store import documents
 from windlass.store.calls import bulk, letter_pages, letters
-from windlass.store.noun import Noun, twin_of, verb
+from windlass.store.noun import Noun, verb
 
 
 class Letters(Noun):

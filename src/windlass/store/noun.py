@@ -6,10 +6,9 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from windlass.core.blocking import run
+from windlass.core.blocking import twin_of
 from windlass.store.calls.call import Call
 
-N = TypeVar("N")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -41,17 +40,6 @@ class Noun:
 
     async def _run(self, call: Call[T], connection: Any = None) -> T:
         return await self._runner.run(call, connection)
-
-
-def twin_of(verb: Callable[Concatenate[N, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[N, P], T]:
-    """Make a plain function of a verb: it goes to `self.blocking`, whose coroutines never suspend."""
-
-    @wraps(verb)
-    def call(self: N, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        here: Any = self
-        return run(verb(here.blocking, *args, **kwargs))
-
-    return call
 
 
 def verb(

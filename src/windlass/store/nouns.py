@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from windlass.core.access import TOKEN_PREFIX, Minted, NewToken
+from windlass.core.blocking import twin_of
 from windlass.core.feed import Feed
 from windlass.core.item import Item
 from windlass.core.settings import Effective, effective
@@ -28,7 +29,7 @@ from windlass.store.calls import (
     tokens,
     workers,
 )
-from windlass.store.noun import Noun, twin_of, verb
+from windlass.store.noun import Noun, verb
 
 # An item may have 64 KiB, a page half a megabyte.
 _ITEMS = 100

@@ -6,9 +6,10 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from windlass.core.blocking import twin_of
 from windlass.core.job import Job, NewJob
 from windlass.store.calls import schedule_edits, schedules
-from windlass.store.noun import Noun, twin_of, verb
+from windlass.store.noun import Noun, verb
 
 
 class Schedules(Noun):
