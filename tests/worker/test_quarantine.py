@@ -7,6 +7,7 @@ import json
 import os
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from tests.worker import process_app
@@ -136,3 +137,20 @@ async def test_a_suspect_that_is_cancelled_or_stopped_leaves_the_process_to_othe
     assert (await rig.store.get(behind)).state is JobState.PENDING
     await rig.store.cancel([job_id])
     assert (await rig.ended(behind)).state is JobState.COMPLETED
+
+
+async def test_a_shutdown_gives_back_a_suspect_that_does_not_stop_in_time(rig: Rig, tmp_path: Path) -> None:
+    rig.registry = process_app.app.registry
+    note = tmp_path / "pids"
+    [suspect] = await make_suspects(rig, "fork_and_hang", 1, payload={"path": str(note)}, max_attempts=1)
+    grace = timedelta(milliseconds=100)
+    await rig.start(pools="*=1", target=TARGET, lease=timedelta(seconds=20), grace=grace, stop_grace=grace)
+
+    async def begun() -> bool:
+        return note.exists()
+
+    await rig.until(begun)
+    await rig.stop()
+    job = await rig.store.get(suspect)
+    [execution] = await rig.executions(suspect)
+    assert (job.attempt, job.crashes, execution.reason) == (0, 1, RunReason.RELEASED)

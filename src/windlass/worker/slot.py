@@ -311,14 +311,24 @@ class Slot:
         elif flight.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.stop()
 
-    def give_up(self) -> None:
-        """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot."""
+    @property
+    def has_unreported(self) -> bool:
+        """Whether a run goes on here that has not been reported."""
+        return (flight := self.flight) is not None and not flight.is_reported
+
+    def give_up(self, *, is_last: bool = False) -> None:
+        """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot.
+
+        The end of a killed process is waited for, unless this is the last chance to report its run. An exclusive run is never
+        reported before its process has ended.
+        """
         flight = self.flight
         if flight is None or flight.is_reported:
             return
         if flight.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.kill_now(self._child.number)
-            return
+            if not is_last or flight.spec.is_exclusive:
+                return
         if flight.spec.isolation is Isolation.THREAD and self._thread is not None:
             self._thread.abandon()
         else:
