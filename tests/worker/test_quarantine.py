@@ -10,9 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.worker import process_app
 from tests.worker.rig import Rig
-from windlass.core.job import JobState, Lease, RunReason
+from windlass.core.job import Claimed, JobState, Lease, RunReason, Slices
 
 TARGET = "tests.worker.process_app:app"
 SHORT = timedelta(milliseconds=1)
@@ -154,3 +156,32 @@ async def test_a_shutdown_gives_back_a_suspect_that_does_not_stop_in_time(rig: R
     job = await rig.store.get(suspect)
     [execution] = await rig.executions(suspect)
     assert (job.attempt, job.crashes, execution.reason) == (0, 1, RunReason.RELEASED)
+
+
+async def test_suspects_start_further_apart_when_their_claims_are_slow(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = asyncio.Event()
+    begun, ended = [], []
+    claim = rig.store.claim_suspect
+
+    async def claim_slowly(slices: Slices, lease: Lease) -> Claimed | None:
+        begun.append(time.monotonic())
+        await asyncio.sleep(0.05)
+        suspect = await claim(slices, lease)
+        ended.append(time.monotonic())
+        return suspect
+
+    async def other() -> None:
+        await release.wait()
+
+    for spec in process_app.app.registry:
+        rig.registry.add(spec)
+    rig.task(other)
+    suspects = await make_suspects(rig, "add", 3, payload={"a": 2, "b": 3})
+    await rig.enqueue("other")
+    monkeypatch.setattr(rig.store, "claim_suspect", claim_slowly)
+    await rig.start(pools="*=3", target=TARGET, lease=timedelta(seconds=20))
+    for job_id in suspects:
+        assert (await rig.ended(job_id)).state is JobState.COMPLETED
+    release.set()
+    for before, after in zip(ended, begun[1:3], strict=False):
+        assert after - before > 0.4

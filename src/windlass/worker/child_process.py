@@ -39,7 +39,10 @@ class ChildProcess:
     """A child from its start to its reaping."""
 
     def __init__(self, target: str, loop: asyncio.AbstractEventLoop) -> None:
-        """Start it; raises OSError when the system has no room for it. It dies with the thread that calls this, so that must be the event loop's own."""
+        """Start it; raises OSError when the system has no room for it.
+
+        It dies with the thread that calls this, so that must be the event loop's own.
+        """
         self._loop = loop
         self._mark = uuid4().hex
         self._lock = threading.Lock()

@@ -78,8 +78,9 @@ class SlotThread:
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function in the thread and give what it returns or raises, whatever that is.
 
-        Raises NoThread when none can be started, and Abandoned when `abandon` comes first. Cancelling the caller abandons the thread too. The one error
-        that changes on its way is StopIteration: a coroutine cannot raise it, so Python makes it a RuntimeError.
+        Raises NoThread when none can be started, and Abandoned when `abandon` comes first. Cancelling the caller abandons the
+        thread too. The one error that changes on its way is StopIteration: a coroutine cannot raise it, so Python makes it a
+        RuntimeError.
         """
         if self._end is not None:
             raise RuntimeError(f"thread {self._name} runs one call at a time")
