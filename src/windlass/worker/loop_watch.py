@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from windlass.core.current import CurrentJob, current_job
 from windlass.telemetry import STACK_TRACE
 from windlass.worker.failure import stack_of
 from windlass.worker.flight import Flight
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _LOOK_S = 0.25
 _BLOCKED_S = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -11,8 +10,7 @@ from windlass.core.job import JobState
 from windlass.core.outcome import Finish
 from windlass.errors import StoreError
 from windlass.worker.acker import BATCH
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 
 class Endings(Protocol):

@@ -22,8 +22,7 @@ from windlass.worker.pool import Pool
 from windlass.worker.program import Program
 from windlass.worker.sentry import Sentry
 from windlass.worker.slot import Slot
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _STRANDED_S = 1.0
 _ON_PURPOSE = frozenset({"Retry", "Discard"})

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from windlass.core.current import run_tasks
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _MOST_NAMED = 5
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -34,8 +33,7 @@ from windlass.worker.threads import Abandoned, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
 from windlass.worker.volley import Landed, Volley
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}

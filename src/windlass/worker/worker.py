@@ -26,8 +26,7 @@ from windlass.worker.replacement import Replacement
 from windlass.worker.roster import Roster
 from windlass.worker.run_tasks import tracked_tasks
 from windlass.worker.slot import Kit, Slot
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _MOMENT_S = 0.001
 _WATCH_S = 0.05
