@@ -130,8 +130,19 @@ class Roster:
 
     def release(self, job: Claimed) -> None:
         """Give back a job that has not started."""
-        self._released.add(job.id)
-        self.acker.add(self._decide(job, Released(), now=self._clock.now(), rng=self._rng))
+        self._give_back(job, Released())
+
+    def _give_back(self, job: Claimed, outcome: Released | Stopped) -> None:
+        """End a job that has no run; if that cannot be done it is held no longer, and its lease runs out."""
+        try:
+            ending = self._decide(job, outcome, now=self._clock.now(), rng=self._rng)
+        except Exception:
+            log.exception("job %d could not be given back; its lease will run out", job.id, extra={"job_id": job.id})
+            self._held.pop(job.id, None)
+            return
+        if not outcome.has_started:
+            self._released.add(job.id)
+        self.acker.add(ending)
 
     def last_endings(self, blocking: Flight) -> list[Finish]:
         """List an end for every job held, for a process that is replaced because a run blocks its event loop.
@@ -222,7 +233,7 @@ class Roster:
             log.error("job %d is held without a run; it is given back", job_id, extra={"job_id": job_id})
             if isinstance(kept, Flight):
                 kept.is_reported = True
-                self.acker.add(self._decide(kept.job, Released(has_started=True), now=self._clock.now(), rng=self._rng))
+                self._give_back(kept.job, Released(has_started=True))
             else:
                 self.release(kept)
 
@@ -237,8 +248,7 @@ class Roster:
         if job is None:
             return
         if why is Why.STOPPED:
-            self._released.add(job.id)
-            self.acker.add(self._decide(job, Stopped(has_started=False), now=self._clock.now(), rng=self._rng))
+            self._give_back(job, Stopped(has_started=False))
             return
         del self._held[job.id]
         if why is Why.CANCELLED:

@@ -54,7 +54,7 @@ class Kit:
     """Whether a job's lease surely stands; from any thread."""
     started: Callable[[Flight], None]
     ended: Callable[[Flight, Outcome | None], None]
-    """Hears of every run exactly once; without an outcome there is nothing left to decide."""
+    """Hears of every run exactly once, unless it raises; without an outcome there is nothing left to decide."""
     lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
@@ -139,10 +139,12 @@ class Slot:
     def _landed(self, task: asyncio.Task[_End]) -> None:
         flight, self._flight, self._task = self._flight, None, None
         assert flight is not None  # noqa: S101 - set by `start`, cleared only here
-        # Cancelled before its first step, a task has no result.
-        end = _End(None, asyncio.CancelledError()) if task.cancelled() else task.result()
-        self._settle(flight, partial(self._outcome, flight, end))
-        self._freed(self, self._kit.clock.monotonic() - self._started)
+        try:
+            # Cancelled before its first step, a task has no result.
+            end = _End(None, asyncio.CancelledError()) if task.cancelled() else task.result()
+            self._settle(flight, partial(self._outcome, flight, end))
+        finally:
+            self._freed(self, self._kit.clock.monotonic() - self._started)
 
     def _outcome(self, flight: Flight, end: _End) -> Outcome | None:
         if end.error is not None:
@@ -164,12 +166,14 @@ class Slot:
     def _thread_freed(self, task: asyncio.Task[None]) -> None:
         self._task = None
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("a slot's thread ended early: %r", error)
-            flight = None if self._volley is None else self._volley.flight
-            if flight is not None:
-                self._settle(flight, partial(self._raised, flight, error))
-        self._freed(self, None)
+        try:
+            if error is not None:
+                log.error("a slot's thread ended early: %r", error)
+                flight = None if self._volley is None else self._volley.flight
+                if flight is not None:
+                    self._settle(flight, partial(self._raised, flight, error))
+        finally:
+            self._freed(self, None)
 
     def collect(self) -> list[float]:
         """Report the runs that came back from the thread; returns how long each took."""
@@ -231,20 +235,31 @@ class Slot:
         return self._returned(flight, landed.value) if landed.error is None else self._raised(flight, landed.error)
 
     def _settle(self, flight: Flight, judged: Callable[[], Outcome | None]) -> None:
-        """Report the end of a run, whatever judging it runs into: a job that nobody ends would be held for ever."""
+        """Report the end of a run once; raises nothing, as a job whose end is not reported would be held for ever."""
         current_job.set(CurrentJob.of(flight.job))
-        if flight.tasks:
-            end_tasks(flight.tasks)
-        if flight.is_reported:
-            return
-        flight.is_reported = True
+        is_news, flight.is_reported = not flight.is_reported, True
         try:
-            outcome = judged()
+            if flight.tasks:
+                end_tasks(flight.tasks)
+            if is_news:
+                self._kit.ended(flight, judged())
         except BaseException as error:  # a value's own methods may raise anything
             log.exception("the end of a run could not be judged")
-            kind = type(error).__name__
-            outcome = Raised(Failure(f"the end of its run could not be judged: {kind}", kind))
-        self._kit.ended(flight, outcome)
+            if is_news:
+                self._fail(flight, type(error).__name__)
+
+    def _fail(self, flight: Flight, kind: str) -> None:
+        """Report a run whose end could not be handled as failed by the error that was in the way."""
+        try:
+            self._kit.ended(flight, Raised(Failure(f"the end of its run could not be judged: {kind}", kind)))
+        except BaseException:
+            log.exception("the end of a run could not be reported")
+            # It is held without a run from now on, and given back as such.
+            flight.is_reported = False
+
+    def clear(self) -> None:
+        """Forget a run that could not be started, so that its job is given back and the slot can take another."""
+        self._flight = self._volley = None
 
     async def _run_child(self, flight: Flight) -> ChildEnd:
         if self._child is None:
