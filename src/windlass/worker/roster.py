@@ -200,6 +200,9 @@ class Roster:
 
     def heard(self, beat: Beat) -> None:
         """Act on what the heart learned."""
+        # A run that has come back from its thread is in no slot, and must not count as one that is held without a run.
+        for pool in self._pools:
+            pool.collect()
         held = {lease.id: lease for lease in beat.held}
         flying = {slot.flight.job.id: slot for slot in self.flying if slot.flight is not None}
         for hold in beat.asked:
