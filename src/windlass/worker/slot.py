@@ -28,7 +28,7 @@ from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
 from windlass.worker.processes import ChildRunner
 from windlass.worker.program import Program
-from windlass.worker.run_tasks import end_tasks
+from windlass.worker.run_tasks import end_tasks, has_started
 from windlass.worker.threads import Abandoned, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
 from windlass.worker.volley import Landed, Volley
@@ -99,7 +99,7 @@ class Slot:
     def is_of(self, task: asyncio.Task[Any]) -> bool:
         """Whether an asyncio task is the run's own, or one that its handler has started."""
         flight = self.flight
-        return task is self._task or (flight is not None and task in flight.tasks)
+        return task is self._task or (flight is not None and has_started(flight.tasks, task))
 
     @property
     def waiting(self) -> list[Claimed]:
@@ -126,6 +126,8 @@ class Slot:
         task.add_done_callback(then, context=context.copy())
 
     async def _run(self, flight: Flight) -> _End:
+        # An eager task takes its first step before `_launch` has it, and may block the event loop in that step.
+        self._task = asyncio.current_task()
         try:
             self._enter(flight)
             if flight.spec.isolation is Isolation.PROCESS:
