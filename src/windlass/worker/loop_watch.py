@@ -72,8 +72,16 @@ class LoopWatch:
             looked_at = now
             if now - self._ticked_at < _BLOCKED_S:
                 self._is_blocked = False
-            elif not stood_still and self._look(now):
+            elif not stood_still and self._has_replaced(now):
                 return
+
+    def _has_replaced(self, now: float) -> bool:
+        try:
+            return self._look(now)
+        except Exception:
+            # A thread that ends here would leave a process that nothing replaces.
+            log.exception("a blocked event loop could not be looked at; it is looked at again")
+            return False
 
     def _look(self, now: float) -> bool:
         """Log a block at its beginning; returns whether the process is to be replaced."""

@@ -29,11 +29,18 @@ class Replacement:
         self._store = store
         self._end_process = end_process
 
-    def replace(self, endings: Sequence[Finish]) -> None:
+    def replace(self, last_endings: Callable[[], Sequence[Finish]]) -> None:
         """Record what can be recorded and end the process; what cannot is left to leases that run out."""
+        try:
+            self._record(last_endings())
+        except Exception:
+            log.exception("the last ends of runs could not be recorded, their leases will run out")
+        finally:
+            self._end_process()
+
+    def _record(self, endings: Sequence[Finish]) -> None:
         for start in range(0, len(endings), BATCH):
             try:
                 run(self._store.finish(endings[start : start + BATCH]))
             except StoreError as error:
                 log.error("the last ends of runs could not be recorded, their leases will run out: %s", error)  # noqa: TRY400
-        self._end_process()

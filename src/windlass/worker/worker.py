@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from contextvars import copy_context
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -198,7 +199,7 @@ class Worker:
             )
             return
         log.error("task %r blocks the event loop beyond its timeout; this process is replaced", flight.job.task)
-        self._replacement.replace(self._roster.last_endings(flight))
+        self._replacement.replace(partial(self._roster.last_endings, flight))
 
     @property
     def _lost(self) -> int:
