@@ -30,7 +30,9 @@ WindlassError
 ├── LetterSettled             a dead letter was acknowledged or closed before; names by whom or how
 ├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
 ├── Abandoned                 a worker gave up on a call in a thread (windlass.worker.threads)
+├── NoThread                  the system starts no thread now, so the job was not run (windlass.worker.threads)
 ├── ChildNotStarted           no child process could be had, so the job was not run (windlass.worker.processes)
+│   └── NoProcess             the system starts no process now
 ├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
 ├── OutgoingError             a request of a pack was refused or not answered (windlass.packs.outgoing)
 ├── MailServerFailed          the mail server is away or not well (windlass.packs.notify)

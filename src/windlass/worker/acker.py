@@ -147,6 +147,13 @@ class Acker:
         except RowsLocked as error:
             self._late_stops += [stop for stop in stops if not error.ids or stop[0] in error.ids]
             self._is_late.set()
+        except Exception:
+            log.exception("%d reports of stopped runs could not be sent together", len(stops))
+            # One that is refused alone is dropped: its lease runs out, and holding on to it would hold up everybody.
+            if len(stops) > 1:
+                for stop in stops:
+                    await self._send_stops([stop])
+                return
         self._in_flight -= len(stops)
 
     async def _send_endings(self, endings: Sequence[Finish]) -> None:

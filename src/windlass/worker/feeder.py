@@ -137,7 +137,7 @@ class Feeder:
                 pool.put([probe])
             elif quarantine.make_room():
                 self._is_probe(probe)
-                quarantine.put(probe)
+                quarantine.put(probe, asked_at)
             else:
                 self._release(probe)
             # The probe has moved the gates, so these slices are of no more use.
@@ -160,7 +160,7 @@ class Feeder:
             self._slices = None
         else:
             self._taken([suspect], asked_at)
-            quarantine.put(suspect)
+            quarantine.put(suspect, asked_at)
 
     def _lease(self) -> Lease:
         return Lease(secrets.randbelow(2**62) + 1, self._name, self._lease_length)

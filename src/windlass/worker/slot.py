@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from windlass.core.current import CurrentJob, current_job, run_tasks
 from windlass.core.job import Claimed
-from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Returned
+from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Released, Returned
 from windlass.core.payload import sanitise_result
 from windlass.core.task import Isolation, TaskSpec
 from windlass.errors import ConfigError
@@ -26,10 +26,10 @@ from windlass.worker.flight import Flight, Why
 from windlass.worker.link import StoreLink
 from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
-from windlass.worker.processes import ChildRunner
+from windlass.worker.processes import ChildRunner, NoProcess
 from windlass.worker.program import Program
 from windlass.worker.run_tasks import end_tasks, has_started
-from windlass.worker.threads import Abandoned, SlotThread, ThreadCount
+from windlass.worker.threads import Abandoned, NoThread, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
 from windlass.worker.volley import Landed, Volley
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
@@ -85,6 +85,8 @@ class Slot:
         self._started = 0.0
         self.is_lost = False
         """Whether a handler that would not stop still sits in it; another slot has taken its place."""
+        self.shortage: str | None = None
+        """Why the system had no thread or process for its last job, which has not started."""
 
     @property
     def flight(self) -> Flight | None:
@@ -108,13 +110,14 @@ class Slot:
 
     def start(self, job: Claimed, spec: TaskSpec) -> None:
         """Start a coroutine, or a function in a child process."""
-        self._volley = None
+        self._volley = self.shortage = None
         self._started = self._kit.clock.monotonic()
         self._flight = flight = self._take_off(job, spec)
         self._launch(self._run(flight), self._landed)
 
     def start_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
         """Start functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
+        self.shortage = None
         self._volley = volley = Volley(jobs)
         self._launch(self._run_in_thread(volley, spec), self._thread_freed)
 
@@ -169,7 +172,9 @@ class Slot:
         self._task = None
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         try:
-            if error is not None:
+            if isinstance(error, NoThread):
+                self.shortage = str(error)
+            elif error is not None:
                 log.error("a slot's thread ended early: %r", error)
                 flight = None if self._volley is None else self._volley.flight
                 if flight is not None:
@@ -303,6 +308,9 @@ class Slot:
     def _raised(self, flight: Flight, error: BaseException) -> Outcome | None:
         if flight.why is not None:
             return flight.cut_short()
+        if isinstance(error, NoProcess):
+            self.shortage = str(error)
+            return Released()
         flight.error = error
         if isinstance(error, asyncio.CancelledError):
             return Raised(Failure("the handler was cancelled from within", "CancelledError"))
@@ -326,14 +334,24 @@ class Slot:
         elif flight.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.stop()
 
-    def give_up(self) -> None:
-        """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot."""
+    @property
+    def has_unreported(self) -> bool:
+        """Whether a run goes on here that has not been reported."""
+        return (flight := self.flight) is not None and not flight.is_reported
+
+    def give_up(self, *, is_last: bool = False) -> None:
+        """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot.
+
+        The end of a killed process is waited for, unless this is the last chance to report its run. An exclusive run is never
+        reported before its process has ended.
+        """
         flight = self.flight
         if flight is None or flight.is_reported:
             return
         if flight.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.kill_now(self._child.number)
-            return
+            if not is_last or flight.spec.is_exclusive:
+                return
         if flight.spec.isolation is Isolation.THREAD and self._thread is not None:
             self._thread.abandon()
         else:
