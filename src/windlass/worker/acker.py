@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
@@ -12,8 +11,8 @@ from windlass.core.job import JobState
 from windlass.core.outcome import Finish, Run
 from windlass.errors import RowsLocked, StoreUnavailable
 from windlass.ports import Work
+from windlass.worker.worker_log import log
 
-log = logging.getLogger("windlass.worker")
 T = TypeVar("T")
 
 BATCH = 200

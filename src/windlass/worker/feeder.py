@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -15,8 +14,7 @@ from windlass.ports import Work
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
 from windlass.worker.quarantine import Quarantine
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _AFTER_FAILURE_S = 0.5
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -12,8 +11,7 @@ from windlass.core.pool import PoolSpec
 from windlass.core.task import Isolation, TaskSpec
 from windlass.worker.acker import Acker
 from windlass.worker.slot import Kit, Slot
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 MOST_CLAIMED = 200
 _MOST_AHEAD = 20
@@ -96,7 +94,13 @@ class Pool:
             self._taken_at = self._kit.clock.monotonic()
             if len(buffer) <= self._ahead // 2:
                 self._hungry()
-            if self._start(slot, job):
+            try:
+                if self._start(slot, job):
+                    return
+            except Exception:
+                # Not tried again at once, as it might fail for ever: `watch` revives the slot, and a job that is held without a
+                # run is given back.
+                log.exception("job %d could not be started", job.id, extra={"job_id": job.id})
                 return
         self._idle.append(slot)
         self._hungry()
@@ -253,8 +257,9 @@ class Pool:
         self._put_back(slot.recall())
 
     def watch(self, now: float) -> None:
-        """Give back jobs that wait behind long ones, and put new slots in the place of lost ones."""
+        """Give back jobs that wait behind long ones, put new slots in the place of lost ones, and revive dead ones."""
         self._recall()
+        self._revive()
         if self._buffer and now - self._taken_at > _STALLED_S:
             self._learn(_STALLED_S)
             self.give_back()
@@ -269,6 +274,16 @@ class Pool:
         if self._is_closing and self.is_idle:
             self._done.set()
         self.go_on()
+
+    def _revive(self) -> None:
+        """Let slots go on that neither run a job nor wait for one, as an error has left them."""
+        free = [slot for slot in self._slots if slot.is_free and not slot.is_lost]
+        if len(free) == len(self._idle) + len(self._resting):
+            return
+        for slot in set(free).difference(self._idle, self._resting):
+            log.error("a slot of pool %s stopped because of an error; it starts again", self.spec.lane)
+            slot.clear()
+            self._idle.append(slot)
 
     def hold(self) -> None:
         """Start nothing until `let_go`; what has not started goes back."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from contextvars import copy_context
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -26,8 +27,7 @@ from windlass.worker.replacement import Replacement
 from windlass.worker.roster import Roster
 from windlass.worker.run_tasks import tracked_tasks
 from windlass.worker.slot import Kit, Slot
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _MOMENT_S = 0.001
 _WATCH_S = 0.05
@@ -202,7 +202,7 @@ class Worker:
             )
             return
         log.error("task %r blocks the event loop beyond its timeout; this process is replaced", flight.job.task)
-        self._replacement.replace(self._roster.last_endings(flight))
+        self._replacement.replace(partial(self._roster.last_endings, flight))
 
     @property
     def _lost(self) -> int:
