@@ -143,6 +143,13 @@ async def test_worker_whose_connections_go_silent_keeps_its_leases(
     # A statement may take longer than the lease.
     commands.start("worker", "tests.crash.jobs_app:app", "--processes", "1", limit_s=10, lease_s=lease_s)
     await until(lambda: bool(commands.count("start")), "the work to begin")
+    claimed_until = (await store.get(job_id)).lease_expires_at
+
+    async def is_renewed() -> bool:
+        return (await store.get(job_id)).lease_expires_at != claimed_until
+
+    # The connection for renewals is opened by the first of them.
+    await until(is_renewed, "a renewal")
     proxy.silence()
     # What is open stays silent; new connections are served.
     proxy.heal()
