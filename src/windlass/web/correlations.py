@@ -17,7 +17,7 @@ from windlass.errors import shown
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
+from windlass.web.visit import reader_of
 
 
 class TracedOut(BaseModel):
@@ -71,7 +71,7 @@ def _out(branch: Branch) -> TracedOut:
 
 async def get_correlation(request: Request, id: Annotated[str, Path(min_length=1, max_length=MAX_KEY)]) -> CorrelationOut:  # noqa: A002 - the path's word
     """Trace an action: its jobs and which came of which; a job's own UUID finds the job and what came of it."""
-    found = await (await visit_of(request).app.store()).list_by_correlation(id)
+    found = await (await reader_of(request).store()).list_by_correlation(id)
     if not found.jobs:
         raise Refusal(404, f"correlation {shown(id)} not found: no job has it")
     jobs = [_out(branch) for branch in trace(found.jobs)]

@@ -13,7 +13,7 @@ from windlass.core.feed import MAX_SUBSCRIBER, Feed, FeedEntry
 from windlass.core.ids import MAX_ID
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 FeedId = Annotated[int, Path(ge=1, le=MAX_ID)]
 SubscriberName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)]
@@ -97,7 +97,7 @@ async def list_feeds(
     limit: Limit = 100,
 ) -> FeedsOut:
     """List the feeds: all, or those that somebody subscribes to."""
-    feeds = (await visit_of(request).app.store()).feeds
+    feeds = (await reader_of(request).store()).feeds
     found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
     tally = await feeds.count(subscriber=subscriber)
     last = found[-1].id if len(found) == capped(limit) else None
@@ -133,7 +133,7 @@ async def list_feed_entries(
     limit: Limit = 100,
 ) -> EntriesOut:
     """List what was found in a feed."""
-    feeds = (await visit_of(request).app.store()).feeds
+    feeds = (await reader_of(request).store()).feeds
     found = await feeds.entries(id, before=before, limit=capped(limit))
     tally = await feeds.count_entries(id)
     last = found[-1].id if len(found) == capped(limit) else None
