@@ -62,6 +62,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "skipped": outcome.skipped,
         "drained_s": outcome.drained_s,
         "repeats": dict(outcome.verdict.repeats),
+        "worn_out": outcome.verdict.worn_out,
         "states": dict(Counter(job.state for job in case.snapshot.jobs.values())),
         "violations_by_rule": dict(Counter(each.rule for each in outcome.violations)),
         "violations": [each._asdict() for each in outcome.violations[:1000]],
@@ -97,6 +98,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     yield f"faults {found['faults']}: {', '.join(f'{kind} {times}' for kind, times in sorted(found['faults_by_kind'].items()))}"
     yield f"processes that ended: {found['deaths']}"
     yield f"runs repeated, by reason: {found['repeats'] or 'none'}"
+    yield f"jobs that used up their attempts by faults alone: {found['worn_out']}"
     for kind, times in found["recovery"].items():
         yield (
             f"recovery of {kind}: {times['count']} times, p50 {times['p50']} s, p99 {times['p99']} s, max {times['max']} s "

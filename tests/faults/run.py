@@ -114,7 +114,7 @@ class FaultRun:
         try:
             await asyncio.sleep(_WARM_UP_S)
             until_ns = now_ns() + round(self._plan.minutes * 60 * SECOND_NS)
-            injector = Injector(self._plan.seed, site, self._fleet, self._timeline, lease_s=LEASE_S)
+            injector = Injector(self._plan.seed, site, self._fleet, self._timeline, lease_s=LEASE_S, grace_s=GRACE_S)
             await injector.run(until_ns, only=self._plan.only, pause_s=self._plan.pause_s)
             drained_s = await self._drain(site)
             await self._stop()
@@ -265,7 +265,12 @@ class FaultRun:
             LEASE_S,
             PULL_LEASE_S,
             boot_offset_us=time.time_ns() // 1000 - now_ns() // 1000,
+            stops=self._timeline.stops,
+            logs={name: self._log_of(name) for name in (*WORKERS, "server")},
         )
+
+    def _log_of(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text(errors="replace")
 
     def _judged(self, case: Case) -> Verdict:
         verdict = Judge(case).judge()
