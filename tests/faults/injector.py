@@ -69,11 +69,10 @@ class Injector:
             "hog": (0.7, self._hog),
             "poison": (0.7, self._poison),
         }
+        if self._site.disk is not None:
+            everywhere["disk"] = (2.0, self._fill_disk)
         if self._site.is_sqlite:
-            mine: dict[str, tuple[float, Harm]] = {"lock": (3.0, self._lock_file)}
-            if self._site.disk is not None:
-                mine["disk"] = (2.0, self._fill_disk)
-            return everywhere | mine
+            return everywhere | {"lock": (3.0, self._lock_file)}
         return everywhere | {
             "backend": (3.0, self._terminate_backends),
             "restart": (1.0, self._restart),
@@ -297,12 +296,15 @@ class Injector:
     async def _fill_disk(self) -> None:
         if "database" in self._busy:
             return
-        async with self._fault("disk", "database", is_outage=True):
+        # PostgreSQL refuses what needs room and does the rest: some workers may renew while others cannot.
+        pids = [] if self._site.is_sqlite else [pid for name in self._fleet.roles for pid in self._fleet.pids(name)]
+        async with self._fault("disk", "database", pids=pids, is_outage=True):
             await asyncio.to_thread(self._site.limit_disk, is_full=True)
             try:
                 await asyncio.sleep(self._length(most=1.5))
             finally:
                 await asyncio.to_thread(self._site.limit_disk, is_full=False)
+                await asyncio.to_thread(self._site.revive)
 
     async def _terminate_backends(self) -> None:
         if "database" in self._busy:

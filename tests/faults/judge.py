@@ -31,7 +31,7 @@ _STOP_S = 1.5
 _OVERDUE_S = 15.0
 _HUNG_S = 20.0
 _WIRES = frozenset({"hold", "lose", "cut", "stall"})
-_BREAKING = _WIRES | {"outage", "restart", "backend", "term_held"}
+_BREAKING = _WIRES | {"outage", "restart", "backend", "term_held", "disk"}
 """Faults by which connections end in the middle of a statement."""
 _STANDING_STILL = frozenset({"freeze", "freeze_server", "suspend"})
 _ANSWER_S = 2
@@ -430,4 +430,3 @@ class Judge:
     def _is_hurt_again(self, fault: Fault, pid: int, from_ns: int, to_ns: int) -> bool:
         others = (other for other in self._case.faults if other is not fault and (pid in other.pids or other.is_outage))
         return any(other.overlaps(from_ns, to_ns) for other in others)
-

@@ -21,9 +21,12 @@ STUCK = "stuck"
 STUCK_TIMEOUT_S = 1.0
 FAILING = frozenset({"flaky", "doomed", PULLED})
 """The tasks whose handlers raise on purpose."""
+HOLDING = frozenset({STUCK, "blocker", "hog", KILLER})
+"""The tasks that keep their process from stopping in order."""
 REPLACED = frozenset({"keyed"})
 """The tasks whose jobs an enqueue may cancel in favour of a newer one."""
-_WORKERS_OWN = frozenset({"term", "term_held"})
+_ELSEWHERE = frozenset({None, "lease_expired"})
+_ON_REQUEST = frozenset({"cancelled", "stopped", "superseded"})
 _MOMENT_NS = SECOND_NS
 """How far the clocks of a worker, the database and this judge may be apart."""
 _CRASH_NS = 5 * SECOND_NS
@@ -50,31 +53,29 @@ class Reasons:
         for stop in case.stops:
             self._told.setdefault(stop.pid, stop.at_ns)
         self._deaths = {death.pid: death.at_ns for death in case.deaths}
-        self._stuck: dict[int, list[LedgerRun]] = defaultdict(list)
+        self._holding: dict[int, list[LedgerRun]] = defaultdict(list)
         for run in case.history.runs.values():
-            if run.task == STUCK:
-                self._stuck[run.pid].append(run)
+            if run.task in HOLDING:
+                self._holding[run.pid].append(run)
         self._child_kills = [fault for fault in case.faults if fault.kind == "kill_child"]
 
     def objection(self, job: JobRow, execution: ExecutionRow) -> str | None:
         """Return what is wrong with the reason of a run; None if it fits. Lost leases are judged elsewhere."""
+        if execution.reason in _ELSEWHERE:
+            return None
         run = self._case.history.runs.get((job.id, execution.token))
         match execution.reason:
-            case None | "lease_expired":
-                return None
             case "released":
-                return self._released(execution)
+                found = self._released(execution)
             case "error":
-                return self._error(job, execution, run)
+                found = self._error(job, execution, run)
             case "timed_out":
-                return self._timed_out(job, execution, run)
+                found = self._timed_out(job, execution, run)
             case "worker_crashed":
-                return self._worker_crashed(job, execution, run)
-            case "cancelled" | "stopped" | "superseded":
-                is_asked_for = job.id in self._case.history.cancelling or job.task in REPLACED
-                return None if is_asked_for else f"is recorded as {execution.reason}, and nobody asked for that"
+                found = self._worker_crashed(job, execution, run)
             case reason:
-                return f"is recorded as {reason}, which no task of this application causes"
+                found = self._ended_by_others(job, reason)
+        return found
 
     def was_told(self, execution: ExecutionRow) -> int | None:
         """Return when the worker of a run had been told to stop, if that was before the run was over."""
@@ -88,17 +89,20 @@ class Reasons:
         run = self._case.history.runs.get((job.id, execution.token))
         if told is None or pid not in self._case.holders or (run is not None and (run.ended_ns or told) < told - _MOMENT_NS):
             return None
-        died = self._deaths.get(pid, told)
-        around = min(told, run.started_ns if run is not None else told), max(told, died)
-        role = self._case.holders[pid]
-        if any(
-            fault.kind not in _WORKERS_OWN and fault.overlaps(*around) and self._concerns(fault, pid, role)
-            for fault in self._case.faults
-        ) or any(fault.kind == "term_held" and fault.overlaps(*around) for fault in self._case.faults):
-            return None
-        if any(stall.pid == pid and stall.from_ns <= around[1] and stall.to_ns >= around[0] for stall in self._case.history.stalls):
+        from_ns = min(told, run.started_ns if run is not None else told)
+        if self._is_hurt(pid, from_ns, max(told, self._deaths.get(pid, told))):
             return None
         return f"{execution.worker} was told to stop, in order and unhurt, and its attempt was charged"
+
+    def _is_hurt(self, pid: int, from_ns: int, to_ns: int) -> bool:
+        """Whether anything but the wish to stop happened to a process within a time."""
+        faults = (fault for fault in self._case.faults if fault.kind != "term" and fault.overlaps(from_ns, to_ns))
+        stalls = (stall for stall in self._case.history.stalls if stall.pid == pid)
+        return (
+            any(self._concerns(fault, pid, self._case.holders[pid]) for fault in faults)
+            or any(stall.from_ns <= to_ns and stall.to_ns >= from_ns for stall in stalls)
+            or any(run.started_ns <= to_ns and (run.ended_ns or to_ns) >= from_ns for run in self._holding[pid])
+        )
 
     @staticmethod
     def _concerns(fault: Fault, pid: int, role: str) -> bool:
@@ -112,11 +116,19 @@ class Reasons:
     def _is_replaced(self, execution: ExecutionRow) -> bool:
         """Whether the worker's process was being replaced: a handler had blocked its event loop beyond its timeout."""
         ended = self._ended_ns(execution)
-        overdue = STUCK_TIMEOUT_S * SECOND_NS - _MOMENT_NS
+        # No moment is taken off: a process is replaced only when the grace is over too.
+        overdue = STUCK_TIMEOUT_S * SECOND_NS
         return any(
             run.started_ns + overdue <= ended <= (run.ended_ns or self._deaths.get(run.pid, ended)) + _MOMENT_NS
-            for run in self._stuck[pid_of(execution.worker) or 0]
+            for run in self._holding[pid_of(execution.worker) or 0]
+            if run.task == STUCK
         )
+
+    def _ended_by_others(self, job: JobRow, reason: str | None) -> str | None:
+        if reason not in _ON_REQUEST:
+            return f"is recorded as {reason}, which no task of this application causes"
+        is_asked_for = job.id in self._case.history.cancelling or job.task in REPLACED
+        return None if is_asked_for else f"is recorded as {reason}, and nobody asked for that"
 
     @staticmethod
     def _error(job: JobRow, execution: ExecutionRow, run: LedgerRun | None) -> str | None:

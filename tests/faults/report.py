@@ -131,7 +131,10 @@ def story(case: Case, job_id: int) -> Iterator[str]:
             events.append((run.ended_ns / 1e9, f"lease {run.token} ends: {run.how}"))
     for each in (each for each in case.snapshot.executions if each.job_id == job_id):
         at = (each.finished_at_us - case.boot_offset_us) / 1e6
-        events.append((at, f"recorded: run {each.number} {each.status} {each.reason or ''} lease {each.token} of {each.worker}"))
+        error = "" if each.error is None else f": {each.error[:200]}"
+        events.append(
+            (at, f"recorded: run {each.number} {each.status} {each.reason or ''} lease {each.token} of {each.worker}{error}")
+        )
     if events:
         first, last = min(events)[0], max(events)[0]
         around = (first - 2 * case.lease_s) * 1e9, (last + case.lease_s) * 1e9
@@ -142,6 +145,7 @@ def story(case: Case, job_id: int) -> Iterator[str]:
         pids = {run.pid for run in case.history.runs.values() if run.job_id == job_id}
         pids |= {run.parent for run in case.history.runs.values() if run.job_id == job_id}
         events += [(death.at_ns / 1e9, f"{death.role} {death.pid} is gone") for death in case.deaths if death.pid in pids]
+        events += [(stop.at_ns / 1e9, f"{stop.pid} is told to stop") for stop in case.stops if stop.pid in pids]
         events += [
             (stall.from_ns / 1e9, f"{stall.pid} {'loop blocked' if stall.is_loop else 'stalled'} until {stall.to_ns / 1e9:.3f}")
             for stall in case.history.stalls
