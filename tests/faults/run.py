@@ -19,10 +19,11 @@ from random import Random
 from tests.faults.fleet import Fleet, Role
 from tests.faults.history import put_together
 from tests.faults.injector import Injector
-from tests.faults.judge import SECOND_NS, Case, Judge, Verdict, Violation
+from tests.faults.judge import Case, Judge, Verdict, Violation
 from tests.faults.ledger import VARIABLE, now_ns, read_ledger
 from tests.faults.load import PAUSED_LANE
 from tests.faults.pull_worker import LEASE_S as PULL_LEASE_S
+from tests.faults.reasons import SECOND_NS
 from tests.faults.site import Site, build_clock_shim, open_site
 from tests.faults.snapshot import Tables
 from tests.faults.timeline import Timeline

@@ -8,7 +8,8 @@ import pytest
 
 import windlass
 from tests.faults.history import Ack, History, LedgerRun, Stall
-from tests.faults.judge import SECOND_NS, Case, Judge, Verdict
+from tests.faults.judge import Case, Judge, Verdict
+from tests.faults.reasons import SECOND_NS
 from tests.faults.snapshot import ExecutionRow, JobRow, LetterRow, Snapshot
 from tests.faults.timeline import Death, Fault, Stop
 
