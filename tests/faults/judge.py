@@ -270,10 +270,10 @@ class Judge:
             run = self._case.history.runs.get((job.id, each.token))
             if self._was_never_heard_of(each) if run is None else self._gave_up(run):
                 continue
-            if self._cause(pid_of(each.worker), lost_ns - slack, lost_ns + _NOTICED_NS) is None:
-                yield Violation("taken", job.id, f"run {each.number} lost its lease although {each.worker} was alive and well")
-            elif (objection := self._reasons.charged_at_stop(job, each)) is not None:
+            if (objection := self._reasons.charged_at_stop(job, each)) is not None:
                 yield Violation("charged", job.id, f"run {each.number}: {objection}")
+            elif self._cause(pid_of(each.worker), lost_ns - slack, lost_ns + _NOTICED_NS) is None:
+                yield Violation("taken", job.id, f"run {each.number} lost its lease although {each.worker} was alive and well")
 
     def _unfit(self, job: JobRow) -> Iterator[Violation]:
         """Ask for every other reason whether a fault, a stop or the task itself explains it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.judge import RECOVERY_SLACK_S, Case, Violation
+from tests.faults.reasons import pid_of
 from tests.faults.run import Outcome, count_kinds
 
 MOST_STORIES = 12
@@ -144,6 +145,7 @@ def story(case: Case, job_id: int) -> Iterator[str]:
                 events.append((fault.started_ns / 1e9, f"FAULT {fault.kind} {fault.target} until {ended} {fault.detail}"))
         pids = {run.pid for run in case.history.runs.values() if run.job_id == job_id}
         pids |= {run.parent for run in case.history.runs.values() if run.job_id == job_id}
+        pids |= {pid_of(each.worker) or 0 for each in case.snapshot.executions if each.job_id == job_id}
         events += [(death.at_ns / 1e9, f"{death.role} {death.pid} is gone") for death in case.deaths if death.pid in pids]
         events += [(stop.at_ns / 1e9, f"{stop.pid} is told to stop") for stop in case.stops if stop.pid in pids]
         events += [

@@ -495,6 +495,10 @@ def test_a_stop_in_order_charges_no_attempt(forged: Forged) -> None:
     forged.told_to_stop(LEFT, 11)
     forged.fault("term", 11, 11, [])
     assert forged.rules() == ["charged"]
+    # It may say goodbye some time before it ends.
+    forged.deaths.clear()
+    forged.dies(LEFT, 16)
+    assert forged.rules() == ["charged"]
 
 
 @pytest.mark.parametrize("kind", ["kill", "freeze", "restart", "term_held"])
