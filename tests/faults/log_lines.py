@@ -12,7 +12,8 @@ from windlass.errors import StoreUnavailable
 
 _RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ([A-Z]+) +(.*)")
 _INTERNAL = re.compile(
-    r"held without a run|could not be judged|could not be handled|ended early|what was measured of a run could not be read"
+    r"held without a run|the (last )?end of a run could not be|ended early|what was measured of a run could not be read"
+    r"|a slot of pool .* stopped because of an error|a blocked event loop could not be"
     r"|never retrieved|Exception in callback|Exception in thread|Exception ignored in|Unhandled exception|never awaited"
 )
 _JUDGED_BY_EXECUTIONS = "job failed"

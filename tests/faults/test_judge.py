@@ -549,6 +549,8 @@ _OWN_FRAME = f'  |   File "{windlass.__file__}", line 1, in go'
     [
         f"{_AT} ERROR   job 7 is held without a run; it is given back job_id=7",
         f"{_AT} ERROR   the end of a run could not be judged job_id=7",
+        f"{_AT} ERROR   the end of a run could not be reported job_id=7",
+        f"{_AT} ERROR   a slot of pool default stopped because of an error; it starts again",
         f"{_AT} ERROR   a slot's thread ended early: CancelledError()",
         f"{_AT} ERROR   Task exception was never retrieved",
         "Exception in thread windlass-loop-watch:",
