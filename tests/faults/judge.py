@@ -33,6 +33,7 @@ _HUNG_S = 20.0
 _WIRES = frozenset({"hold", "lose", "cut", "stall"})
 _BREAKING = _WIRES | {"outage", "restart", "backend", "term_held", "disk"}
 """Faults by which connections end in the middle of a statement."""
+_ROW_LOCKS = frozenset({"row_lock"})
 _STANDING_STILL = frozenset({"freeze", "freeze_server", "suspend"})
 _ANSWER_S = 2
 _LOST = frozenset({"lease_expired"})
@@ -268,7 +269,7 @@ class Judge:
                 continue
             lost_ns = self._ns(each.finished_at_us)
             run = self._case.history.runs.get((job.id, each.token))
-            if self._was_never_heard_of(each) if run is None else self._gave_up(run):
+            if (self._was_never_heard_of(each) or self._gave_up_early(job, each)) if run is None else self._gave_up(run):
                 continue
             if (objection := self._reasons.charged_at_stop(job, each)) is not None:
                 yield Violation("charged", job.id, f"run {each.number}: {objection}")
@@ -303,6 +304,17 @@ class Judge:
             return False
         since = run.started_ns - self._lease_ns(run.task)
         return any(fault.overlaps(since, run.ended_ns) for fault in self._case.faults)
+
+    def _gave_up_early(self, job: JobRow, execution: ExecutionRow) -> bool:
+        """Whether an exclusive run gave up before its handler began, while its child process was being started."""
+        if job.task not in EXCLUSIVE:
+            return False
+        pid = pid_of(execution.worker)
+        within = self._ns(execution.started_at_us) - self._lease_ns(job.task), self._ns(execution.finished_at_us)
+        in_the_way = (
+            fault for fault in self._case.faults if fault.is_outage or pid in fault.pids or fault.kind in _BREAKING | _ROW_LOCKS
+        )
+        return any(fault.overlaps(*within) for fault in in_the_way)
 
     def _exclusive(self, job: JobRow) -> Iterator[Violation]:
         if job.task not in EXCLUSIVE:

@@ -338,6 +338,20 @@ def test_an_exclusive_run_gives_up_when_its_lease_cannot_be_renewed() -> None:
     assert forged.rules() == []
 
 
+def test_an_exclusive_run_may_give_up_before_its_handler_begins(forged: Forged) -> None:
+    forged.job(task="exclusive_nap")
+    forged.execution(1, "failed", "lease_expired", 19)
+    forged.snapshot.executions = [forged.snapshot.executions[0]._replace(started_at_us=10_000_000)]
+    forged.completed(2, 20, 21, pid=RIGHT)
+    forged.fault("freeze", 11, 16, [RIGHT])
+    forged.fault("table_lock", 3, 5, [], is_outage=True)
+    assert forged.rules() == ["taken"]
+    forged.fault("table_lock", 10, 16, [], is_outage=True)
+    assert forged.rules() == []
+    forged.snapshot.jobs[JOB] = forged.snapshot.jobs[JOB]._replace(task="nap")
+    assert forged.rules() == ["taken"]
+
+
 def test_a_frozen_run_does_nothing_and_so_overlaps_nothing() -> None:
     forged = Forged()
     forged.job(task="exclusive_nap")
