@@ -387,11 +387,25 @@ class Judge:
                 continue
             cause = self._lost_by(run, lost.get(run.token))
             since = max(run.started_ns, cause.from_ns) if cause is not None else run.ended_ns or run.started_ns
+            since = self._after_losses(job, since, following)
             since = self._after_outages(since, following.started_ns)
             kind = PULLED if job.task == PULLED else "job"
             seconds = max(0.0, (following.started_ns - since) / SECOND_NS)
             verdict.recoveries_s[kind].append(seconds)
             verdict.slowest[kind] = max(verdict.slowest.get(kind, (0.0, 0)), (seconds, job.id))
+
+    def _after_losses(self, job: JobRow, since: int, following: LedgerRun) -> int:
+        """Move a time to the last fault by which the job was lost once more, before its handler could begin."""
+        for each in self._executions[job.id]:
+            lost_ns = self._ns(each.finished_at_us)
+            if (
+                each.reason in _LOST
+                and since < lost_ns < following.started_ns
+                and (job.id, each.token) not in self._case.history.runs
+            ):
+                cause = self._cause(pid_of(each.worker), lost_ns - self._lease_ns(job.task), lost_ns)
+                since = since if cause is None else max(since, cause.from_ns)
+        return since
 
     def _after_outages(self, since: int, until: int) -> int:
         """Move a time to the end of the outages that follow it: while nobody could work, nothing could recover."""

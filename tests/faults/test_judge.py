@@ -14,7 +14,7 @@ from tests.faults.snapshot import ExecutionRow, JobRow, LetterRow, Snapshot
 from tests.faults.timeline import Death, Fault, Stop
 
 LEASE_S = 4.0
-LEFT, RIGHT, CHILD = 101, 102, 203
+LEFT, RIGHT, THIRD, CHILD = 101, 102, 103, 203
 JOB = 7
 END_S = 100
 
@@ -79,7 +79,7 @@ class Forged:
         states = [job.state for job in self.snapshot.jobs.values()]
         self.snapshot.counts = {state: states.count(state) for state in states} if self.counts is None else self.counts
         self.snapshot.now_us = END_S * 1_000_000
-        holders = {LEFT: "left", RIGHT: "right"}
+        holders = {LEFT: "left", RIGHT: "right", THIRD: "skewed"}
         case = Case(
             self.snapshot, self.history, self.faults, self.deaths, holders, LEASE_S, 30.0, 0, stops=self.stops, logs=self.logs
         )
@@ -127,6 +127,16 @@ def test_recovery_counts_from_the_end_of_an_outage(forged: Forged) -> None:
     forged.fault("restart", 12, 20, [], is_outage=True)
     forged.completed(2, 25, 26, pid=RIGHT)
     assert forged.judge().recoveries_s["job"] == [pytest.approx(5.0)]
+
+
+def test_recovery_counts_from_the_last_loss_when_a_job_is_lost_again_before_its_handler_begins(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.dies(LEFT, 11)
+    forged.execution(2, "failed", "lease_expired", 18, pid=RIGHT)
+    forged.completed(3, 20, 21, pid=THIRD)
+    assert forged.judge().recoveries_s["job"] == [pytest.approx(9.0)]
+    forged.dies(RIGHT, 17)
+    assert forged.judge().recoveries_s["job"] == [pytest.approx(3.0)]
 
 
 def test_a_run_in_a_child_belongs_to_the_process_that_started_it(forged: Forged) -> None:
