@@ -74,6 +74,25 @@ async def test_a_job_waits_uncharged_while_no_process_can_be_started(
     assert (job.state, job.attempt, len(await rig.executions(job_id))) == (JobState.COMPLETED, 1, 1)
 
 
+async def test_a_child_that_is_killed_before_it_is_ready_charges_nobody(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.registry = process_app.app.registry
+    job_id = await rig.enqueue("add", {"a": 2, "b": 3}, max_attempts=1)
+    killed: list[int] = []
+    start = subprocess.Popen
+
+    def start_and_kill(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        child = start(*args, **options)
+        if len(killed) < 2:
+            child.kill()
+            killed.append(child.pid)
+        return child
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_kill)
+    await rig.start(pools="*=1", target=TARGET, lease=timedelta(seconds=20))
+    job = await rig.ended(job_id)
+    assert (job.state, job.attempt, len(await rig.executions(job_id)), len(killed)) == (JobState.COMPLETED, 1, 1, 2)
+
+
 async def test_a_child_that_no_thread_can_watch_is_ended_at_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.registry = process_app.app.registry
     job_id = await rig.enqueue("add", {"a": 2, "b": 3}, max_attempts=1)

@@ -149,6 +149,9 @@ class ChildRunner:
             raise
         if not (isinstance(message, list) and message[0] == "ready"):
             await self.kill()
+            if isinstance(message, Death) and message.status == -signal.SIGKILL:
+                # By the system or by hand, and never by the program itself: no job can be blamed that has not begun.
+                raise NoProcess(f"no child process for {self._target} can be started: it was killed")
             raise ChildNotStarted(f"the child process for {self._target} could not start: {_reason(message)}")
         child.cost = Cost(*message[1])
         child.base_mb = child.cost.resident_mb
