@@ -10,7 +10,7 @@ from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
 from windlass.cli.noun import Noun
-from windlass.cli.output import complain, plain, say, say_json, say_table
+from windlass.cli.output import complain, letter_fields, say, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.core.bulk import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
@@ -44,7 +44,7 @@ def list_(*, status: str | None, since: str | None, as_json: bool, database: str
     with operating(database) as operator:
         page = operator.letters.list_sync(query)
     if as_json:
-        say_json({"dead_letters": [plain(one) for one in page.letters], **_totals(page)})
+        say_json({"dead_letters": [letter_fields(one) for one in page.letters], **_totals(page)})
         return
     say_table(({column: getattr(one, column) for column in _COLUMNS} for one in page.letters), _COLUMNS)
     say(f"{len(page.letters)} of {page.total if page.is_total_exact else f'at least {page.total}'}")
@@ -65,7 +65,7 @@ def show(letter_id: int, *, as_json: bool, database: str | None) -> None:
     with operating(database) as operator:
         letter = operator.letters.get_sync(letter_id)
     if as_json:
-        say_json(plain(letter))
+        say_json(letter_fields(letter))
     else:
         show_letter(letter)
 
@@ -128,7 +128,8 @@ def _shown(given: dict[str, Any]) -> dict[str, bool]:
 
 def _tell(settled: Settled, done: str, *, as_json: bool) -> None:
     if as_json:
-        say_json({"dead_letters": plain(settled.changed), "refused": plain(settled.refused), "missing": settled.missing})
+        changed, refused = ([letter_fields(one) for one in some] for some in (settled.changed, settled.refused))
+        say_json({"dead_letters": changed, "refused": refused, "missing": settled.missing})
     else:
         for letter in settled.changed:
             say(f"dead letter {letter.id} of job {letter.job_id} is {done}")
