@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
 from windlass import ConfigError, UnknownTask, Windlass
-from windlass.errors import InvalidInput
+from windlass.core.cadence import Cron, Recurrence
+from windlass.core.job import NewJob
+from windlass.errors import InvalidInput, JobNotFound
 from windlass.testing import run_all_sync
+
+BOTH = pytest.mark.parametrize("url", ["sqlite-file", "postgres"], indirect=True)
 
 
 def test_a_setting_that_was_mistyped_is_refused_where_it_is_written() -> None:
@@ -45,6 +50,62 @@ def test_a_task_that_was_mistyped_is_named(app: Windlass, windlass: Command) -> 
 )
 def test_a_command_or_option_that_was_mistyped_is_named(windlass: Command, arguments: list[str], text: str) -> None:
     assert text in windlass(*arguments, code=2).stderr
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["cancel", "--task", "boomm"],
+        ["run-now", "--task", "boomm"],
+        ["retry", "--lane", "letters", "--task", "boomm"],
+        ["pause", "--task", "boomm", "--dry-run"],
+        ["dead", "requeue", "--task", "boomm"],
+        ["dead", "acknowledge", "--task", "boomm"],
+    ],
+)
+def test_a_filter_that_changes_nothing_as_its_task_was_mistyped_is_refused(
+    app: Windlass, windlass: Command, typed: list[str]
+) -> None:
+    app.enqueue_jobs_sync([NewJob(task="boom", lane="letters")])
+    refused = windlass(*typed, code=1)
+    assert "task 'boomm' not found: nothing has declared it and it has no jobs; did you mean 'boom'?" in refused.stderr
+    assert "force" not in refused.stderr
+    assert refused.stdout == ""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (["jobs", "--lane", "leters"], "lane 'leters' not found"),
+        (["jobs", "--task", "boomm"], "did you mean 'boom'?"),
+        (["schedules", "list", "--task", "boomm"], "did you mean 'boom'?"),
+        (["dead", "list", "--task", "boomm"], "did you mean 'boom'?"),
+        (["jobs", "--task", "xyzzy"], "no known name is spelled like it"),
+    ],
+)
+def test_an_empty_list_hints_at_a_name_that_was_mistyped(app: Windlass, windlass: Command, typed: list[str], hint: str) -> None:
+    app.enqueue_jobs_sync([NewJob(task="boom", lane="letters")])
+    listed = windlass(*typed, "--json")
+    assert json.loads(listed.stdout)["total"] == 0
+    assert hint in listed.stderr
+
+
+def test_a_filter_of_known_names_may_match_nothing(app: Windlass, windlass: Command) -> None:
+    app.enqueue_jobs_sync([NewJob(task="boom", lane="letters")])
+    assert windlass("retry", "--task", "boom", "--lane", "fast").output == "windlass: 0 matched: 0 retried, 0 refused\n"
+    assert windlass("jobs", "--task", "boom", "--lane", "fast").stderr == ""
+    assert windlass("dead", "--task", "boom").stderr == ""
+
+
+@BOTH
+def test_a_schedule_that_was_mistyped_is_named(app: Windlass, windlass: Command) -> None:
+    app.enqueue_jobs_sync([NewJob(task="report", name="reports", recurrence=Recurrence(cadence=Cron("0 * * * *")))])
+    refused = windlass("schedules", "show", "report", code=1)
+    assert "schedule 'report' not found; did you mean reports?" in refused.stderr
+    with pytest.raises(JobNotFound, match="schedule 'xyzzy' not found$"):
+        app.schedules.get_sync("xyzzy")
 
 
 def test_a_broken_module_shows_its_own_traceback_only(windlass: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

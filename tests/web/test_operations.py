@@ -234,6 +234,14 @@ async def test_chores_are_listed_paused_and_resumed_by_an_admin(web: Served) -> 
     assert [one["action"] for one in lines] == ["resume chore", "pause chore"]
 
 
+@on_one
+async def test_a_chore_may_be_paused_before_it_was_due_and_a_mistyped_one_is_named(web: Served) -> None:
+    assert not (await web.ask("POST", "/api/v1/chores/age/resume")).json()["is_paused"]
+    assert (await web.ask("POST", "/api/v1/chores/age/pause")).json()["is_paused"]
+    refused = await web.ask("POST", "/api/v1/chores/promot/pause")
+    assert (refused.status_code, "did you mean promote?" in refused.json()["error"]) == (404, True)
+
+
 @pytest.mark.parametrize("path", ["/api/v1/audit", "/api/v1/dead-letters"])
 async def test_a_time_is_written_out_and_no_count_of_seconds(web: Served, path: str) -> None:
     assert (await web.ask("GET", f"{path}?since=2026-01-15T10:30:00Z")).status_code == 200

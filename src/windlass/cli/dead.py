@@ -9,9 +9,11 @@ import click
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
+from windlass.cli.names import hint_at_unknown, refuse_unknown
 from windlass.cli.noun import Noun
 from windlass.cli.output import complain, letter_fields, say, say_json, say_table
 from windlass.cli.session import operating, person
+from windlass.client.operations import Operator
 from windlass.core.bulk import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
 from windlass.core.letters import LetterFilter, Settled
@@ -43,6 +45,8 @@ def list_(*, status: str | None, since: str | None, as_json: bool, database: str
     )
     with operating(database) as operator:
         page = operator.letters.list_sync(query)
+        if not page.total:
+            hint_at_unknown(operator, _tasks(query.task))
     if as_json:
         say_json({"dead_letters": [letter_fields(one) for one in page.letters], **_totals(page)})
         return
@@ -98,6 +102,7 @@ def acknowledge(ids: tuple[int, ...], *, note: str | None, database: str | None,
             _tell(operator.letters.acknowledge_sync(ids, by=person(), note=note), "acknowledged", as_json=given["as_json"])
         else:
             bulk = operator.letters.acknowledge_all_sync(wanted, by=person(), note=note, dry_run=given["dry_run"])
+            _refuse_unknown(operator, wanted, bulk)
             _tell_bulk(bulk, "acknowledged", **_shown(given))
 
 
@@ -110,7 +115,9 @@ def requeue(ids: tuple[int, ...], *, database: str | None, **given: Any) -> None
         if wanted is None:
             _tell(operator.letters.requeue_sync(ids), "requeued", as_json=given["as_json"])
         else:
-            _tell_bulk(operator.letters.requeue_all_sync(wanted, dry_run=given["dry_run"]), "requeued", **_shown(given))
+            bulk = operator.letters.requeue_all_sync(wanted, dry_run=given["dry_run"])
+            _refuse_unknown(operator, wanted, bulk)
+            _tell_bulk(bulk, "requeued", **_shown(given))
 
 
 def _wanted(ids: tuple[int, ...], given: dict[str, Any]) -> LetterFilter | None:
@@ -120,6 +127,15 @@ def _wanted(ids: tuple[int, ...], given: dict[str, Any]) -> LetterFilter | None:
     if ids and given["dry_run"]:
         raise click.UsageError("--dry-run goes with filters.")
     return None if ids else LetterFilter(task=given["task"], fingerprint=given["fingerprint"])
+
+
+def _refuse_unknown(operator: Operator, wanted: LetterFilter, bulk: Bulk) -> None:
+    if not bulk.matched:
+        refuse_unknown(operator, _tasks(wanted.task))
+
+
+def _tasks(task: str | None) -> tuple[str, ...]:
+    return () if task is None else (task,)
 
 
 def _shown(given: dict[str, Any]) -> dict[str, bool]:

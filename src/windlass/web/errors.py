@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 
 from windlass.errors import (
     BreakerOpen,
+    ChoreNotFound,
     DuplicateJob,
     ExecutionNotFound,
     FeedNotFound,
@@ -37,6 +38,7 @@ STATUS_OF: Mapping[type[Exception], int] = MappingProxyType(
     {
         InvalidInput: 400,
         InvalidTransition: 400,
+        ChoreNotFound: 404,
         ExecutionNotFound: 404,
         FeedNotFound: 404,
         GateNotFound: 404,
