@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.cli.conftest import Command
 from windlass import ConfigError, UnknownTask, Windlass
 from windlass.core.cadence import Cron, Recurrence
 from windlass.core.job import NewJob
-from windlass.errors import InvalidInput, JobNotFound
+from windlass.errors import InvalidInput, InvalidPayload, JobNotFound
 from windlass.testing import run_all_sync
 
 BOTH = pytest.mark.parametrize("url", ["sqlite-file", "postgres"], indirect=True)
@@ -45,6 +47,7 @@ def test_a_task_that_was_mistyped_is_named(app: Windlass, windlass: Command) -> 
         (["wroker"], "there is no command 'wroker'; did you mean worker?"),
         (["lanes", "puase", "x"], "Did you mean 'pause'?"),
         (["jobs", "--stat", "x"], "'--state'"),
+        (["worker", "--packs", "hello", "--pool", "fast=1"], "'--pools'"),
         (["settings", "set", "PICK_ODER", "lifo"], "did you mean PICK_ORDER?"),
     ],
 )
@@ -104,8 +107,67 @@ def test_a_schedule_that_was_mistyped_is_named(app: Windlass, windlass: Command)
     app.enqueue_jobs_sync([NewJob(task="report", name="reports", recurrence=Recurrence(cadence=Cron("0 * * * *")))])
     refused = windlass("schedules", "show", "report", code=1)
     assert "schedule 'report' not found; did you mean reports?" in refused.stderr
-    with pytest.raises(JobNotFound, match="schedule 'xyzzy' not found$"):
+    with pytest.raises(JobNotFound, match=r"schedule 'xyzzy' not found$"):
         app.schedules.get_sync("xyzzy")
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Give the name of an application with tasks of plain and of other types."""
+    (tmp_path / "mail_shop.py").write_text(
+        "from datetime import date\nfrom windlass import Windlass\n\nshop = Windlass()\n\n\n"
+        "@shop.task\ndef mail(to: str) -> None: ...\n\n\n@shop.task\ndef book(to: str, day: date) -> None: ...\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "mail_shop:shop"
+    sys.modules.pop("mail_shop", None)
+
+
+@pytest.mark.parametrize("task", ["mail", "book"])
+def test_an_argument_that_was_mistyped_is_named_before_the_missing_one(windlass: Command, shop: str, task: str) -> None:
+    refused = windlass("enqueue", task, "--app", shop, "--arg", "too=x", "--arg", "day=2026-01-15", code=2)
+    assert "too: is not an argument" in refused.stderr
+
+
+HINT = "write --arg 'to=\"…\"' for a text"
+
+
+def test_a_text_that_looks_like_json_comes_with_a_hint_by_code(windlass: Command, shop: str) -> None:
+    book = ("enqueue", "book", "--app", shop, "--arg", "day=2026-01-15")
+    for typed in (book, ("enqueue", "mail", "--app", shop)):
+        assert HINT in windlass(*typed, "--arg", "to=1", code=2).stderr
+    assert "--arg reads" not in windlass("enqueue", "mail", "--app", shop, code=2).stderr
+
+
+def test_a_text_that_looks_like_json_comes_with_a_hint_by_schema(windlass: Command, app: Windlass) -> None:
+    @app.task
+    def mail(to: str, count: int = 1) -> None:
+        del to, count
+
+    run_all_sync(app)
+    assert HINT in windlass("enqueue", "mail", "--arg", "to=1", code=2).stderr
+    assert "--arg reads" not in windlass("enqueue", "mail", "--arg", "to=x", "--arg", "count=1.5", code=2).stderr
+    windlass("enqueue", "mail", "--arg", 'to="1"')
+
+
+@BOTH
+def test_a_payload_is_edited_only_to_what_the_task_takes(app: Windlass, windlass: Command) -> None:
+    @app.task
+    def mail(to: str) -> None:
+        del to
+
+    run_all_sync(app)
+    job = mail.enqueue_sync(to="ann")
+    refused = windlass("edit", str(job.id), "--payload", '{"too": "bob"}', code=2)
+    assert "too: is not an argument; there are to" in refused.stderr
+    with pytest.raises(InvalidPayload, match="must be str"):
+        app.edit_sync(job, payload={"to": 1})
+    assert app.get_sync(job).payload == '{"to":"ann"}'
+    windlass("edit", str(job.id), "--payload", '{"to": "bob"}')
+    assert app.get_sync(job).payload == '{"to":"bob"}'
+    [pulled] = app.enqueue_jobs_sync([NewJob(task="scrape", lane="pull")])
+    windlass("edit", str(pulled.id), "--payload", '{"any": "thing"}')
 
 
 def test_a_broken_module_shows_its_own_traceback_only(windlass: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from windlass.core.access import Role
 from windlass.core.ids import job_uuid
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
+from windlass.core.related import MOST_RELATED
 
 on_one = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 """Where the store's own contract has shown the rest on every database."""
@@ -219,6 +220,19 @@ async def test_a_jobs_own_uuid_finds_it_and_its_children(web: Served) -> None:
     [child] = await store.enqueue([NewJob(task="email", parent_id=root.id)])
     traced = (await web.ask("GET", f"/api/v1/correlations/{job_uuid(root.id)}", Role.VIEWER)).json()
     assert [(one["number"], one["depth"]) for one in traced["jobs"]] == [(root.id, 0), (child.id, 1)]
+
+
+async def test_a_long_correlation_is_read_page_by_page(web: Served) -> None:
+    store = await web.app.store()
+    await store.enqueue([NewJob(task="email", correlation_id="order-7") for _ in range(MOST_RELATED + 2)])
+    path = "/api/v1/correlations/order-7"
+    first = (await web.ask("GET", path, Role.VIEWER)).json()
+    assert (len(first["jobs"]), first["total"], first["is_total_exact"]) == (MOST_RELATED, MOST_RELATED, False)
+    last = (await web.ask("GET", f"{path}?after={first['next']}", Role.VIEWER)).json()
+    assert (len(last["jobs"]), last["next"], last["is_total_exact"]) == (2, None, False)
+    assert len({one["number"] for one in first["jobs"] + last["jobs"]}) == MOST_RELATED + 2
+    beyond = await web.ask("GET", f"{path}?after={last['jobs'][-1]['number']}", Role.VIEWER)
+    assert (beyond.status_code, beyond.json()["jobs"]) == (200, [])
 
 
 @on_one
