@@ -156,7 +156,7 @@ def test_a_connection_of_the_other_sqlite_library_is_refused(path: Path) -> None
     store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
     if driver.__name__ != "sqlite3":
         stranger = sqlite3.connect(path)
-        with pytest.raises(ConfigError, match="a connection of .* is needed"):
+        with pytest.raises(ConfigError, match=r"a connection of .* is needed"):
             run(store.enqueue_on(stranger, [a_job()]))
         stranger.close()
     run(store.aclose())
