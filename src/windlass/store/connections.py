@@ -162,6 +162,9 @@ def _place(dsn: str) -> str:
 
 _CAUSES = (
     ("connection refused", "the connection was refused; is the server running there?"),
+    ("servname not supported", "the port is not a number"),
+    ("unrecognized service", "the port is not a number"),
+    ("invalid integer value", "the port is not a number"),
     ("failed to resolve host", "the host is not known"),
     ("name or service not known", "the host is not known"),
     ("could not translate host name", "the host is not known"),

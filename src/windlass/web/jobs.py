@@ -179,6 +179,8 @@ async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa
     number = number_of(id)
     if body.has_source:
         body.check_task((await operator.get(number)).task)
+    if body.payload is not None:
+        await operator.check_payload((await operator.get(number)).task, body.payload)
     moved = await (await operator.store()).edit(number, edit_of(body))
     return job_out(moved.one(), eyes_of(request))
 

@@ -437,7 +437,8 @@ class Exchange:
             self._turn.end()
 
     async def _refuse(self, entry: Entry | None, error: Exception) -> None:
-        refusal = refusal_of(error, entry.route.statuses if entry else MappingProxyType({}))
+        route = entry.route if entry else None
+        refusal = refusal_of(error, route.statuses if route else MappingProxyType({}), route.handler if route else None)
         self._status = refusal.status
         if refusal.status == INTERNAL:
             log.error("%s %s failed", self._scope["method"], self._path, exc_info=error)

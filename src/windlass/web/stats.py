@@ -37,10 +37,11 @@ class JobStatsOut(BaseModel):
 
 
 class JobCountsOut(BaseModel):
-    """Jobs by the interval scheduler's status, now."""
+    """Jobs by state, now: as in every count, `pending` is due and waiting for a slot."""
 
     pending: int
     scheduled: int
+    """Waiting for their time: delayed, to be tried again, snoozed or recurring; not among `pending`."""
     running: int
     paused: int
     completed: int
