@@ -9,16 +9,22 @@ from typing import Any
 import pytest
 
 from windlass import UnknownTask, Windlass
-from windlass.client import operations
 from windlass.core.blocking import run
 from windlass.core.known_task import DeclaredTask
 from windlass.core.source import NewSource
 from windlass.core.worker import NewWorker
-from windlass.store.calls import letters
+from windlass.store import audit, breakers, gates, letters, nouns, schedules
+from windlass.store.calls import letters as calls
 from windlass.store.letters import Letters
 from windlass.store.noun import Noun
 
-NOUNS = [noun for noun in vars(operations).values() if isinstance(noun, type) and issubclass(noun, Noun)]
+
+def is_noun(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Noun) and value is not Noun
+
+
+MODULES = (audit, breakers, gates, letters, nouns, schedules)
+NOUNS = sorted({noun for module in MODULES for noun in vars(module).values() if is_noun(noun)}, key=lambda noun: noun.__name__)
 
 
 @pytest.mark.parametrize("noun", NOUNS)
@@ -74,5 +80,5 @@ async def test_the_blocking_side_has_them_as_coroutines_that_never_suspend(app: 
 
 def test_a_verb_has_the_names_and_words_of_its_call() -> None:
     verb: Any = Letters.acknowledge_sync
-    assert verb.__doc__ == letters.acknowledge.__doc__
+    assert verb.__doc__ == calls.acknowledge.__doc__
     assert list(inspect.signature(verb).parameters) == ["ids", "by", "note"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NotRequired
 
@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict
 
 from windlass.core.payload import JsonText, decode, encode, encode_object
-from windlass.errors import InvalidPayload
+from windlass.errors import InvalidPayload, nearest
 
 # What a server keeps for each task it has no code for.
 _LARGEST_SCHEMA = 256 * 1024
@@ -27,13 +27,14 @@ class TypedCodec:
         shape = make("Arguments", fields)
         shape.__pydantic_config__ = ConfigDict(strict=True, extra="allow" if is_open else "forbid", arbitrary_types_allowed=False)
         self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
+        self._names = tuple(hints)
 
     def encode(self, given: dict[str, Any]) -> JsonText:
         """Check and write."""
         try:
             return encode_object(self._adapter.dump_python(self._adapter.validate_python(given), mode="json", warnings="error"))
         except ValidationError as error:
-            raise _refusal(error, given) from error
+            raise _refusal(error, given, self._names) from error
         except PydanticSerializationError as error:
             raise InvalidPayload("arguments", given, str(error)) from error
 
@@ -42,7 +43,7 @@ class TypedCodec:
         try:
             return self._adapter.validate_json(text)
         except ValidationError as error:
-            raise _refusal(error, text) from error
+            raise _refusal(error, text, self._names) from error
 
     def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
         """Describe the payload; a default that JSON cannot carry is left out."""
@@ -96,13 +97,15 @@ def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:
         return None
 
 
-def _refusal(error: ValidationError, given: object) -> InvalidPayload:
-    [first, *others] = error.errors(include_url=False, include_context=False)
+def _refusal(error: ValidationError, given: object, names: Iterable[str] = ()) -> InvalidPayload:
+    # A misspelt name before the argument that it leaves missing.
+    found = error.errors(include_url=False, include_context=False)
+    [first, *others] = sorted(found, key=lambda one: one["type"] != "extra_forbidden")
     name = ".".join(str(part) for part in first["loc"]) or "payload"
     more = f" (and {len(others)} more)" if others else ""
     match first["type"]:
         case "missing":
             return InvalidPayload(name, given, f"is missing{more}")
         case "extra_forbidden":
-            return InvalidPayload(name, first["input"], f"is not an argument{more}")
+            return InvalidPayload(name, first["input"], f"is not an argument{nearest(name, names)}{more}")
     return InvalidPayload(name, first["input"], f"{first['msg']}{more}")

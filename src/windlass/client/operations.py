@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from windlass.store.breakers import Breakers
     from windlass.store.gates import KnownTasks, Lanes
     from windlass.store.letters import Letters
-    from windlass.store.nouns import Feeds, Items, Pages, Reminders, Runs, Sources, StoredSettings, Workers
+    from windlass.store.nouns import Chores, Feeds, Items, Pages, Reminders, Runs, Sources, StoredSettings, Workers
     from windlass.store.schedules import Schedules
 
 
@@ -65,6 +65,13 @@ class Operator(Scheduler):
         from windlass.store.schedules import Schedules
 
         return Schedules(self)
+
+    @property
+    def chores(self) -> Chores:
+        """The upkeep: pause, resume."""
+        from windlass.store.nouns import Chores
+
+        return Chores(self)
 
     @property
     def workers(self) -> Workers:

@@ -69,12 +69,15 @@ class Gates(Noun):
         """List the names that were declared, paused or have jobs."""
         raise NotImplementedError
 
-    async def ensure_known(self, name: str) -> None:
-        """Refuse a name that was never declared or paused and has no jobs; raises GateNotFound with the nearest names."""
+    async def ensure_known(self, name: str, *, may_force: bool = True) -> None:
+        """Refuse a name that was never declared or paused and has no jobs; raises GateNotFound with the nearest names.
+
+        The message mentions `force`, unless the caller has no such option.
+        """
         self.kind.check(name)
         known = await self.names()
         if name not in known:
-            raise GateNotFound(self.kind.value, name, get_close_matches(name, sorted(known)))
+            raise GateNotFound(self.kind.value, name, get_close_matches(name, sorted(known)), may_force=may_force)
 
     ensure_known_sync = twin_of(ensure_known)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import json
+import logging
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import MappingProxyType
@@ -10,10 +12,12 @@ from typing import Any
 
 from windlass.core.access import TOKEN_PREFIX, Minted, NewToken
 from windlass.core.blocking import twin_of
-from windlass.core.feed import Feed
+from windlass.core.chore import CHORES
+from windlass.core.feed import FETCH_TASK, Feed
 from windlass.core.item import Item
 from windlass.core.settings import Effective, effective
 from windlass.core.worker import Neighbour
+from windlass.errors import ChoreNotFound
 from windlass.store.calls import (
     chores,
     crawls,
@@ -31,6 +35,10 @@ from windlass.store.calls import (
 )
 from windlass.store.noun import Noun, verb
 
+log = logging.getLogger("windlass.client.feeds")
+
+NOT_FETCHED = "no worker has the pack feeds now; start one with `windlass worker --packs feeds`"
+"""Why a feed that somebody subscribes to may not be fetched."""
 # An item may have 64 KiB, a page half a megabyte.
 _ITEMS = 100
 _PAGES = 100
@@ -107,8 +115,11 @@ class Feeds(Noun):
     expiring_websub, expiring_websub_sync = verb(feeds.expiring_websub)
 
     async def subscribe(self, url: str, subscriber: str, connection: Any = None) -> Feed:
-        """Subscribe to a feed: its one job is made, or goes on at its next time."""
-        return await self._run(feeds.subscribe(url, subscriber), connection)
+        """Subscribe to a feed: its one job is made, or goes on at its next time. Log a warning when no worker would run it."""
+        feed = await self._run(feeds.subscribe(url, subscriber), connection)
+        if not await self.are_fetched():
+            log.warning("feed %d, %s: %s", feed.id, feed.url, NOT_FETCHED)
+        return feed
 
     subscribe_sync = twin_of(subscribe)
 
@@ -117,6 +128,13 @@ class Feeds(Noun):
         return await self._run(feeds.unsubscribe(feed_id, subscriber), connection)
 
     unsubscribe_sync = twin_of(unsubscribe)
+
+    async def are_fetched(self) -> bool:
+        """Whether a worker that runs now has the task that fetches feeds."""
+        found = await self._run(workers.list_workers())
+        return any(worker.is_online and FETCH_TASK in json.loads(worker.tasks) for worker in found)
+
+    are_fetched_sync = twin_of(are_fetched)
 
 
 class StoredSettings(Noun):
@@ -157,9 +175,27 @@ class Chores(Noun):
 
     due, due_sync = verb(chores.due)
     done, done_sync = verb(chores.done)
-    pause, pause_sync = verb(chores.pause)
-    resume, resume_sync = verb(chores.resume)
     list, list_sync = verb(chores.list_chores)
+
+    async def pause(self, chore: str) -> bool:
+        """Let no process do a chore; returns whether that changed anything. Raises ChoreNotFound."""
+        await self._check(chore)
+        return await self._run(chores.pause(chore))
+
+    pause_sync = twin_of(pause)
+
+    async def resume(self, chore: str) -> bool:
+        """Undo `pause`; an overdue chore is due at once. Raises ChoreNotFound."""
+        await self._check(chore)
+        return await self._run(chores.resume(chore))
+
+    resume_sync = twin_of(resume)
+
+    async def _check(self, name: str) -> None:
+        # Processes of another version may have chores that this one does not know.
+        known = CHORES | {chore.name for chore in await self.list()} if name not in CHORES else CHORES
+        if name not in known:
+            raise ChoreNotFound(name, known)
 
 
 class Runs(Noun):

@@ -7,18 +7,34 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from windlass.core.blocking import twin_of
+from windlass.core.filter import JobFilter
 from windlass.core.job import Job, NewJob
-from windlass.store.calls import schedule_edits, schedules
+from windlass.core.page import MAX_PAGE, JobQuery
+from windlass.errors import JobNotFound, ScheduleNotFound
+from windlass.store.calls import lists, schedule_edits, schedules
 from windlass.store.noun import Noun, verb
 
 
 class Schedules(Noun):
     """Recurring jobs by their name. With a `connection`, a verb belongs to the caller's transaction on it."""
 
-    get, get_sync = verb(schedules.get)
     create, create_sync = verb(schedule_edits.create)
     change, change_sync = verb(schedule_edits.change)
     prune_declared, prune_declared_sync = verb(schedules.prune_declared)
+
+    async def get(self, name: str) -> Job:
+        """Read a schedule; raises ScheduleNotFound, a JobNotFound, with the nearest name."""
+        try:
+            return await self._run(schedules.get(name))
+        except JobNotFound:
+            raise ScheduleNotFound(name, await self._names()) from None
+
+    get_sync = twin_of(get)
+
+    async def _names(self) -> list[str]:
+        """List the names of the newest recurring jobs."""
+        page = await self._run(lists.list_jobs(JobQuery(filter=JobFilter(is_recurring=True), limit=MAX_PAGE)))
+        return [job.name for job in page.jobs if job.name is not None]
 
     async def define(self, job: NewJob, connection: Any = None) -> Job:
         """Make a schedule, or change the one of this name; raises ScheduleTaken for one that an application declares."""

@@ -44,7 +44,7 @@ from windlass.store.calls import pull as pulls_of
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call, Means
 from windlass.store.cron_migration import CronMigration
-from windlass.store.database import Database
+from windlass.store.database import Bounded, Database
 from windlass.store.documents import Entry
 from windlass.store.gates import KnownTasks, Lanes
 from windlass.store.letters import Letters
@@ -144,6 +144,10 @@ class Store(Noun):
     def acting(self, actor: Actor) -> Store:
         """Return the same store with its operator verbs audited, each in the transaction of what it does."""
         return Store(self.database, self.means._replace(actor=actor))
+
+    def bounded(self, timeout: timedelta) -> Store:
+        """Return the same store whose reads raise StoreBusy when they take longer."""
+        return self.over(Bounded(self.database, timeout))
 
     def over(self, database: Database) -> Store:
         """Return the same store over another adapter."""
