@@ -1,4 +1,4 @@
-"""Seed 000's admin API: the jobs of the crawl queue."""
+"""The priority crawl queue's admin API: the jobs of the crawl queue."""
 
 from __future__ import annotations
 

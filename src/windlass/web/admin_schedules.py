@@ -1,4 +1,4 @@
-"""Seed 000's admin API: scheduled jobs, which are templates of crawls."""
+"""The priority crawl queue's admin API: scheduled jobs, which are templates of crawls."""
 
 from __future__ import annotations
 
