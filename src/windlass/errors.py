@@ -60,6 +60,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from windlass.secret_names import is_secret, redact
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -67,7 +69,7 @@ _SHOWN = 80
 
 
 def shown(value: object) -> str:
-    """Render a value for a message, short enough for one log line; times as people write them."""
+    """Render a value for a message, short enough for one log line; times as people write them, secrets left out."""
     try:
         text = _plain(value)
     except Exception:  # noqa: BLE001 - a value whose repr fails must not hide the error it is shown in
@@ -80,6 +82,8 @@ def _plain(value: object) -> str:
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, timedelta):
         return f"{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"
+    if isinstance(value, dict | list):
+        return repr(redact(value))
     return repr(value.value if isinstance(value, Enum) else value)
 
 
@@ -103,10 +107,12 @@ class ConfigError(WindlassError):
 
 
 class InvalidInput(WindlassError, ValueError):
-    """A caller's value is refused; nothing was written."""
+    """A caller's value is refused; nothing was written. The message leaves out what stands under a name that looks secret."""
 
     def __init__(self, field: str, value: object, reason: str) -> None:
-        super().__init__(f"{field}: {reason} (got {shown(value)})")
+        # A job's error is shown to people who may not see its payload.
+        got = "" if is_secret(field, value) else f" (got {shown(value)})"
+        super().__init__(f"{field}: {reason}{got}")
         self.field = field
         self.value = value
         self.reason = reason
