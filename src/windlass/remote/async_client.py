@@ -262,7 +262,8 @@ class AsyncClient(Caller):
         waiting = Waiting(timeout)
         while not waiting.is_over(found := await self.get(job)):  # noqa: ASYNC110 - the job is in another process
             await asyncio.sleep(waiting.pause_s(found))
-        return waiting.result_of(found)
+        last_run = waiting.last_run(found)
+        return waiting.result_of(found, last_run and await self.call(last_run))
 
     async def events(self) -> AsyncIterator[records.Change]:
         """Be told what changes, as it changes: at once how things are, then until the server ends the stream."""
