@@ -56,6 +56,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import re
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 _SHOWN = 80
+_USER = re.compile(r"(?<=://)[^/?#\s@]*@")
+"""The user and password of an address."""
 
 
 def shown(value: object) -> str:
@@ -83,7 +86,9 @@ def _plain(value: object) -> str:
     if isinstance(value, timedelta):
         return f"{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"
     if isinstance(value, dict | list):
-        return repr(redact(value))
+        value = redact(value)
+    elif isinstance(value, str) and "://" in value:
+        value = _USER.sub("…@", value)
     return repr(value.value if isinstance(value, Enum) else value)
 
 
@@ -275,11 +280,22 @@ class InvalidTransition(WindlassError):
     """The state table has no such move."""
 
     def __init__(self, job_id: int, move: str, state: str, target: str) -> None:
-        super().__init__(f"cannot {move} job {job_id}: {state} → {target} is not a legal move")
+        what = _MOVES.get(move, f"{move} job {{}}").format(job_id)
+        super().__init__(f"cannot {what}: {_why_not(move, state, target)}")
         self.job_id = job_id
         self.move = move
         self.state = state
         self.target = target
+
+
+_MOVES = {"run now": "run job {} now", "set priority": "set the priority of job {}", "take lease": "take the lease of job {}"}
+_OF_A_RUN = frozenset({"fail", "stop", "take lease"})
+
+
+def _why_not(move: str, state: str, target: str) -> str:
+    if move in _OF_A_RUN and target == "scheduled" and state != "running":
+        return f"it is {state}, not running"
+    return f"it is {state} already" if state == target else f"{state} → {target} is not a legal move"
 
 
 class LeaseLost(WindlassError):

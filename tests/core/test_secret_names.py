@@ -61,4 +61,5 @@ def test_redaction_leaves_the_original_alone() -> None:
 def test_an_error_shows_a_value_only_where_its_name_is_no_secret() -> None:
     assert str(InvalidInput("user.password", 1234, "must be str")) == "user.password: must be str"
     assert str(InvalidInput("user.name", 1234, "must be str")) == "user.name: must be str (got 1234)"
+    assert str(InvalidInput("url", "https://ann:1234@a/b@c", "is odd")) == "url: is odd (got 'https://…@a/b@c')"
     assert "1234" not in str(InvalidInput("user", {"pin": 1234, "all": [{"token": "1234"}]}, "is odd"))

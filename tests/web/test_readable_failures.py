@@ -16,6 +16,8 @@ from windlass import Windlass
 from windlass.core.access import Role
 from windlass.core.job import JobState, NewJob
 from windlass.core.payload import encode_object
+from windlass.core.signals import Snooze
+from windlass.packs import crawl
 from windlass.telemetry import TextFormatter
 
 SECRET = 12345678
@@ -105,3 +107,21 @@ async def test_an_error_of_ours_without_a_frame_of_the_application_has_no_trace(
     job_id = await failed(web.app, "login", {"password": SECRET})
     [run] = (await web.ask("GET", f"/api/v1/jobs/{job_id}/executions", Role.OPERATOR)).json()["executions"]
     assert (run["error_message"], run["stack_trace"]) == ("password: must be str", None)
+
+
+async def test_texts_about_a_job_name_no_python(web: Served) -> None:
+    @web.app.task(timeout="1.5s")
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    job_id = await failed(web.app, "slow", {})
+    assert (await web.app.get(job_id)).last_error == "timed out after 1.5 s"
+    assert str(Snooze("0s")) == "snoozed for 0 ms"
+    answer = await web.ask("POST", "/api/v1/jobs", json=[])
+    assert (answer.status_code, answer.json()["error"]) == (400, "body: must be a JSON object (got [])")
+
+
+async def test_an_address_that_a_pack_refuses_is_named_once(web: Served) -> None:
+    crawl.install(web.app)
+    job_id = await failed(web.app, "crawl", {"url": "https://a..b", "source_id": "a"})
+    assert (await web.app.get(job_id)).last_error == "url: has a host name that cannot be (got 'https://a..b')"

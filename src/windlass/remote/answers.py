@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from windlass.core.job import JobState
 from windlass.errors import (
     DuplicateJob,
     ExecutionNotFound,
@@ -39,13 +40,19 @@ def _number(text: str) -> int:
 
 
 def _transition(found: re.Match[str]) -> WindlassError:
-    return InvalidTransition(_number(found["job"]), found["move"], found["state"], found["target"])
+    move = found["move"].removesuffix(" of").replace(" the ", " ") + (found["now"] or "")
+    state = found["state"] or found["stays"] or found["rests"]
+    return InvalidTransition(_number(found["job"]), move, state, found["target"] or found["stays"] or JobState.SCHEDULED)
 
 
 _KNOWN: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     (re.compile(pattern, re.DOTALL), build)
     for pattern, build in (
-        (r"cannot (?P<move>.+) job (?P<job>\d+): (?P<state>\w+) → (?P<target>\w+) is not a legal move", _transition),
+        (
+            r"cannot (?P<move>.+) job (?P<job>\d+)(?P<now> now)?: (?:(?P<state>\w+) → (?P<target>\w+) is not a legal move"
+            r"|it is (?P<stays>\w+) already|it is (?P<rests>\w+), not running)",
+            _transition,
+        ),
         (r"task: is not registered; .*\(got '(?P<task>.*)'\)", lambda found: UnknownTask(found["task"])),
         (r"job '?(?P<job>[^ ]+?)'? not found", lambda found: JobNotFound(found["job"])),
         (r"dead letter (?P<id>\d+) not found", lambda found: LetterNotFound(_number(found["id"]))),

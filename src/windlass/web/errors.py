@@ -115,7 +115,13 @@ def _first_complaint(error: RequestValidationError) -> str:
     return f"{field}: {' or '.join(texts)} (got {_shown_as_sent(first.get('input'))})"
 
 
+_NO_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})
+"""What pydantic calls a value that is no object; its own text names a class of Python."""
+
+
 def _text_of(complaint: Mapping[str, Any]) -> str:
+    if complaint["type"] in _NO_OBJECT:
+        return "must be a JSON object"
     text = str(complaint["msg"]).removeprefix("Value error, ")
     return text[:1].lower() + text[1:]
 
