@@ -157,6 +157,28 @@ def test_a_text_in_a_log_line_cannot_pass_for_another_line() -> None:
     assert len(JsonFormatter().format(record).splitlines()) == 1
 
 
+async def test_a_text_in_the_log_of_a_run_cannot_pass_for_another_line(rig: Rig) -> None:
+    log = logging.getLogger("shop")
+
+    async def pay() -> None:
+        log.warning("paid\n2026-01-01 00:00:00,000 ERROR shop: forged\u2028again")
+        try:
+            raise LookupError("nowhere\nforged")
+        except LookupError:
+            log.exception("odd")
+
+    rig.task(pay)
+    await rig.start()
+    job_id = await rig.enqueue("pay")
+    await rig.ended(job_id)
+    [run] = await rig.executions(job_id)
+    first, second, *trace = (run.log_excerpt or "").splitlines()
+    assert first.endswith("WARNING shop: paid\\n2026-01-01 00:00:00,000 ERROR shop: forged\\u2028again")
+    assert second.endswith("ERROR shop: odd")
+    assert trace[0] == "  | Traceback (most recent call last):"
+    assert trace[-2:] == ["  | LookupError: nowhere", "  | forged"]
+
+
 def test_a_child_process_logs_as_its_worker_does(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(
         "import logging\n"
