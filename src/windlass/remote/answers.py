@@ -45,14 +45,11 @@ def _transition(found: re.Match[str]) -> WindlassError:
     return InvalidTransition(_number(found["job"]), move, state, found["target"] or found["stays"] or JobState.SCHEDULED)
 
 
+_NO_MOVE = r"(?P<state>\w+) → (?P<target>\w+) is not a legal move|it is (?P<stays>\w+) already|it is (?P<rests>\w+), not running"
 _KNOWN: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     (re.compile(pattern, re.DOTALL), build)
     for pattern, build in (
-        (
-            r"cannot (?P<move>.+) job (?P<job>\d+)(?P<now> now)?: (?:(?P<state>\w+) → (?P<target>\w+) is not a legal move"
-            r"|it is (?P<stays>\w+) already|it is (?P<rests>\w+), not running)",
-            _transition,
-        ),
+        (rf"cannot (?P<move>.+) job (?P<job>\d+)(?P<now> now)?: (?:{_NO_MOVE})", _transition),
         (r"task: is not registered; .*\(got '(?P<task>.*)'\)", lambda found: UnknownTask(found["task"])),
         (r"job '?(?P<job>[^ ]+?)'? not found", lambda found: JobNotFound(found["job"])),
         (r"dead letter (?P<id>\d+) not found", lambda found: LetterNotFound(_number(found["id"]))),

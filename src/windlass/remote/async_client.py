@@ -262,8 +262,9 @@ class AsyncClient(Caller):
         waiting = Waiting(timeout)
         while not waiting.is_over(found := await self.get(job)):  # noqa: ASYNC110 - the job is in another process
             await asyncio.sleep(waiting.pause_s(found))
-        last_run = waiting.last_run(found)
-        return waiting.result_of(found, last_run and await self.call(last_run))
+        if (last_run := waiting.last_run(found)) is not None:
+            return waiting.result_of(found, await self.call(last_run))
+        return waiting.result_of(found)
 
     async def events(self) -> AsyncIterator[records.Change]:
         """Be told what changes, as it changes: at once how things are, then until the server ends the stream."""

@@ -254,8 +254,9 @@ class Client(Caller):
         waiting = Waiting(timeout)
         while not waiting.is_over(found := self.get(job)):
             time.sleep(waiting.pause_s(found))
-        last_run = waiting.last_run(found)
-        return waiting.result_of(found, last_run and self.call(last_run))
+        if (last_run := waiting.last_run(found)) is not None:
+            return waiting.result_of(found, self.call(last_run))
+        return waiting.result_of(found)
 
     def events(self) -> Iterator[records.Change]:
         """Be told what changes, as it changes: at once how things are, then until the server ends the stream."""
