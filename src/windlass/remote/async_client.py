@@ -263,7 +263,8 @@ class AsyncClient(Caller):
         while not waiting.is_over(found := await self.get(job)):  # noqa: ASYNC110 - the job is in another process
             await asyncio.sleep(waiting.pause_s(found))
         if (last_run := waiting.last_run(found)) is not None:
-            return waiting.result_of(found, await self.call(last_run))
+            runs = await self.call(last_run)
+            return waiting.result_of(found, runs)
         return waiting.result_of(found)
 
     async def events(self) -> AsyncIterator[records.Change]:
