@@ -340,10 +340,8 @@ _OF_A_RUN = frozenset({"fail", "stop", "take lease"})
 
 
 def _why_not(move: str, state: str, target: str) -> str:
-    if move in _OF_A_RUN and target == "scheduled" and state != "running":
-        return f"it is {state}, not running"
-    # A clone is another job: that this one is there already is no reason.
-    return f"it is {state} already" if state == target and move != "clone" else f"{state} → {target} is not a legal move"
+    both = f"{state} → {target} is not a legal move"
+    return f"it is not running ({both})" if move in _OF_A_RUN and state == target else both
 
 
 class LeaseLost(WindlassError):

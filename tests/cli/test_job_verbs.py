@@ -27,7 +27,7 @@ def test_a_run_is_failed_by_its_policy_or_for_good(windlass: Command, ask: Any, 
     assert (job["state"], job["last_error"]) == ("failed", "failed by an operator")
     app.enqueue_jobs_sync([NewJob(task="mail"), NewJob(task="mail", delay=timedelta(hours=1))])
     assert windlass("fail", "3").stdout == "windlass: job 3 is scheduled\n"
-    assert "it is scheduled, not running" in windlass("fail", "4", code=1).stderr
+    assert "scheduled → scheduled" in windlass("fail", "4", code=1).stderr
     assert "job 9 not found" in windlass("fail", "9", code=1).stderr
 
 
@@ -35,7 +35,7 @@ def test_a_waiting_job_is_buried(windlass: Command, ask: Any, app: Windlass) -> 
     app.enqueue_jobs_sync([NewJob(task="mail")])
     assert windlass("bury", "1", "--error", "no use").stdout == "windlass: job 1 is failed\n"
     assert ask("dead", "show", "1")["error"] == "no use"
-    assert "it is failed already" in windlass("bury", "1", code=1).stderr
+    assert "failed → failed" in windlass("bury", "1", code=1).stderr
 
 
 def test_a_lease_is_taken(windlass: Command, app: Windlass) -> None:

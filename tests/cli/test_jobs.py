@@ -92,7 +92,7 @@ def test_moves_of_several_tell_of_each_and_of_what_was_refused(windlass: Command
     answer = ask("resume", "1", "x", code=1)
     assert ([job["state"] for job in answer["jobs"]], answer["errors"]) == (["scheduled"], ["job 'x' not found"])
     assert windlass("run-now", "1").stdout == "windlass: job 1 is pending\n"
-    assert "it is pending already" in windlass("retry", "1", code=1).stderr
+    assert "pending → pending" in windlass("retry", "1", code=1).stderr
 
 
 @BOTH

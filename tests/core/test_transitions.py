@@ -72,18 +72,18 @@ def test_a_refused_move_names_the_job_the_move_and_both_states(move: str) -> Non
     assert (error.job_id, error.move, error.state, error.target) == (7, move, JobState.COMPLETED, TARGETS[move])
     assert str(error).startswith("cannot ")
     assert "job 7" in str(error)
-    assert "completed" in str(error)
+    assert f"completed → {TARGETS[move]}" in str(error)
 
 
 @pytest.mark.parametrize(
     ("move", "state", "target", "text"),
     [
         ("pause", "completed", "paused", "cannot pause job 7: completed → paused is not a legal move"),
-        ("pause", "paused", "paused", "cannot pause job 7: it is paused already"),
-        ("fail", "scheduled", "scheduled", "cannot fail job 7: it is scheduled, not running"),
+        ("pause", "paused", "paused", "cannot pause job 7: paused → paused is not a legal move"),
+        ("fail", "scheduled", "scheduled", "cannot fail job 7: it is not running (scheduled → scheduled is not a legal move)"),
         ("fail", "completed", "failed", "cannot fail job 7: completed → failed is not a legal move"),
-        ("stop", "scheduled", "scheduled", "cannot stop job 7: it is scheduled, not running"),
-        ("take lease", "pending", "scheduled", "cannot take the lease of job 7: it is pending, not running"),
+        ("stop", "scheduled", "scheduled", "cannot stop job 7: it is not running (scheduled → scheduled is not a legal move)"),
+        ("take lease", "pending", "scheduled", "cannot take the lease of job 7: pending → scheduled is not a legal move"),
         ("run now", "completed", "pending", "cannot run job 7 now: completed → pending is not a legal move"),
         ("set priority", "failed", "scheduled", "cannot set the priority of job 7: failed → scheduled is not a legal move"),
     ],

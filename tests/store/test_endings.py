@@ -151,7 +151,7 @@ async def test_a_due_job_that_is_failed_waits_for_its_retry_and_is_charged_nothi
 
 async def test_a_job_that_waits_for_its_time_is_only_failed_for_good(store: SqlStore, clock: FakeClock) -> None:
     job_id = await enqueue_one(store, clock, a_job(delay=timedelta(hours=1)))
-    with pytest.raises(InvalidTransition, match=r"cannot fail job \d+: it is scheduled, not running"):
+    with pytest.raises(InvalidTransition, match=r"cannot fail job .*scheduled → scheduled"):
         (await store.fail([job_id], "no", will_retry=True, now=clock.now())).one()
     assert (await store.fail([job_id], "no", will_retry=False, now=clock.now())).one().state is JobState.FAILED
 

@@ -217,7 +217,7 @@ async def test_a_finished_job_cannot_be_cancelled(web: Served) -> None:
     path = f"{JOBS}/{(await create(web))['id']}"
     await send(web, "POST", f"{path}/cancel")
     answer = await send(web, "POST", f"{path}/cancel")
-    assert (answer.status_code, "it is cancelled already" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "cancelled → cancelled" in answer.json()["error"]) == (400, True)
 
 
 BAD: list[dict[str, Any]] = [
