@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from random import Random, SystemRandom
@@ -152,6 +153,15 @@ class Windlass(Operator):
         async def door() -> Door:
             here = await self._doors.here()
             return here._replace(store=here.store.acting(actor))
+
+        return Operator(door, self, self.hooks)
+
+    def bounded(self, timeout: timedelta) -> Operator:
+        """Give the same verbs whose reads raise StoreBusy when they take longer."""
+
+        async def door() -> Door:
+            here = await self._doors.here()
+            return here._replace(store=here.store.bounded(timeout))
 
         return Operator(door, self, self.hooks)
 

@@ -7,6 +7,7 @@ WindlassError
 │   ├── InvalidPayload        a payload, result or metadata that is not strict JSON, or does not fit its task
 │   └── UnknownTask           a task that neither this process nor the fleet has code for
 ├── JobNotFound
+│   └── ScheduleNotFound      no recurring job has this name; names the nearest
 ├── JobNotCompleted           the job somebody waited for has no result
 │   ├── JobFailed
 │   └── JobCancelled
@@ -14,6 +15,7 @@ WindlassError
 ├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── GateNotFound              a lane or task that no process declared and that has no jobs; names the nearest
+├── ChoreNotFound             no chore of the upkeep has this name; names the nearest
 ├── SourceNotFound
 ├── ReminderNotFound
 ├── PageNotFound
@@ -30,7 +32,9 @@ WindlassError
 ├── LetterSettled             a dead letter was acknowledged or closed before; names by whom or how
 ├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
 ├── Abandoned                 a worker gave up on a call in a thread (windlass.worker.threads)
+├── NoThread                  the system starts no thread now, so the job was not run (windlass.worker.threads)
 ├── ChildNotStarted           no child process could be had, so the job was not run (windlass.worker.processes)
+│   └── NoProcess             the system starts no process now
 ├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
 ├── OutgoingError             a request of a pack was refused or not answered (windlass.packs.outgoing)
 ├── MailServerFailed          the mail server is away or not well (windlass.packs.notify)
@@ -157,6 +161,15 @@ class JobNotFound(WindlassError):
     def __init__(self, job_id: object) -> None:
         super().__init__(f"job {shown(job_id)} not found")
         self.job_id = job_id
+
+
+class ScheduleNotFound(JobNotFound):
+    """No recurring job has this name."""
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        """Suggest the nearest of the known names."""
+        super().__init__(name)
+        self.args = (f"schedule {shown(name)} not found{nearest(name, known)}",)
 
 
 class SourceNotFound(WindlassError):
@@ -312,15 +325,21 @@ class ExecutionNotFound(WindlassError):
 class GateNotFound(WindlassError):
     """No process declared the lane or task, and it has no jobs; `nearest` are known names that are spelled alike."""
 
-    def __init__(self, kind: str, name: str, nearest: Collection[str] = ()) -> None:
-        hint = f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else "no known name is spelled like it."
-        super().__init__(
-            f"{kind} {shown(name)} not found: nothing has declared it and it has no jobs; {hint} "
-            "With force (--force, ?force=true) it is done all the same"
-        )
+    def __init__(self, kind: str, name: str, nearest: Collection[str] = (), *, may_force: bool = True) -> None:
+        hint = f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else "no known name is spelled like it"
+        force = f"{'' if nearest else '.'} With force (--force, ?force=true) it is done all the same" if may_force else ""
+        super().__init__(f"{kind} {shown(name)} not found: nothing has declared it and it has no jobs; {hint}{force}")
         self.kind = kind
         self.name = name
         self.nearest = tuple(nearest)
+
+
+class ChoreNotFound(WindlassError):
+    """No chore of the upkeep has this name."""
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        super().__init__(f"chore {shown(name)} not found{nearest(name, known)}; there are {', '.join(sorted(known))}")
+        self.name = name
 
 
 class InvalidTransition(WindlassError):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -72,6 +75,24 @@ def test_a_refused_connection_names_host_port_and_database() -> None:
     line = complaint(f"postgresql://ann:{PASSWORD}@127.0.0.1:{port}/shop")
     place = f"cannot connect to PostgreSQL at 127.0.0.1, port {port}, database 'shop' as user 'ann'"
     assert line == f"windlass: {place}: the connection was refused; is the server running there?"
+
+
+def test_a_port_that_is_no_number_is_named() -> None:
+    assert complaint(f"postgresql://ann:{PASSWORD}@127.0.0.1:abc/shop").endswith(": the port is not a number")
+
+
+def test_migrate_prints_one_line_of_its_own(tmp_path: Path) -> None:
+    # A process of its own: pytest's handlers would take what the driver logs.
+    done = subprocess.run(
+        [sys.executable, "-m", "windlass", "migrate", "--database", f"postgresql://127.0.0.1:{free_port()}/shop"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("windlass: cannot connect to PostgreSQL at 127.0.0.1")
 
 
 async def test_a_program_is_told_the_same_by_both_kinds_of_calls() -> None:

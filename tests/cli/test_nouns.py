@@ -11,6 +11,7 @@ from tests.cli.conftest import Command
 from windlass import Windlass
 from windlass.core.blocking import run
 from windlass.core.crawl import Address, Holder, Visit
+from windlass.core.ids import job_uuid
 from windlass.core.job import Lease, NewJob
 from windlass.core.known_task import DeclaredTask
 from windlass.core.webpage import new_page
@@ -49,6 +50,18 @@ def test_dead_letters_are_listed_read_acknowledged_and_requeued(windlass: Comman
     assert windlass("dead", "acknowledge", "--all").stdout.startswith("windlass: ")
     windlass("dead", "requeue", code=2)
     windlass("dead", "show", "77", code=1)
+
+
+def test_a_job_without_a_correlation_id_shows_its_own_uuid_in_json(windlass: Command, ask: Any, app: Windlass) -> None:
+    number = die(app)
+    own = str(job_uuid(number))
+    assert ask("job", str(number))["correlation_id"] == own
+    assert [one["correlation_id"] for one in ask("jobs")["jobs"]] == [own]
+    assert ask("dead", "show", "1")["original_job"]["correlation_id"] == own
+    assert [one["original_job"]["correlation_id"] for one in ask("dead")["dead_letters"]] == [own]
+    assert [one["original_job"]["correlation_id"] for one in ask("dead", "acknowledge", "1")["dead_letters"]] == [own]
+    assert own in windlass("dead", "show", "1").stdout
+    assert app.letters.get_sync(1).original()["correlation_id"] == own
 
 
 def test_breakers_are_opened_listed_and_reset(windlass: Command, ask: Any) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.postgres_server import PostgresServer
 from windlass import Windlass
-from windlass.cli.banner import database_line
+from windlass.cli.banner import database_line, worker_lines
 
 JOBS = """
 import time
@@ -171,3 +171,13 @@ def test_a_worker_on_postgres_prints_where_its_jobs_are(tmp_path: Path, empty_ur
         assert "  database  postgresql://" in worker.printed
         assert "/windlass_running\n" in worker.printed
         worker.stop()
+
+
+def test_the_banner_counts_the_tasks_that_do_not_fit_a_line() -> None:
+    app = Windlass("sqlite:///:memory:")
+    for number in range(60):
+        app.task(name=f"send_something_{number:02}")(lambda: None)
+    line = dict(worker_lines(app))["tasks"]
+    assert len(line) < 120
+    assert line.startswith("send_something_00, send_something_01, ")
+    assert line.endswith(" and 55 more")

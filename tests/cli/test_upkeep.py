@@ -18,6 +18,7 @@ from tests.cli.test_commands import windlass
 from tests.support.stores import migrate_sqlite
 from windlass.core.blocking import run
 from windlass.core.cadence import Cron, Recurrence
+from windlass.core.chore import CHORES
 from windlass.core.job import Job, NewJob
 from windlass.core.page import JobQuery
 from windlass.store import SqlStore, open_blocking_store
@@ -53,12 +54,13 @@ def test_upkeep_alone_moves_the_queue_until_it_is_told_to_stop(folder: Path, sto
     run(store.enqueue([NewJob(task="later", run_at=run(store.clock()))]))
     process = subprocess.Popen([sys.executable, "-m", "windlass", "upkeep"], cwd=folder, stderr=subprocess.PIPE, text=True)
     give_up = time.monotonic() + 30
-    while len(run(store.chores.list())) < 10 and time.monotonic() < give_up:
+    while len(run(store.chores.list())) < len(CHORES) and time.monotonic() < give_up:
         time.sleep(0.05)
     process.send_signal(number)
     _, lines = process.communicate(timeout=30)
     assert (process.returncode, "Traceback" in lines) == (0, False), lines
     assert {chore.last_error for chore in run(store.chores.list())} == {None}
+    assert {chore.name for chore in run(store.chores.list())} == CHORES
     assert [job.state for job in jobs(store)] == ["pending"]
 
 
@@ -69,6 +71,16 @@ def test_chores_are_listed_paused_and_resumed(folder: Path, store: SqlStore) -> 
     assert [line.split()[:2] for line in listed] == [["chore", "state"], ["age", "paused"]]
     assert windlass(folder, "chores", "resume", "age").stdout == "windlass: age goes on\n"
     assert {entry.action for entry in run(store.audit.list())} == {"resume chore", "pause chore"}
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_a_chore_that_was_mistyped_is_refused_with_the_nearest_name(folder: Path, store: SqlStore, verb: str) -> None:
+    refused = windlass(folder, "chores", verb, "promot")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "chore 'promot' not found; did you mean promote?" in refused.stderr
+    assert "prune-workers" in refused.stderr
+    assert run(store.chores.list()) == []
+    assert windlass(folder, "chores", verb, "promote").returncode == 0
 
 
 def test_convert_cron_shows_then_converts_then_undoes(folder: Path, store: SqlStore) -> None:

@@ -1,4 +1,4 @@
-"""Seed 003's API, on a SQLite file and on PostgreSQL."""
+"""The async jobs system's API, on a SQLite file and on PostgreSQL."""
 
 from __future__ import annotations
 

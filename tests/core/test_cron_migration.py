@@ -1,4 +1,4 @@
-"""Seed 001's migration: what converts fires at the same times ever after, and the rest is left alone."""
+"""The interval scheduler's migration: what converts fires at the same times ever after, and the rest is left alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def judged(expression: str, timezone: str = "UTC") -> Even | Review | None:
 @pytest.mark.parametrize(
     ("expression", "minutes"),
     [
-        # Seed 001's own three.
+        # The interval scheduler's own three.
         ("0 * * * *", 60),
         ("0 0 * * *", 1440),
         ("0 */6 * * *", 360),

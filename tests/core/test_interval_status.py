@@ -1,4 +1,4 @@
-"""Seed 001's words for states, and intervals as they were given."""
+"""The interval scheduler's words for states, and intervals as they were given."""
 
 from __future__ import annotations
 

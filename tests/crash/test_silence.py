@@ -111,15 +111,17 @@ async def is_completed(store: SqlStore, ids: list[int]) -> bool:
     return all([(await store.get(job_id)).state is JobState.COMPLETED for job_id in ids])
 
 
+# The second is what a process has without a setting.
+@pytest.mark.parametrize("limit_s", [LIMIT_S, 10])
 async def test_worker_under_load_goes_on_after_a_silence_and_repeats_nothing(
-    store: SqlStore, proxy: SilentProxy, commands: Commands
+    store: SqlStore, proxy: SilentProxy, commands: Commands, limit_s: int
 ) -> None:
     ids = await enqueue(store, "work", 3000, seconds=0.01)
-    commands.start("worker", "tests.crash.jobs_app:app", "--alone", "--pools", "*=20", lease_s=30)
+    commands.start("worker", "tests.crash.jobs_app:app", "--alone", "--pools", "*=20", limit_s=limit_s, lease_s=30)
     await until(lambda: len(commands.count("end")) > 100, "the work to begin")
     proxy.silence()
     # Longer than the limit, so that every exchange that was under way is given up, and shorter than the lease.
-    await asyncio.sleep(LIMIT_S + 3)
+    await asyncio.sleep(limit_s + 3)
     ended = len(commands.count("end"))
     ids += await enqueue(store, "work", 20)
     began = time.monotonic()
@@ -131,6 +133,33 @@ async def test_worker_under_load_goes_on_after_a_silence_and_repeats_nothing(
     await until(lambda: is_completed(store, ids), "every end to be recorded", within=60)
     assert set(commands.count("start").values()) == {1}
     assert await check(store) == []
+
+
+async def test_worker_whose_connections_go_silent_keeps_its_leases(
+    store: SqlStore, proxy: SilentProxy, commands: Commands
+) -> None:
+    lease_s = 6
+    [job_id] = await enqueue(store, "work", seconds=60)
+    # A statement may take longer than the lease.
+    commands.start("worker", "tests.crash.jobs_app:app", "--processes", "1", limit_s=10, lease_s=lease_s)
+    await until(lambda: bool(commands.count("start")), "the work to begin")
+    claimed_until = (await store.get(job_id)).lease_expires_at
+
+    async def is_renewed() -> bool:
+        return (await store.get(job_id)).lease_expires_at != claimed_until
+
+    # The connection for renewals is opened by the first of them.
+    await until(is_renewed, "a renewal")
+    proxy.silence()
+    # What is open stays silent; new connections are served.
+    proxy.heal()
+    began = time.monotonic()
+    while time.monotonic() - began < 2 * lease_s:
+        job, now = await store.get(job_id), await store.clock()
+        assert job.state is JobState.RUNNING
+        assert job.lease_expires_at is not None
+        assert job.lease_expires_at > now
+        await asyncio.sleep(0.1)
 
 
 CLAIMING, RENEWING, FINISHING = "claiming", "renewing", "finishing"
@@ -165,7 +194,7 @@ async def test_worker_whose_statement_hangs_ends_within_the_grace_and_five_secon
     assert time.monotonic() - began < GRACE_S + 5 + SLACK_S
 
 
-@pytest.mark.parametrize("what", [CLAIMING, FINISHING])
+@pytest.mark.parametrize("what", [CLAIMING, RENEWING, FINISHING])
 async def test_second_signal_ends_a_worker_whose_statement_hangs_at_once(
     store: SqlStore, proxy: SilentProxy, commands: Commands, what: str
 ) -> None:

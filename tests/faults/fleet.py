@@ -144,6 +144,9 @@ class Fleet:
         role = self.roles[name]
         if role.process is not None and role.term_sent is None:
             role.term_sent = time.monotonic()
+            own = role.process.pid
+            # Noted first: nothing that is given back because of the signal may come before it.
+            self._timeline.told_to_stop((own, *_below(own, _children())))
             role.process.send_signal(signal.SIGTERM)
 
     def hurry(self, name: str) -> None:

@@ -16,6 +16,7 @@ import psycopg
 from tests.faults.fleet import Fleet, kill
 from tests.faults.ledger import now_ns
 from tests.faults.proxy import Proxy
+from tests.faults.reasons import STUCK, STUCK_TIMEOUT_S
 from tests.faults.site import Site
 from tests.faults.snapshot import Tables
 from tests.faults.timeline import Fault, Timeline
@@ -36,7 +37,7 @@ _LOST_S = 25.0
 class Injector:
     """Chooses a fault and a victim again and again."""
 
-    def __init__(self, seed: int, site: Site, fleet: Fleet, timeline: Timeline, *, lease_s: float) -> None:
+    def __init__(self, seed: int, site: Site, fleet: Fleet, timeline: Timeline, *, lease_s: float, grace_s: float) -> None:
         # Apart, so that which faults come, and when, does not depend on whom the ones before could be done to.
         self._plan = Random(f"{seed}-plan")
         self._rng = Random(f"{seed}-victims")
@@ -44,6 +45,7 @@ class Injector:
         self._fleet = fleet
         self._timeline = timeline
         self._lease_s = lease_s
+        self._grace_s = grace_s
         self._tables = Tables(site.url)
         self._busy: set[str] = set()
         """Whoever is being hurt: one fault at a time for each victim, so that each cause is known."""
@@ -63,14 +65,14 @@ class Injector:
             "suspend": (0.7, self._suspend),
             "files": (1.5, self._files),
             "block": (1.5, self._block),
+            "overdue": (1.0, self._overdue),
             "hog": (0.7, self._hog),
             "poison": (0.7, self._poison),
         }
+        if self._site.disk is not None:
+            everywhere["disk"] = (2.0, self._fill_disk)
         if self._site.is_sqlite:
-            mine: dict[str, tuple[float, Harm]] = {"lock": (3.0, self._lock_file)}
-            if self._site.disk is not None:
-                mine["disk"] = (2.0, self._fill_disk)
-            return everywhere | mine
+            return everywhere | {"lock": (3.0, self._lock_file)}
         return everywhere | {
             "backend": (3.0, self._terminate_backends),
             "restart": (1.0, self._restart),
@@ -159,8 +161,9 @@ class Injector:
         victim = self._worker()
         children = self._fleet.grandchildren(victim[0]) if victim is not None else []
         if children and victim is not None:
-            async with self._fault("kill_child", victim[0], detail=str(children)):
-                kill(self._rng.choice(children), signal.SIGKILL)
+            child = self._rng.choice(children)
+            async with self._fault("kill_child", victim[0], pids=[child], detail=f"{child} of {children}"):
+                kill(child, signal.SIGKILL)
 
     async def _freeze(self) -> None:
         if (victim := self._worker()) is not None:
@@ -267,6 +270,11 @@ class Injector:
     async def _block(self) -> None:
         await self._enqueue("block", "blocker", {"seconds": round(self._length(most=1.5), 1)}, 30)
 
+    async def _overdue(self) -> None:
+        """Block an event loop for longer than its worker waits before it replaces the process."""
+        seconds = STUCK_TIMEOUT_S + self._grace_s + self._rng.uniform(2.0, 3.0)
+        await self._enqueue("overdue", STUCK, {"seconds": round(seconds, 1)}, 3)
+
     async def _hog(self) -> None:
         await self._enqueue("hog", "hog", {"seconds": round(self._lease_s * self._rng.uniform(1.2, 1.6), 1)}, 6)
 
@@ -288,12 +296,15 @@ class Injector:
     async def _fill_disk(self) -> None:
         if "database" in self._busy:
             return
-        async with self._fault("disk", "database", is_outage=True):
+        # PostgreSQL refuses what needs room and does the rest: some workers may renew while others cannot.
+        pids = [] if self._site.is_sqlite else [pid for name in self._fleet.roles for pid in self._fleet.pids(name)]
+        async with self._fault("disk", "database", pids=pids, is_outage=True):
             await asyncio.to_thread(self._site.limit_disk, is_full=True)
             try:
                 await asyncio.sleep(self._length(most=1.5))
             finally:
                 await asyncio.to_thread(self._site.limit_disk, is_full=False)
+                await asyncio.to_thread(self._site.revive)
 
     async def _terminate_backends(self) -> None:
         if "database" in self._busy:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 
 from tests.faults.ledger import ledger_of_environment, now_ns
+from tests.faults.reasons import STUCK_TIMEOUT_S
 from windlass import JobContext, Windlass
 from windlass.core.current import current_job
 from windlass.core.retry import RetrySpec
@@ -23,6 +24,8 @@ _TICK_S = 0.1
 _STALL_S = 0.6
 # High enough that no job dies of the faults alone; a dead letter is then a finding.
 _PATIENT = 30
+# Of short jobs, which faults seldom meet more than once: what is charged to them wrongly soon shows as a dead letter.
+_FEW = 3
 _SOON = RetrySpec(base=timedelta(milliseconds=200), cap=timedelta(seconds=1))
 
 
@@ -75,7 +78,7 @@ async def lifespan() -> AsyncIterator[None]:
         watcher.cancel()
 
 
-@app.task(max_attempts=_PATIENT, retry=_SOON)
+@app.task(max_attempts=_FEW, retry=_SOON)
 async def quick(ctx: JobContext) -> None:
     with noted(ctx):
         pass
@@ -87,25 +90,25 @@ async def nap(ctx: JobContext, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-@app.task(max_attempts=_PATIENT, retry=_SOON)
+@app.task(max_attempts=_FEW, retry=_SOON)
 def quick_thread(ctx: JobContext) -> None:
     with noted(ctx):
         pass
 
 
-@app.task(max_attempts=_PATIENT, retry=_SOON)
+@app.task(max_attempts=_FEW, retry=_SOON)
 def nap_thread(ctx: JobContext, seconds: float) -> None:
     with noted(ctx):
         wait(ctx, seconds)
 
 
-@app.task(max_attempts=_PATIENT, retry=_SOON, isolation="process")
+@app.task(max_attempts=_FEW, retry=_SOON, isolation="process")
 def nap_process(ctx: JobContext, seconds: float) -> None:
     with noted(ctx):
         wait(ctx, seconds)
 
 
-@app.task(max_attempts=_PATIENT, retry=_SOON, exclusive=True)
+@app.task(max_attempts=_FEW, retry=_SOON, exclusive=True)
 async def exclusive_quick(ctx: JobContext) -> None:
     with noted(ctx):
         pass
@@ -117,7 +120,7 @@ async def exclusive_nap(ctx: JobContext, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-@app.task(max_attempts=_PATIENT, retry=_SOON, exclusive=True)
+@app.task(max_attempts=_FEW, retry=_SOON, exclusive=True)
 def exclusive_thread(ctx: JobContext, seconds: float) -> None:
     with noted(ctx):
         wait(ctx, seconds)
@@ -156,6 +159,14 @@ async def killer(ctx: JobContext, way: str) -> None:
 async def blocker(ctx: JobContext, seconds: float) -> None:
     with noted(ctx):
         time.sleep(seconds)  # noqa: ASYNC251 - what a careless handler does
+
+
+@app.task(max_attempts=_FEW, retry=_SOON, timeout=timedelta(seconds=STUCK_TIMEOUT_S))
+async def stuck(ctx: JobContext, seconds: float) -> None:
+    """Block the event loop beyond the timeout, so that the process must be replaced; only once."""
+    with noted(ctx):
+        if ctx.attempt == 1:
+            time.sleep(seconds)  # noqa: ASYNC251 - what a careless handler does
 
 
 @app.task(max_attempts=_PATIENT, retry=_SOON)

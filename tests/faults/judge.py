@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -11,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.faults.history import History, LedgerRun
+from tests.faults.log_lines import internal_faults
+from tests.faults.reasons import PULLED, SECOND_NS, Reasons, pid_of
 from tests.faults.snapshot import ExecutionRow, JobRow, Snapshot
-from tests.faults.timeline import FOREVER_NS, Death, Fault
+from tests.faults.timeline import FOREVER_NS, Death, Fault, Stop
 
-SECOND_NS = 1_000_000_000
 MORTAL = frozenset({"doomed", "killer"})
 """The tasks whose jobs shall end as dead letters, and the only ones."""
 EXCLUSIVE = frozenset({"exclusive_quick", "exclusive_nap", "exclusive_thread"})
-PULLED = "pulled"
 SERVERS = frozenset({"server", "right"})
 """The roles that answer pull workers."""
 HOG = "hog"
@@ -32,8 +31,9 @@ _STOP_S = 1.5
 _OVERDUE_S = 15.0
 _HUNG_S = 20.0
 _WIRES = frozenset({"hold", "lose", "cut", "stall"})
-_BREAKING = _WIRES | {"outage", "restart", "backend", "term_held"}
+_BREAKING = _WIRES | {"outage", "restart", "backend", "term_held", "disk"}
 """Faults by which connections end in the middle of a statement."""
+_ROW_LOCKS = frozenset({"row_lock"})
 _STANDING_STILL = frozenset({"freeze", "freeze_server", "suspend"})
 _ANSWER_S = 2
 _LOST = frozenset({"lease_expired"})
@@ -73,6 +73,9 @@ class Case:
     pull_lease_s: float
     boot_offset_us: int
     """What to add to the ledger's clock for the database's."""
+    stops: list[Stop] = field(default_factory=list)
+    logs: dict[str, str] = field(default_factory=dict)
+    """What the processes of each role wrote to standard error."""
 
 
 @dataclass
@@ -85,6 +88,8 @@ class Verdict:
     recoveries_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     slowest: dict[str, tuple[float, int]] = field(default_factory=dict)
     """The longest recovery of each kind that jobs have, and the job."""
+    worn_out: int = 0
+    """Jobs that became dead letters by faults alone, each loss of theirs explained."""
 
 
 class Judge:
@@ -103,18 +108,20 @@ class Judge:
         self._letters = Counter(letter.job_id for letter in case.snapshot.letters if not letter.is_closed)
         self._deaths = {death.pid: death.at_ns for death in case.deaths}
         self._impairments = self._find_impairments()
+        self._reasons = Reasons(case)
         self._reruns = Counter(ack.job_id for ack in case.history.acks if ack.is_duplicate and ack.on_conflict == "rerun")
         self._unknown_reruns = sum(conflict == "rerun" for conflict in case.history.sent.values())
 
     def judge(self) -> Verdict:
         verdict = Verdict()
-        for rule in (self._enqueues, self._state, self._counts, self._cancels):
+        for rule in (self._enqueues, self._state, self._counts, self._cancels, self._logs):
             verdict.violations += rule()
         checks: tuple[Callable[[JobRow], Iterator[Violation]], ...] = (
             self._rest,
             self._completions,
             self._unrecorded,
             self._taken,
+            self._unfit,
             self._exclusive,
             self._dead_letters,
             self._slots,
@@ -122,6 +129,7 @@ class Judge:
         for job in self._case.snapshot.jobs.values():
             for check in checks:
                 verdict.violations += check(job)
+            verdict.worn_out += self._is_worn_out(job)
             self._count_repeats(job, verdict)
             self._measure_losses(job, verdict)
         self._measure_outages(verdict)
@@ -204,6 +212,11 @@ class Judge:
             if job is not None and job.state != "cancelled":
                 yield Violation("cancel", job_id, f"its cancellation was acknowledged, and it is {job.state}")
 
+    def _logs(self) -> Iterator[Violation]:
+        for role, text in self._case.logs.items():
+            for entry in internal_faults(text):
+                yield Violation("log", entry.job_id, f"{role}: {entry}")
+
     def _rest(self, job: JobRow) -> Iterator[Violation]:
         """After the faults every one-shot job is over, nobody holds a lease, and schedules are not overdue."""
         overdue_s = (self._case.snapshot.now_us - job.run_at_us) / 1e6
@@ -256,10 +269,18 @@ class Judge:
                 continue
             lost_ns = self._ns(each.finished_at_us)
             run = self._case.history.runs.get((job.id, each.token))
-            if self._was_never_heard_of(each) if run is None else self._gave_up(run):
+            if (self._was_never_heard_of(each) or self._gave_up_early(job, each)) if run is None else self._gave_up(run):
                 continue
-            if self._cause(pid_of(each.worker), lost_ns - slack, lost_ns + _NOTICED_NS) is None:
+            if (objection := self._reasons.charged_at_stop(job, each)) is not None:
+                yield Violation("charged", job.id, f"run {each.number}: {objection}")
+            elif self._cause(pid_of(each.worker), lost_ns - slack, lost_ns + _NOTICED_NS) is None:
                 yield Violation("taken", job.id, f"run {each.number} lost its lease although {each.worker} was alive and well")
+
+    def _unfit(self, job: JobRow) -> Iterator[Violation]:
+        """Ask for every other reason whether a fault, a stop or the task itself explains it."""
+        for each in self._executions[job.id]:
+            if (objection := self._reasons.objection(job, each)) is not None:
+                yield Violation("reason", job.id, f"run {each.number} {objection}")
 
     def _was_never_heard_of(self, execution: ExecutionRow) -> bool:
         """Whether nobody may have heard the answer to a claim: its worker lives and does not know of the job."""
@@ -283,6 +304,17 @@ class Judge:
             return False
         since = run.started_ns - self._lease_ns(run.task)
         return any(fault.overlaps(since, run.ended_ns) for fault in self._case.faults)
+
+    def _gave_up_early(self, job: JobRow, execution: ExecutionRow) -> bool:
+        """Whether an exclusive run gave up before its handler began, while its child process was being started."""
+        if job.task not in EXCLUSIVE:
+            return False
+        pid = pid_of(execution.worker)
+        within = self._ns(execution.started_at_us) - self._lease_ns(job.task), self._ns(execution.finished_at_us)
+        in_the_way = (
+            fault for fault in self._case.faults if fault.is_outage or pid in fault.pids or fault.kind in _BREAKING | _ROW_LOCKS
+        )
+        return any(fault.overlaps(*within) for fault in in_the_way)
 
     def _exclusive(self, job: JobRow) -> Iterator[Violation]:
         if job.task not in EXCLUSIVE:
@@ -311,7 +343,7 @@ class Judge:
 
     def _dead_letters(self, job: JobRow) -> Iterator[Violation]:
         letters = self._letters[job.id]
-        if job.state == "failed" and job.task not in MORTAL:
+        if job.state == "failed" and job.task not in MORTAL and not self._is_worn_out(job):
             yield Violation("dead_letter", job.id, f"a job of {job.task} has failed for good")
         if job.state == "failed" and letters != 1:
             yield Violation("dead_letter", job.id, f"failed, with {letters} open dead letters")
@@ -319,6 +351,13 @@ class Judge:
             yield Violation("dead_letter", job.id, f"{job.state}, with an open dead letter")
         if job.state == "completed" and job.task in MORTAL:
             yield Violation("dead_letter", job.id, f"a job of {job.task} cannot have completed")
+
+    def _is_worn_out(self, job: JobRow) -> bool:
+        """Whether a job has died of faults alone: every attempt it had was lost in a run whose loss is explained."""
+        if job.state != "failed" or job.task in MORTAL or job.max_attempts is None:
+            return False
+        lost = sum(each.status == "failed" for each in self._executions[job.id])
+        return lost >= job.max_attempts and not any((*self._taken(job), *self._unfit(job)))
 
     def _slots(self, job: JobRow) -> Iterator[Violation]:
         if not job.is_recurring or job.id in self._case.history.forced:
@@ -348,11 +387,25 @@ class Judge:
                 continue
             cause = self._lost_by(run, lost.get(run.token))
             since = max(run.started_ns, cause.from_ns) if cause is not None else run.ended_ns or run.started_ns
+            since = self._after_losses(job, since, following)
             since = self._after_outages(since, following.started_ns)
             kind = PULLED if job.task == PULLED else "job"
             seconds = max(0.0, (following.started_ns - since) / SECOND_NS)
             verdict.recoveries_s[kind].append(seconds)
             verdict.slowest[kind] = max(verdict.slowest.get(kind, (0.0, 0)), (seconds, job.id))
+
+    def _after_losses(self, job: JobRow, since: int, following: LedgerRun) -> int:
+        """Move a time to the last fault by which the job was lost once more, before its handler could begin."""
+        for each in self._executions[job.id]:
+            lost_ns = self._ns(each.finished_at_us)
+            if (
+                each.reason in _LOST
+                and since < lost_ns < following.started_ns
+                and (job.id, each.token) not in self._case.history.runs
+            ):
+                cause = self._cause(pid_of(each.worker), lost_ns - self._lease_ns(job.task), lost_ns)
+                since = since if cause is None else max(since, cause.from_ns)
+        return since
 
     def _after_outages(self, since: int, until: int) -> int:
         """Move a time to the end of the outages that follow it: while nobody could work, nothing could recover."""
@@ -403,9 +456,3 @@ class Judge:
     def _is_hurt_again(self, fault: Fault, pid: int, from_ns: int, to_ns: int) -> bool:
         others = (other for other in self._case.faults if other is not fault and (pid in other.pids or other.is_outage))
         return any(other.overlaps(from_ns, to_ns) for other in others)
-
-
-def pid_of(worker: str) -> int | None:
-    """Read the process out of a worker's name."""
-    found = re.fullmatch(r"pull-(\d+)|.*:(\d+):[0-9a-f]+", worker)
-    return None if found is None else int(found[1] or found[2])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.judge import RECOVERY_SLACK_S, Case, Violation
+from tests.faults.reasons import pid_of
 from tests.faults.run import Outcome, count_kinds
 
 MOST_STORIES = 12
@@ -62,6 +63,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "skipped": outcome.skipped,
         "drained_s": outcome.drained_s,
         "repeats": dict(outcome.verdict.repeats),
+        "worn_out": outcome.verdict.worn_out,
         "states": dict(Counter(job.state for job in case.snapshot.jobs.values())),
         "violations_by_rule": dict(Counter(each.rule for each in outcome.violations)),
         "violations": [each._asdict() for each in outcome.violations[:1000]],
@@ -97,6 +99,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     yield f"faults {found['faults']}: {', '.join(f'{kind} {times}' for kind, times in sorted(found['faults_by_kind'].items()))}"
     yield f"processes that ended: {found['deaths']}"
     yield f"runs repeated, by reason: {found['repeats'] or 'none'}"
+    yield f"jobs that used up their attempts by faults alone: {found['worn_out']}"
     for kind, times in found["recovery"].items():
         yield (
             f"recovery of {kind}: {times['count']} times, p50 {times['p50']} s, p99 {times['p99']} s, max {times['max']} s "
@@ -129,7 +132,10 @@ def story(case: Case, job_id: int) -> Iterator[str]:
             events.append((run.ended_ns / 1e9, f"lease {run.token} ends: {run.how}"))
     for each in (each for each in case.snapshot.executions if each.job_id == job_id):
         at = (each.finished_at_us - case.boot_offset_us) / 1e6
-        events.append((at, f"recorded: run {each.number} {each.status} {each.reason or ''} lease {each.token} of {each.worker}"))
+        error = "" if each.error is None else f": {each.error[:200]}"
+        events.append(
+            (at, f"recorded: run {each.number} {each.status} {each.reason or ''} lease {each.token} of {each.worker}{error}")
+        )
     if events:
         first, last = min(events)[0], max(events)[0]
         around = (first - 2 * case.lease_s) * 1e9, (last + case.lease_s) * 1e9
@@ -139,7 +145,9 @@ def story(case: Case, job_id: int) -> Iterator[str]:
                 events.append((fault.started_ns / 1e9, f"FAULT {fault.kind} {fault.target} until {ended} {fault.detail}"))
         pids = {run.pid for run in case.history.runs.values() if run.job_id == job_id}
         pids |= {run.parent for run in case.history.runs.values() if run.job_id == job_id}
+        pids |= {pid_of(each.worker) or 0 for each in case.snapshot.executions if each.job_id == job_id}
         events += [(death.at_ns / 1e9, f"{death.role} {death.pid} is gone") for death in case.deaths if death.pid in pids]
+        events += [(stop.at_ns / 1e9, f"{stop.pid} is told to stop") for stop in case.stops if stop.pid in pids]
         events += [
             (stall.from_ns / 1e9, f"{stall.pid} {'loop blocked' if stall.is_loop else 'stalled'} until {stall.to_ns / 1e9:.3f}")
             for stall in case.history.stalls

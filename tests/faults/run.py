@@ -19,10 +19,11 @@ from random import Random
 from tests.faults.fleet import Fleet, Role
 from tests.faults.history import put_together
 from tests.faults.injector import Injector
-from tests.faults.judge import SECOND_NS, Case, Judge, Verdict, Violation
+from tests.faults.judge import Case, Judge, Verdict, Violation
 from tests.faults.ledger import VARIABLE, now_ns, read_ledger
 from tests.faults.load import PAUSED_LANE
 from tests.faults.pull_worker import LEASE_S as PULL_LEASE_S
+from tests.faults.reasons import SECOND_NS
 from tests.faults.site import Site, build_clock_shim, open_site
 from tests.faults.snapshot import Tables
 from tests.faults.timeline import Timeline
@@ -114,7 +115,7 @@ class FaultRun:
         try:
             await asyncio.sleep(_WARM_UP_S)
             until_ns = now_ns() + round(self._plan.minutes * 60 * SECOND_NS)
-            injector = Injector(self._plan.seed, site, self._fleet, self._timeline, lease_s=LEASE_S)
+            injector = Injector(self._plan.seed, site, self._fleet, self._timeline, lease_s=LEASE_S, grace_s=GRACE_S)
             await injector.run(until_ns, only=self._plan.only, pause_s=self._plan.pause_s)
             drained_s = await self._drain(site)
             await self._stop()
@@ -265,7 +266,12 @@ class FaultRun:
             LEASE_S,
             PULL_LEASE_S,
             boot_offset_us=time.time_ns() // 1000 - now_ns() // 1000,
+            stops=self._timeline.stops,
+            logs={name: self._log_of(name) for name in (*WORKERS, "server")},
         )
+
+    def _log_of(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text(errors="replace")
 
     def _judged(self, case: Case) -> Verdict:
         verdict = Judge(case).judge()

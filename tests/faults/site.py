@@ -5,19 +5,31 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psycopg
+
 from tests.faults.proxy import Proxies, Proxy
-from tests.support.postgres_server import PostgresServer, running_postgres
+from tests.support.postgres_server import (
+    Account,
+    OwnPostgresServer,
+    PostgresServer,
+    PostgresUnavailable,
+    private_folder,
+    usable_binaries,
+)
 from tests.support.stores import migrate_postgres, migrate_sqlite
 
 CLASSES = ("left", "right", "server", "clients")
 """Who reaches the database over a wire of its own."""
-_TMPFS_MB = 600
+_TMPFS_MB = 4096
 _SPARES_KB = (0, 16, 64, 256, 1024)
+_NO_DISK = "disk full (only root may mount a small disk)"
+_REVIVE_S = 30.0
 
 
 class Site:
@@ -54,6 +66,23 @@ class Site:
                 return
         raise OSError("the disk fills faster than it can be made smaller")
 
+    def revive(self) -> None:
+        """Wait until the database answers again; PostgreSQL is started when it has ended for want of room."""
+        if self.server is None:
+            return
+        until = time.monotonic() + _REVIVE_S
+        while time.monotonic() < until:
+            try:
+                psycopg.connect(self.url, connect_timeout=5).close()
+            except psycopg.OperationalError:
+                time.sleep(0.3)
+            else:
+                return
+            # Refused while the server is alive, which then comes back by itself.
+            with suppress(PostgresUnavailable):
+                self.server.start()
+        raise OSError("PostgreSQL does not answer, although its disk has room again")
+
     def _resize_disk(self, size_kb: int) -> bool:
         """Give the disk another size; refused if more is in use by now."""
         command = ["mount", "-o", f"remount,size={size_kb}k", str(self.disk)]
@@ -69,39 +98,60 @@ def open_site(database: str) -> Iterator[Site]:
 
 @contextmanager
 def _postgres_site() -> Iterator[Site]:
-    with running_postgres() as server:
+    account = Account.choose()
+    with private_folder(account) as folder, _small_disk(folder / "data") as disk:
+        account.own(folder)
+        server = OwnPostgresServer(folder, account, usable_binaries(account, folder))
+        server.create()
+        with (folder / "data" / "postgresql.conf").open("a") as file:
+            # By default the log alone would outgrow the disk.
+            file.write("max_wal_size = 64MB\n")
+        server.start()
         dsn = server.create_database("windlass_faults")
         migrate_postgres(dsn)
         site = Site(dsn)
         site.server = server
-        host = parse_qs(urlsplit(dsn).query)["host"][0]
-        site.skipped.append("disk full (PostgreSQL's own disk would have to be limited)")
-        proxies = Proxies(f"{host}/.s.PGSQL.5432")
+        site.disk = disk
+        if disk is None:
+            site.skipped.append(_NO_DISK)
+        proxies = Proxies(f"{folder}/.s.PGSQL.5432")
         site.proxies = {name: proxies.open(name) for name in CLASSES}
         try:
             yield site
         finally:
             proxies.close()
+            # It must not go on when its disk is taken away; a full disk may have ended it before.
+            with suppress(PostgresUnavailable):
+                server.stop("immediate")
 
 
 @contextmanager
 def _sqlite_site() -> Iterator[Site]:
-    with tempfile.TemporaryDirectory(prefix="windlass-faults-", ignore_cleanup_errors=True) as place:
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={_TMPFS_MB}m", "tmpfs", place], capture_output=True, check=False
-        )
+    with (
+        tempfile.TemporaryDirectory(prefix="windlass-faults-", ignore_cleanup_errors=True) as place,
+        _small_disk(Path(place)) as disk,
+    ):
         path = Path(place) / "jobs.db"
-        try:
-            migrate_sqlite(path)
-            site = Site(f"sqlite:///{path}")
-            if mounted.returncode == 0:
-                site.disk = Path(place)
-            else:
-                site.skipped.append("disk full (only root may mount a small disk)")
-            yield site
-        finally:
-            if mounted.returncode == 0:
-                subprocess.run(["umount", "-l", place], check=False)
+        migrate_sqlite(path)
+        site = Site(f"sqlite:///{path}")
+        site.disk = disk
+        if disk is None:
+            site.skipped.append(_NO_DISK)
+        yield site
+
+
+@contextmanager
+def _small_disk(place: Path) -> Iterator[Path | None]:
+    """Mount a disk of its own at a folder, where that is allowed; else the folder is left as it is."""
+    place.mkdir(mode=0o700, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={_TMPFS_MB}m,mode=700", "tmpfs", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        yield None
+        return
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
 
 
 def build_clock_shim(folder: Path) -> Path | None:

@@ -32,6 +32,7 @@ class JobRow(NamedTuple):
     run_at_us: int
     created_at_us: int
     held: bool = False
+    max_attempts: int | None = None
 
     @property
     def is_over(self) -> bool:
@@ -50,6 +51,7 @@ class ExecutionRow(NamedTuple):
     started_at_us: int
     finished_at_us: int
     slot_at_us: int | None = None
+    error: str | None = None
 
 
 class LetterRow(NamedTuple):
@@ -75,11 +77,12 @@ class Snapshot:
 
 _JOBS = """
     select id, task, state, attempt, executions, crashes, token, worker, cadence is not null, spawn, unique_slot,
-        correlation_id, {run_at}, {created_at}, held
+        correlation_id, {run_at}, {created_at}, held, max_attempts
     from windlass_jobs
 """
 _EXECUTIONS = """
-    select job_id, number, token, worker, status, reason, {started_at}, {finished_at}, {slot_at} from windlass_executions
+    select job_id, number, token, worker, status, reason, {started_at}, {finished_at}, {slot_at}, error
+    from windlass_executions
     order by job_id, number
 """
 _LETTERS = "select job_id, closed_at is not null from windlass_dead_letters"

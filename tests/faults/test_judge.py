@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+import windlass
 from tests.faults.history import Ack, History, LedgerRun, Stall
-from tests.faults.judge import SECOND_NS, Case, Judge, Verdict
+from tests.faults.judge import Case, Judge, Verdict
+from tests.faults.reasons import SECOND_NS
 from tests.faults.snapshot import ExecutionRow, JobRow, LetterRow, Snapshot
-from tests.faults.timeline import Death, Fault
+from tests.faults.timeline import Death, Fault, Stop
 
 LEASE_S = 4.0
-LEFT, RIGHT, CHILD = 101, 102, 203
+LEFT, RIGHT, THIRD, CHILD = 101, 102, 103, 203
 JOB = 7
 END_S = 100
 
@@ -25,6 +27,8 @@ class Forged:
     history: History = field(default_factory=History)
     faults: list[Fault] = field(default_factory=list)
     deaths: list[Death] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
+    logs: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] | None = None
 
     def job(self, job_id: int = JOB, *, task: str = "nap", state: str = "completed", **changes: object) -> None:
@@ -60,12 +64,26 @@ class Forged:
     def dies(self, pid: int, at_s: float) -> None:
         self.deaths.append(Death(pid, "left", round(at_s * SECOND_NS)))
 
+    def told_to_stop(self, pid: int, at_s: float) -> None:
+        self.stops.append(Stop(pid, round(at_s * SECOND_NS)))
+
+    def other(self, task: str, start_s: float, end_s: float | None, *, pid: int = LEFT) -> None:
+        """Let a process run a job of another task too."""
+        self.job(8, task=task, state="cancelled")
+        run = LedgerRun(8, 3, 1, 1, task, pid, 1, round(start_s * SECOND_NS))
+        if end_s is not None:
+            run.ended_ns, run.how = round(end_s * SECOND_NS), "ok"
+        self.history.runs[8, 3] = run
+
     def judge(self) -> Verdict:
         states = [job.state for job in self.snapshot.jobs.values()]
         self.snapshot.counts = {state: states.count(state) for state in states} if self.counts is None else self.counts
         self.snapshot.now_us = END_S * 1_000_000
-        holders = {LEFT: "left", RIGHT: "right"}
-        return Judge(Case(self.snapshot, self.history, self.faults, self.deaths, holders, LEASE_S, 30.0, 0)).judge()
+        holders = {LEFT: "left", RIGHT: "right", THIRD: "skewed"}
+        case = Case(
+            self.snapshot, self.history, self.faults, self.deaths, holders, LEASE_S, 30.0, 0, stops=self.stops, logs=self.logs
+        )
+        return Judge(case).judge()
 
     def rules(self) -> list[str]:
         return sorted({each.rule for each in self.judge().violations})
@@ -109,6 +127,16 @@ def test_recovery_counts_from_the_end_of_an_outage(forged: Forged) -> None:
     forged.fault("restart", 12, 20, [], is_outage=True)
     forged.completed(2, 25, 26, pid=RIGHT)
     assert forged.judge().recoveries_s["job"] == [pytest.approx(5.0)]
+
+
+def test_recovery_counts_from_the_last_loss_when_a_job_is_lost_again_before_its_handler_begins(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.dies(LEFT, 11)
+    forged.execution(2, "failed", "lease_expired", 18, pid=RIGHT)
+    forged.completed(3, 20, 21, pid=THIRD)
+    assert forged.judge().recoveries_s["job"] == [pytest.approx(9.0)]
+    forged.dies(RIGHT, 17)
+    assert forged.judge().recoveries_s["job"] == [pytest.approx(3.0)]
 
 
 def test_a_run_in_a_child_belongs_to_the_process_that_started_it(forged: Forged) -> None:
@@ -320,6 +348,20 @@ def test_an_exclusive_run_gives_up_when_its_lease_cannot_be_renewed() -> None:
     assert forged.rules() == []
 
 
+def test_an_exclusive_run_may_give_up_before_its_handler_begins(forged: Forged) -> None:
+    forged.job(task="exclusive_nap")
+    forged.execution(1, "failed", "lease_expired", 19)
+    forged.snapshot.executions = [forged.snapshot.executions[0]._replace(started_at_us=10_000_000)]
+    forged.completed(2, 20, 21, pid=RIGHT)
+    forged.fault("freeze", 11, 16, [RIGHT])
+    forged.fault("table_lock", 3, 5, [], is_outage=True)
+    assert forged.rules() == ["taken"]
+    forged.fault("table_lock", 10, 16, [], is_outage=True)
+    assert forged.rules() == []
+    forged.snapshot.jobs[JOB] = forged.snapshot.jobs[JOB]._replace(task="nap")
+    assert forged.rules() == ["taken"]
+
+
 def test_a_frozen_run_does_nothing_and_so_overlaps_nothing() -> None:
     forged = Forged()
     forged.job(task="exclusive_nap")
@@ -363,6 +405,205 @@ def test_a_job_that_lives_has_no_dead_letter(forged: Forged) -> None:
     forged.completed(1, 10, 11)
     forged.snapshot.letters.append(LetterRow(JOB, is_closed=False))
     assert forged.rules() == ["dead_letter"]
+
+
+def test_a_job_is_given_back_only_by_a_process_that_was_told_to_stop(forged: Forged) -> None:
+    forged.run(1, 10, 13, how="stopped")
+    forged.execution(1, "cancelled", "released", 13)
+    forged.completed(2, 14, 15, pid=RIGHT)
+    forged.told_to_stop(RIGHT, 10)
+    forged.fault("hold", 10, 13, [LEFT])
+    assert forged.rules() == ["reason"]
+    forged.told_to_stop(LEFT, 20)
+    assert forged.rules() == ["reason"]
+    forged.stops.clear()
+    forged.told_to_stop(LEFT, 11)
+    assert forged.rules() == []
+
+
+def test_a_job_is_given_back_by_a_process_that_is_replaced(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.execution(1, "cancelled", "released", 14)
+    forged.completed(2, 15, 16, pid=RIGHT)
+    forged.dies(LEFT, 14)
+    assert forged.rules() == ["reason"]
+    forged.other("stuck", 13.9, None)
+    assert forged.rules() == ["reason"]
+    forged.history.runs[8, 3].started_ns = 11 * SECOND_NS
+    assert forged.rules() == []
+    forged.history.runs[8, 3].ended_ns = 12 * SECOND_NS
+    assert forged.rules() == ["reason"]
+
+
+@pytest.mark.parametrize(
+    ("task", "how", "rules"), [("flaky", "raised", []), ("flaky", "ok", ["reason"]), ("nap", "raised", ["reason"])]
+)
+def test_only_tasks_that_raise_fail_with_an_error(forged: Forged, task: str, how: str, rules: list[str]) -> None:
+    forged.job(task=task)
+    forged.run(1, 10, 11, how=how)
+    forged.execution(1, "failed", "error", 11)
+    forged.completed(2, 12, 13)
+    assert forged.rules() == rules
+
+
+def test_an_error_without_a_run_is_not_the_handlers(forged: Forged) -> None:
+    forged.job(task="flaky")
+    forged.execution(1, "failed", "error", 11)
+    forged.completed(2, 12, 13)
+    assert forged.rules() == ["reason"]
+
+
+def test_only_what_takes_too_long_times_out(forged: Forged) -> None:
+    forged.run(1, 10, 13, how="stopped")
+    forged.execution(1, "failed", "timed_out", 13)
+    forged.completed(2, 14, 15)
+    assert forged.rules() == ["reason"]
+    forged.job(task="stuck")
+    assert forged.rules() == []
+    forged.history.runs[JOB, 1].started_ns = 14 * SECOND_NS
+    assert forged.rules() == ["reason"]
+
+
+def test_a_child_process_ends_because_somebody_killed_it(forged: Forged) -> None:
+    forged.run(1, 10, None, pid=CHILD, parent=LEFT)
+    forged.execution(1, "failed", "worker_crashed", 12)
+    forged.completed(2, 14, 15)
+    forged.fault("kill_child", 11, 11, [CHILD + 1])
+    assert forged.rules() == ["reason"]
+    forged.fault("kill_child", 11, 11, [CHILD])
+    assert forged.rules() == []
+    forged.faults[-1].started_ns = forged.faults[-1].ended_ns = 13 * SECOND_NS + 1
+    assert forged.rules() == ["reason"]
+
+
+def test_a_child_process_may_be_killed_before_its_handler_starts(forged: Forged) -> None:
+    forged.execution(1, "failed", "worker_crashed", 12)
+    forged.completed(2, 14, 15)
+    forged.fault("kill_child", 11, 11, [CHILD])
+    assert forged.rules() == ["reason"]
+    forged.faults[-1].target = "left"
+    assert forged.rules() == []
+
+
+def test_a_task_may_end_its_own_process(forged: Forged) -> None:
+    forged.job(task="killer", state="failed")
+    forged.run(1, 10, None, pid=CHILD, parent=LEFT)
+    forged.execution(1, "failed", "worker_crashed", 12)
+    forged.snapshot.letters.append(LetterRow(JOB, is_closed=False))
+    assert forged.rules() == []
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "stopped", "superseded"])
+def test_a_run_is_cancelled_only_on_request(forged: Forged, reason: str) -> None:
+    forged.job(state="cancelled")
+    forged.run(1, 10, 11, how="stopped")
+    forged.execution(1, "cancelled", reason, 11)
+    assert forged.rules() == ["reason"]
+    forged.history.cancelling.add(JOB)
+    assert forged.rules() == []
+
+
+def test_a_reason_that_no_task_causes_does_not_fit(forged: Forged) -> None:
+    forged.run(1, 10, 11, how="raised")
+    forged.execution(1, "cancelled", "snoozed", 11)
+    forged.completed(2, 12, 13)
+    assert forged.rules() == ["reason"]
+
+
+def test_a_stop_in_order_charges_no_attempt(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.execution(1, "failed", "lease_expired", 14)
+    forged.completed(2, 15, 16, pid=RIGHT)
+    forged.dies(LEFT, 14)
+    assert forged.rules() == []
+    forged.told_to_stop(LEFT, 11)
+    forged.fault("term", 11, 11, [])
+    assert forged.rules() == ["charged"]
+    # It may say goodbye some time before it ends.
+    forged.deaths.clear()
+    forged.dies(LEFT, 16)
+    assert forged.rules() == ["charged"]
+
+
+@pytest.mark.parametrize("kind", ["kill", "freeze", "restart", "term_held"])
+def test_a_stop_that_was_hurt_may_charge(forged: Forged, kind: str) -> None:
+    forged.run(1, 10, None)
+    forged.execution(1, "failed", "lease_expired", 14)
+    forged.completed(2, 15, 16, pid=RIGHT)
+    forged.dies(LEFT, 14)
+    forged.told_to_stop(LEFT, 11)
+    forged.fault(kind, 12, 13, [LEFT])
+    assert forged.rules() == []
+
+
+def test_a_stop_that_a_handler_held_up_may_charge(forged: Forged) -> None:
+    forged.run(1, 10, None)
+    forged.execution(1, "failed", "lease_expired", 14)
+    forged.completed(2, 15, 16, pid=RIGHT)
+    forged.dies(LEFT, 14)
+    forged.told_to_stop(LEFT, 11)
+    forged.other("blocker", 9, None)
+    assert forged.rules() == []
+    forged.history.runs[8, 3].ended_ns = 9 * SECOND_NS
+    assert forged.rules() == ["charged"]
+
+
+def test_a_job_dies_of_faults_only_when_each_of_its_attempts_was_lost_by_one(forged: Forged) -> None:
+    forged.job(state="failed", max_attempts=2)
+    forged.snapshot.letters.append(LetterRow(JOB, is_closed=False))
+    forged.dies(LEFT, 11)
+    forged.run(1, 10, None)
+    forged.execution(1, "failed", "lease_expired", 15)
+    assert forged.rules() == ["dead_letter"]
+    forged.run(2, 16, None, pid=RIGHT)
+    forged.execution(2, "failed", "lease_expired", 21, pid=RIGHT)
+    assert forged.rules() == ["dead_letter", "taken"]
+    forged.dies(RIGHT, 17)
+    verdict = forged.judge()
+    assert verdict.violations == []
+    assert verdict.worn_out == 1
+
+
+_AT = "2026-01-16 10:00:00.000"
+_OWN_FRAME = f'  |   File "{windlass.__file__}", line 1, in go'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{_AT} ERROR   job 7 is held without a run; it is given back job_id=7",
+        f"{_AT} ERROR   the end of a run could not be judged job_id=7",
+        f"{_AT} ERROR   the end of a run could not be reported job_id=7",
+        f"{_AT} ERROR   a slot of pool default stopped because of an error; it starts again",
+        f"{_AT} ERROR   a slot's thread ended early: CancelledError()",
+        f"{_AT} ERROR   Task exception was never retrieved",
+        "Exception in thread windlass-loop-watch:",
+        "sys:1: RuntimeWarning: coroutine 'finish' was never awaited",
+        f"{_AT} ERROR   GET /jobs failed\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n  | KeyError: 'id'",
+        f"Traceback (most recent call last):\n{_OWN_FRAME[4:]}\nwindlass.errors.StoreRefused: bad text",
+    ],
+)
+def test_a_log_line_that_shows_an_internal_fault_is_a_violation(forged: Forged, line: str) -> None:
+    forged.completed(1, 10, 11)
+    forged.logs["left"] = f"{_AT} INFO    job completed job_id=7\n{line}\n{_AT} INFO    job completed job_id=7\n"
+    [violation] = forged.judge().violations
+    assert violation.rule == "log"
+    assert violation.job_id == (JOB if "job_id=7" in line else None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{_AT} WARNING no jobs can be claimed: the database is away",
+        f"{_AT} ERROR   job failed job_id=7\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n  | ValueError: never",
+        f"{_AT} ERROR   GET / failed\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n  | windlass.errors.StoreBusy: late",
+        "Traceback (most recent call last):\n  File \"elsewhere.py\", line 1, in go\nKeyError: 'id'",
+    ],
+)
+def test_what_handlers_and_the_database_do_is_no_internal_fault(forged: Forged, line: str) -> None:
+    forged.completed(1, 10, 11)
+    forged.logs["left"] = f"{line}\n"
+    assert forged.rules() == []
 
 
 def test_a_key_is_active_once(forged: Forged) -> None:

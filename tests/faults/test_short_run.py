@@ -1,4 +1,4 @@
-"""The short form of `python3 dev.py faults`: two minutes of faults on each database."""
+"""The short form of `python3 dev.py faults`: a minute of faults on each database, and the time to start, heal and stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.faults.run import Plan
 from tests.support.postgres_server import DSN_VARIABLE
 
 SEED = 20260116
-MINUTES = 1.5
+MINUTES = 1.0
+PAUSE_S = 3.0
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the processes under attack are found by /proc")
@@ -22,7 +23,8 @@ def test_nothing_is_lost_stranded_or_run_twice_under_faults(
 ) -> None:
     monkeypatch.delenv(DSN_VARIABLE, raising=False)
     minutes = float(os.environ.get("WINDLASS_TEST_FAULT_MINUTES", MINUTES))
-    outcome = run_plan(Plan(database, SEED, minutes), tmp_path)
-    assert outcome.violations == []
+    outcome = run_plan(Plan(database, SEED, minutes, pause_s=PAUSE_S), tmp_path)
+    # Other tests share the machine, so only `dev.py faults` judges how long recoveries take.
+    assert [each for each in outcome.violations if each.rule != "recovery"] == []
     assert len(outcome.case.faults) > 5 * minutes
     assert len(outcome.case.snapshot.jobs) > 500 * minutes

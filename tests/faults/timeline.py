@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -41,12 +42,21 @@ class Death:
     at_ns: int
 
 
+@dataclass(frozen=True)
+class Stop:
+    """When a process was told to stop in order."""
+
+    pid: int
+    at_ns: int
+
+
 class Timeline:
     """Everything that happened, in order of its beginning."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.deaths: list[Death] = []
+        self.stops: list[Stop] = []
         self.complaints: list[str] = []
         """What the processes did wrong while the run went on."""
 
@@ -57,3 +67,7 @@ class Timeline:
 
     def died(self, pid: int, role: str) -> None:
         self.deaths.append(Death(pid, role, now_ns()))
+
+    def told_to_stop(self, pids: Iterable[int]) -> None:
+        at_ns = now_ns()
+        self.stops += [Stop(pid, at_ns) for pid in pids]

@@ -45,6 +45,7 @@ def test_every_error_that_a_server_tells_is_read_back_or_has_a_kind() -> None:
     known = {type(error) for error in SENT} | {errors.InvalidPayload}
     # Told as what they are over HTTP: nothing to find, no use of trying again now, or later.
     general = {
+        errors.ChoreNotFound,
         errors.FeedNotFound,
         errors.GateNotFound,
         errors.PageNotFound,

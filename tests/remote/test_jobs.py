@@ -145,7 +145,10 @@ async def test_a_finished_job_has_its_result_runs_and_stats(client: Client, data
 async def test_the_same_for_asyncio(aclient: AsyncClient, store: SqlStore) -> None:
     made = [await aclient.enqueue("async", {"n": n}, correlation_id="c") for n in range(5)]
     assert [job.number async for job in aclient.list(task="async", page_size=2)] == [job.number for job in made][::-1]
-    assert len(await aclient.correlation("c")) == 5
+    traced = await aclient.correlation("c")
+    assert len(traced) == 5
+    last = max(one.number for one in traced)
+    assert [one.number for one in await aclient.correlation("c", after=last - 1)] == [last]
     waiting = asyncio.create_task(aclient.wait(made[0]))
     await store.cancel([made[0].number])
     with pytest.raises(JobCancelled):

@@ -1,4 +1,4 @@
-"""Seed 001's migration on rows: nothing drifts, and undo restores what was there."""
+"""The interval scheduler's migration on rows: nothing drifts, and undo restores what was there."""
 
 from __future__ import annotations
 

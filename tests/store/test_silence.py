@@ -137,3 +137,32 @@ async def test_server_ends_a_statement_that_takes_too_long_and_the_connection_st
         assert time.monotonic() - began < HANGS_S
     assert len(await store.enqueue([NewJob(task="one")])) == 1
     await store.aclose()
+
+
+async def test_renewal_gives_a_silent_connection_up_in_time_for_another_one(proxy: SilentProxy) -> None:
+    """With the limit of other statements one silent connection would cost a live worker every lease it has."""
+    lease = timedelta(seconds=6)
+    store = open_blocking_store(proxy.url, rng=Random(1))
+    leases = [(1, 1, None)]
+    assert await asyncio.to_thread(run, store.renew(leases, lease)) == []
+    proxy.silence()
+    # What is open stays silent; new connections are served.
+    proxy.heal()
+    began = time.monotonic()
+    with pytest.raises(StoreBusy, match=r"did not answer within 2\.5 s"):
+        await asyncio.to_thread(run, store.renew(leases, lease))
+    assert await asyncio.to_thread(run, store.renew(leases, lease)) == []
+    assert time.monotonic() - began < lease.total_seconds() * 3 / 4
+    await asyncio.to_thread(run, store.aclose())
+
+
+async def test_renewal_of_a_long_lease_waits_no_longer_than_other_statements(proxy: SilentProxy) -> None:
+    store = open_blocking_store(proxy.url, rng=Random(1), statement_timeout=LIMIT)
+    leases = [(1, 1, None)]
+    await asyncio.to_thread(run, store.renew(leases, timedelta(minutes=10)))
+    proxy.silence()
+    began = time.monotonic()
+    with pytest.raises(StoreBusy):
+        await asyncio.to_thread(run, store.renew(leases, timedelta(minutes=10)))
+    assert time.monotonic() - began < HANGS_S
+    await asyncio.to_thread(run, store.aclose())

@@ -89,6 +89,37 @@ def test_an_autocommit_connection_commits_at_once(dsn: str, path: Path) -> None:
         run(store.aclose())
 
 
+@pytest.mark.skipif(not hasattr(driver.Connection, "autocommit"), reason="the driver has no such setting before Python 3.12")
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_sqlite_connection_with_the_newer_autocommit_setting_commits_at_once_unless_its_owner_began(
+    path: Path, *, begins: bool
+) -> None:
+    store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
+    connection: Any = driver.connect(str(path), autocommit=True)
+    if begins:
+        connection.execute("begin")
+    run(store.enqueue_on(connection, [a_job()]))
+    assert (connection.in_transaction, jobs_in(store)) == ((True, 0) if begins else (False, 1))
+    if begins:
+        connection.execute("commit")
+    connection.close()
+    assert jobs_in(store) == 1
+    run(store.aclose())
+
+
+@pytest.mark.skipif(not hasattr(driver.Connection, "autocommit"), reason="the driver has no such setting before Python 3.12")
+@pytest.mark.parametrize(("ending", "expected"), [("commit", 2), ("rollback", 0)])
+def test_a_sqlite_connection_that_is_always_in_a_transaction(path: Path, ending: str, expected: int) -> None:
+    store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
+    connection: Any = driver.connect(str(path), autocommit=False)
+    run(store.enqueue_on(connection, JOBS))
+    assert jobs_in(store) == 0
+    getattr(connection, ending)()
+    connection.close()
+    assert jobs_in(store) == expected
+    run(store.aclose())
+
+
 def test_a_connection_with_rows_of_its_own_kind(dsn: str) -> None:
     store = open_blocking_store(dsn, rng=Random(1))
     with psycopg.connect(dsn, row_factory=dict_row) as connection:
@@ -156,7 +187,7 @@ def test_a_connection_of_the_other_sqlite_library_is_refused(path: Path) -> None
     store = open_blocking_store(f"sqlite:///{path}", rng=Random(1))
     if driver.__name__ != "sqlite3":
         stranger = sqlite3.connect(path)
-        with pytest.raises(ConfigError, match="a connection of .* is needed"):
+        with pytest.raises(ConfigError, match=r"a connection of .* is needed"):
             run(store.enqueue_on(stranger, [a_job()]))
         stranger.close()
     run(store.aclose())

@@ -1,4 +1,4 @@
-"""Seed 000's scheduled jobs over HTTP; its JSON examples are sent as they stand in the document."""
+"""The priority crawl queue's scheduled jobs over HTTP; its JSON examples are sent as they stand in the document."""
 
 from __future__ import annotations
 

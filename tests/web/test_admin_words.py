@@ -1,4 +1,4 @@
-"""Seed 000's words for every state and reason there is."""
+"""The priority crawl queue's words for every state and reason there is."""
 
 from __future__ import annotations
 

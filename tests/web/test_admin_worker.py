@@ -1,4 +1,4 @@
-"""Seed 000 from end to end: enqueued over HTTP, run by a worker that has the code, shown over HTTP."""
+"""The priority crawl queue from end to end: enqueued over HTTP, run by a worker that has the code, shown over HTTP."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from tests.web.serving import BASE, Served
 from windlass import Windlass
 from windlass.core.access import Role
 from windlass.core.cadence import Cron
+from windlass.core.known_task import DeclaredTask
+from windlass.core.payload import encode_object
 from windlass.core.words import describe
 from windlass.errors import (
     DuplicateJob,
@@ -146,6 +148,39 @@ async def test_the_field_and_the_value_are_named(web: Served) -> None:
     assert answer.json()["error"].startswith("LEASE_SEC_DEFAULT: ")
     missing = await web.ask("POST", "/api/v1/tokens", json={"name": "x"})
     assert missing.json()["error"] == "role: is required"
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+@pytest.mark.parametrize(
+    ("path", "body", "text"),
+    [
+        ("jobs", {"task": "t", "prioriti": 3}, "prioriti: is not a field; did you mean priority? (got 3)"),
+        ("jobs", {"url": "https://a.example", "intervall_type": "hour"}, "did you mean interval_type?"),
+        ("tokens", {"name": "x", "rolle": "viewer"}, "rolle: is not a field; did you mean role?"),
+        ("tokens", {"name": "x", "role": "viewer", "xyzzy": 1}, "xyzzy: is not a field (got 1)"),
+        ("jobs/bulk", {"jobs": [{"task": "t", "prioriti": 3}]}, "jobs.0.prioriti: is not a field; did you mean priority?"),
+    ],
+)
+async def test_a_field_that_was_mistyped_comes_with_the_nearest(web: Served, path: str, body: dict[str, Any], text: str) -> None:
+    answer = await web.ask("POST", f"/api/v1/{path}", json=body)
+    assert (answer.status_code, text in answer.json()["error"]) == (400, True), answer.text
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_a_pull_workers_mistyped_field_comes_with_the_nearest(web: Served) -> None:
+    answer = await web.ask("POST", "/api/report_results", Role.WORKER, json={"job_id": 1, "itmes": []})
+    assert "itmes: is not a field; did you mean items?" in answer.text
+
+
+@pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
+async def test_a_payload_is_edited_only_to_what_the_task_takes(web: Served) -> None:
+    schema = {"properties": {"to": {"type": "string"}}, "required": ["to"], "additionalProperties": False}
+    declared = DeclaredTask(name="mail", options=encode_object({"schema": schema}))
+    await (await web.app.store()).tasks.declare([declared])
+    made = (await web.ask("POST", "/api/v1/jobs", json={"task": "mail", "payload": {"to": "ann"}})).json()
+    refused = await web.ask("PUT", f"/api/v1/jobs/{made['id']}", json={"payload": {"too": "bob"}})
+    assert (refused.status_code, "too: is not an argument" in refused.text) == (400, True)
+    assert (await web.ask("PUT", f"/api/v1/jobs/{made['id']}", json={"payload": {"to": "bob"}})).status_code == 200
 
 
 @pytest.mark.parametrize(

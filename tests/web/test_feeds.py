@@ -22,7 +22,9 @@ from windlass.core.access import Role
 from windlass.core.feed import Feed, Fetched, NewEntry
 from windlass.core.job import JobState
 from windlass.core.websub import callback_path
+from windlass.core.worker import NewWorker
 from windlass.errors import ConfigError
+from windlass.packs import feeds
 
 URL = "https://example.org/feed.xml"
 HUB = "https://hub.example/"
@@ -43,11 +45,26 @@ async def test_a_feed_is_subscribed_to_read_and_left(web: Served) -> None:
     assert (again.status_code, again.json()["subscribers"], again.json()["job_id"]) == (200, 2, feed["job_id"])
     listed = (await web.ask("GET", "/api/v1/feeds", Role.VIEWER, params={"subscriber": "bob"})).json()
     assert ([one["id"] for one in listed["feeds"]], listed["total"], listed["next"]) == ([feed["id"]], 1, None)
-    assert (await web.ask("GET", f"/api/v1/feeds/{feed['id']}", Role.VIEWER)).json() == again.json()
+    shown = (await web.ask("GET", f"/api/v1/feeds/{feed['id']}", Role.VIEWER)).json()
+    assert shown == {name: value for name, value in again.json().items() if name != "warning"}
     for name, left in (("ann", 1), ("ann", 1), ("bob", 0)):
         gone = await web.ask("DELETE", f"/api/v1/feeds/{feed['id']}/subscribers/{name}", Role.PRODUCER)
         assert (gone.status_code, gone.json()["subscribers"]) == (200, left)
         assert (gone.json()["next_fetch_at"] is None) == (left == 0)
+
+
+async def test_subscribing_warns_while_no_worker_has_the_pack(web: Served, caplog: pytest.LogCaptureFixture) -> None:
+    warned = (await subscribed(web)).json()["warning"]
+    assert "`windlass worker --packs feeds`" in warned
+    assert [record.message for record in caplog.records if record.name == "windlass.client.feeds"] == [f"feed 1, {URL}: {warned}"]
+    caplog.clear()
+    await feeds.subscribe(web.app, f"{URL}?2", "ann")
+    assert [record.message for record in caplog.records] == [f"feed 2, {URL}?2: {warned}"]
+    caplog.clear()
+    await (await web.app.store()).workers.register(NewWorker(id="w", host="h", pid=1, version="1", tasks='["fetch_feed"]'))
+    assert (await subscribed(web, "bob")).json()["warning"] is None
+    await feeds.subscribe(web.app, URL, "eve")
+    assert [record.message for record in caplog.records if record.name == "windlass.client.feeds"] == []
 
 
 async def test_the_total_is_that_of_the_feeds_asked_for(web: Served) -> None:

@@ -80,7 +80,7 @@ def test_a_number_without_a_fraction_is_an_integer(target: Target) -> None:
 
 def test_a_client_made_by_openapi_python_client_works(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not GENERATOR.exists():
-        pytest.skip("NOT RUN: openapi-python-client is not installed; `python3 dev.py setup` brings it")
+        pytest.skip("NOT RUN: openapi-python-client is not installed; `python3 dev.py test` installs it")
     document = tmp_path / "openapi.json"
     document.write_text(json.dumps(target.document))
     monkeypatch.setenv("PATH", f"{GENERATOR.parent}:/usr/bin:/bin")
@@ -132,7 +132,7 @@ def typescript_tools() -> Path:
     """Bring the packages once, and keep them beside the other tools."""
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("NOT RUN: openapi-typescript needs node and npm")
+        pytest.skip("NOT RUN: openapi-typescript needs node and npm; install Node.js 20 or newer")
     if not (PACKAGES / "node_modules" / "openapi-fetch").exists():
         PACKAGES.mkdir(parents=True, exist_ok=True)
         packages = ["openapi-typescript@7", "typescript@5", "openapi-fetch@0", "@types/node@22"]

@@ -1,4 +1,4 @@
-"""Seed 001's document, executed: a program written against it works unchanged."""
+"""The interval scheduler's document, executed: a program written against it works unchanged."""
 
 from __future__ import annotations
 

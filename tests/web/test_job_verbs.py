@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
 
 from tests.store.builders import failure
 from tests.web.serving import Served
+from windlass import Windlass
+from windlass.compat import jobs
 from windlass.core.access import Role
 from windlass.core.ids import execution_uuid, job_uuid
 from windlass.core.job import Claimed, Lease, NewJob
 from windlass.core.outcome import Raised, Returned, Run, decide
 from windlass.core.payload import encode_object
+from windlass.store import open_database, views
 
 JOBS = "/api/v1/jobs"
+HEALTH = "select status, sum(job_count) from job_queue_health group by status"
 ONLY_FILE = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 
 
@@ -212,9 +218,29 @@ async def test_the_queue_in_a_glance(web: Served) -> None:
     await make(web, name="nightly", every="1d")
     found = (await web.ask("GET", "/api/v1/queue/stats")).json()
     assert (found["pending"], found["processing"], found["failed"], found["scheduled"]) == (1, 1, 1, 2)
-    metrics = (await web.ask("GET", "/api/v1/scheduler/metrics")).json()
-    assert metrics["jobs"]["pending"] == found["pending"]
     assert found["oldest_pending_minutes"] > 60 * 24 * 365
+
+
+async def test_every_count_of_pending_is_what_is_due_and_waits_for_a_slot(web: Served, url: str) -> None:
+    path = await make(web)
+    await claimed(web)
+    await post(web, f"{path}/fail")
+    [retried] = (await (await web.app.store()).list_jobs()).jobs
+    await (await web.app.store()).promote(now=retried.run_at)
+    await make(web)
+    await make(web, delay="1h")
+    await make(web, name="nightly", every="1d")
+    assert (await web.ask("GET", path)).json()["status"] == "scheduled"
+    stats = (await web.ask("GET", "/api/v1/queue/stats", Role.VIEWER)).json()
+    metrics = (await web.ask("GET", "/api/v1/scheduler/metrics", Role.VIEWER)).json()["jobs"]
+    [lane] = (await web.ask("GET", "/api/v1/lanes", Role.VIEWER)).json()["lanes"]
+    with Windlass(url) as app, closing(open_database(url, rng=Random(1))) as database:
+        views.install(database)
+        kept = jobs.get_queue_stats(app)["pending"]
+        health = database.run_script(lambda found: dict(found.execute(HEALTH).fetchall()))
+    pending = (stats["pending"], metrics["pending"], lane["counts"]["pending"], kept, health["pending"])
+    assert pending == (2, 2, 2, 2, 2)
+    assert (stats["scheduled"], metrics["scheduled"], lane["counts"]["scheduled"], health["scheduled"]) == (2, 2, 2, 2)
 
 
 async def test_metrics_know_what_upkeep_did_last(web: Served) -> None:

@@ -13,6 +13,7 @@ from windlass.core.access import Role
 from windlass.core.ids import job_uuid
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
+from windlass.core.related import MOST_RELATED
 
 on_one = pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 """Where the store's own contract has shown the rest on every database."""
@@ -221,6 +222,19 @@ async def test_a_jobs_own_uuid_finds_it_and_its_children(web: Served) -> None:
     assert [(one["number"], one["depth"]) for one in traced["jobs"]] == [(root.id, 0), (child.id, 1)]
 
 
+async def test_a_long_correlation_is_read_page_by_page(web: Served) -> None:
+    store = await web.app.store()
+    await store.enqueue([NewJob(task="email", correlation_id="order-7") for _ in range(MOST_RELATED + 2)])
+    path = "/api/v1/correlations/order-7"
+    first = (await web.ask("GET", path, Role.VIEWER)).json()
+    assert (len(first["jobs"]), first["total"], first["is_total_exact"]) == (MOST_RELATED, MOST_RELATED, False)
+    last = (await web.ask("GET", f"{path}?after={first['next']}", Role.VIEWER)).json()
+    assert (len(last["jobs"]), last["next"], last["is_total_exact"]) == (2, None, False)
+    assert len({one["number"] for one in first["jobs"] + last["jobs"]}) == MOST_RELATED + 2
+    beyond = await web.ask("GET", f"{path}?after={last['jobs'][-1]['number']}", Role.VIEWER)
+    assert (beyond.status_code, beyond.json()["jobs"]) == (200, [])
+
+
 @on_one
 async def test_chores_are_listed_paused_and_resumed_by_an_admin(web: Served) -> None:
     chores = (await web.app.store()).chores
@@ -232,6 +246,14 @@ async def test_chores_are_listed_paused_and_resumed_by_an_admin(web: Served) -> 
     assert not (await web.ask("POST", "/api/v1/chores/prune/resume")).json()["is_paused"]
     lines = (await web.ask("GET", "/api/v1/audit?target=chore%3Aprune")).json()["audit"]
     assert [one["action"] for one in lines] == ["resume chore", "pause chore"]
+
+
+@on_one
+async def test_a_chore_may_be_paused_before_it_was_due_and_a_mistyped_one_is_named(web: Served) -> None:
+    assert not (await web.ask("POST", "/api/v1/chores/age/resume")).json()["is_paused"]
+    assert (await web.ask("POST", "/api/v1/chores/age/pause")).json()["is_paused"]
+    refused = await web.ask("POST", "/api/v1/chores/promot/pause")
+    assert (refused.status_code, "did you mean promote?" in refused.json()["error"]) == (404, True)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/audit", "/api/v1/dead-letters"])

@@ -13,6 +13,7 @@ from typing import Any
 from windlass.clock import DatabaseClock
 from windlass.core.hooks import Hooks
 from windlass.core.job import Execution, Job, JobState, NewJob, RunStatus
+from windlass.core.outcome import Decide, decide
 from windlass.core.payload import encode_object
 from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
@@ -21,6 +22,7 @@ from windlass.upkeep.loop import Upkeep, UpkeepOptions
 from windlass.worker.options import WorkerOptions
 from windlass.worker.presence import Presence
 from windlass.worker.program import Program
+from windlass.worker.replacement import Replacement
 from windlass.worker.worker import Worker
 
 PATIENCE_S = 20.0
@@ -50,7 +52,16 @@ class Rig:
         [enqueued] = await self.store.enqueue([NewJob(task=task, payload=encode_object(payload or {}), **options)])
         return enqueued.id
 
-    async def start(self, *, state: Any = None, name: str = "worker-1", target: str | None = None, **options: Any) -> Worker:
+    async def start(
+        self,
+        *,
+        state: Any = None,
+        name: str = "worker-1",
+        target: str | None = None,
+        decide: Decide = decide,
+        replacement: Replacement | None = None,
+        **options: Any,
+    ) -> Worker:
         pools = parse_pools(options.pop("pools", "fast=1,*=3"))
         chosen = {"poll_interval": SOON, "lease": timedelta(seconds=2), "stop_grace": timedelta(milliseconds=300)} | options
         clock = DatabaseClock(await self.store.clock())
@@ -62,6 +73,8 @@ class Rig:
             rng=self.rng,
             name=name,
             options=WorkerOptions(pools=pools, **chosen),
+            decide=decide,
+            replacement=replacement,
         )
         await Presence(self.store, self.registry, WorkerOptions(pools=pools), name=name, version="test").enter()
         upkeep = Upkeep(

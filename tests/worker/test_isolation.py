@@ -166,6 +166,58 @@ async def test_a_process_past_its_timeout_is_killed_with_its_children(processes:
     await processes.until(gone)
 
 
+@pytest.mark.parametrize("is_hurried", [False, True], ids=["stop", "hurry"])
+async def test_a_process_that_does_not_stop_in_time_is_killed_and_its_job_given_back(
+    processes: Rig, tmp_path: Path, *, is_hurried: bool
+) -> None:
+    note = tmp_path / "pids"
+    job_id = await processes.enqueue("fork_and_hang", {"path": str(note)}, max_attempts=1)
+    grace = timedelta(milliseconds=100)
+    worker = await processes.start(target=TARGET, pools="*=1", lease=timedelta(seconds=20), grace=grace, stop_grace=grace)
+
+    async def begun() -> bool:
+        return note.exists() and note.read_text().count(" ") == 1
+
+    await processes.until(begun)
+    if is_hurried:
+        worker.hurry()
+    else:
+        worker.stop()
+    [(_, running, _)] = processes.workers
+    async with asyncio.timeout(4):
+        await running
+    job = await processes.store.get(job_id)
+    [execution] = await processes.executions(job_id)
+    assert (job.attempt, job.crashes, execution.reason) == (0, 0, RunReason.RELEASED)
+    assert job.state in {JobState.SCHEDULED, JobState.PENDING}
+    assert not any(_is_alive(int(pid)) for pid in note.read_text().split())
+
+
+async def test_the_job_of_a_process_that_survives_its_kill_is_given_back_as_well(
+    processes: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "pids"
+    job_id = await processes.enqueue("fork_and_hang", {"path": str(note)}, max_attempts=1)
+    grace = timedelta(milliseconds=100)
+    worker = await processes.start(target=TARGET, pools="*=1", lease=timedelta(seconds=20), grace=grace, stop_grace=grace)
+
+    async def begun() -> bool:
+        return note.exists() and note.read_text().count(" ") == 1
+
+    await processes.until(begun)
+    # As for a process that is stuck in the kernel.
+    monkeypatch.setattr("windlass.worker.child_process.kill_descendants", lambda _child, _mark: 0)
+    worker.stop()
+    [(_, running, _)] = processes.workers
+    async with asyncio.timeout(4):
+        await running
+    job = await processes.store.get(job_id)
+    [execution] = await processes.executions(job_id)
+    assert (job.attempt, job.crashes, execution.reason) == (0, 0, RunReason.RELEASED)
+    for pid in map(int, note.read_text().split()):
+        os.kill(pid, signal.SIGKILL)
+
+
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, signal.SIG_DFL)

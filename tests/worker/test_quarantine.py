@@ -7,11 +7,14 @@ import json
 import os
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.worker import process_app
 from tests.worker.rig import Rig
-from windlass.core.job import JobState, Lease, RunReason
+from windlass.core.job import Claimed, JobState, Lease, RunReason, Slices
 
 TARGET = "tests.worker.process_app:app"
 SHORT = timedelta(milliseconds=1)
@@ -136,3 +139,49 @@ async def test_a_suspect_that_is_cancelled_or_stopped_leaves_the_process_to_othe
     assert (await rig.store.get(behind)).state is JobState.PENDING
     await rig.store.cancel([job_id])
     assert (await rig.ended(behind)).state is JobState.COMPLETED
+
+
+async def test_a_shutdown_gives_back_a_suspect_that_does_not_stop_in_time(rig: Rig, tmp_path: Path) -> None:
+    rig.registry = process_app.app.registry
+    note = tmp_path / "pids"
+    [suspect] = await make_suspects(rig, "fork_and_hang", 1, payload={"path": str(note)}, max_attempts=1)
+    grace = timedelta(milliseconds=100)
+    await rig.start(pools="*=1", target=TARGET, lease=timedelta(seconds=20), grace=grace, stop_grace=grace)
+
+    async def begun() -> bool:
+        return note.exists()
+
+    await rig.until(begun)
+    await rig.stop()
+    job = await rig.store.get(suspect)
+    [execution] = await rig.executions(suspect)
+    assert (job.attempt, job.crashes, execution.reason) == (0, 1, RunReason.RELEASED)
+
+
+async def test_suspects_start_further_apart_when_their_claims_are_slow(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = asyncio.Event()
+    begun, ended = [], []
+    claim = rig.store.claim_suspect
+
+    async def claim_slowly(slices: Slices, lease: Lease) -> Claimed | None:
+        begun.append(time.monotonic())
+        await asyncio.sleep(0.05)
+        suspect = await claim(slices, lease)
+        ended.append(time.monotonic())
+        return suspect
+
+    async def other() -> None:
+        await release.wait()
+
+    for spec in process_app.app.registry:
+        rig.registry.add(spec)
+    rig.task(other)
+    suspects = await make_suspects(rig, "add", 3, payload={"a": 2, "b": 3})
+    await rig.enqueue("other")
+    monkeypatch.setattr(rig.store, "claim_suspect", claim_slowly)
+    await rig.start(pools="*=3", target=TARGET, lease=timedelta(seconds=20))
+    for job_id in suspects:
+        assert (await rig.ended(job_id)).state is JobState.COMPLETED
+    release.set()
+    for before, after in zip(ended, begun[1:3], strict=False):
+        assert after - before > 0.4

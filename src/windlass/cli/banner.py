@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from windlass import __version__
 from windlass.app import Windlass
 
-_MOST_NAMES = 30
+_LONGEST = 100
+"""How many characters a list of names may take before the rest is only counted."""
 
 
 def banner(what: str, lines: Sequence[tuple[str, str]]) -> str:
@@ -39,6 +40,8 @@ def worker_lines(app: Windlass) -> list[tuple[str, str]]:
 
 
 def _names(names: Sequence[str] | frozenset[str]) -> str:
-    shown = sorted(names)[:_MOST_NAMES]
-    more = len(names) - len(shown)
-    return (", ".join(shown) or "none") + (f" and {more} more" if more else "")
+    listed = sorted(names)
+    # The first is shown, however long it is.
+    most = next((count for count in range(len(listed), 1, -1) if len(", ".join(listed[:count])) <= _LONGEST), 1)
+    more = len(listed) - len(listed[:most])
+    return (", ".join(listed[:most]) or "none") + (f" and {more} more" if more else "")

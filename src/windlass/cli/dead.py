@@ -9,9 +9,11 @@ import click
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
+from windlass.cli.names import hint_at_unknown, refuse_unknown
 from windlass.cli.noun import Noun
-from windlass.cli.output import complain, plain, say, say_json, say_table
+from windlass.cli.output import complain, letter_fields, say, say_json, say_table
 from windlass.cli.session import operating, person
+from windlass.client.operations import Operator
 from windlass.core.bulk import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
 from windlass.core.letters import LetterFilter, Settled
@@ -43,8 +45,10 @@ def list_(*, status: str | None, since: str | None, as_json: bool, database: str
     )
     with operating(database) as operator:
         page = operator.letters.list_sync(query)
+        if not page.total:
+            hint_at_unknown(operator, _tasks(query.task))
     if as_json:
-        say_json({"dead_letters": [plain(one) for one in page.letters], **_totals(page)})
+        say_json({"dead_letters": [letter_fields(one) for one in page.letters], **_totals(page)})
         return
     say_table(({column: getattr(one, column) for column in _COLUMNS} for one in page.letters), _COLUMNS)
     say(f"{len(page.letters)} of {page.total if page.is_total_exact else f'at least {page.total}'}")
@@ -65,7 +69,7 @@ def show(letter_id: int, *, as_json: bool, database: str | None) -> None:
     with operating(database) as operator:
         letter = operator.letters.get_sync(letter_id)
     if as_json:
-        say_json(plain(letter))
+        say_json(letter_fields(letter))
     else:
         show_letter(letter)
 
@@ -98,6 +102,7 @@ def acknowledge(ids: tuple[int, ...], *, note: str | None, database: str | None,
             _tell(operator.letters.acknowledge_sync(ids, by=person(), note=note), "acknowledged", as_json=given["as_json"])
         else:
             bulk = operator.letters.acknowledge_all_sync(wanted, by=person(), note=note, dry_run=given["dry_run"])
+            _refuse_unknown(operator, wanted, bulk)
             _tell_bulk(bulk, "acknowledged", **_shown(given))
 
 
@@ -110,7 +115,9 @@ def requeue(ids: tuple[int, ...], *, database: str | None, **given: Any) -> None
         if wanted is None:
             _tell(operator.letters.requeue_sync(ids), "requeued", as_json=given["as_json"])
         else:
-            _tell_bulk(operator.letters.requeue_all_sync(wanted, dry_run=given["dry_run"]), "requeued", **_shown(given))
+            bulk = operator.letters.requeue_all_sync(wanted, dry_run=given["dry_run"])
+            _refuse_unknown(operator, wanted, bulk)
+            _tell_bulk(bulk, "requeued", **_shown(given))
 
 
 def _wanted(ids: tuple[int, ...], given: dict[str, Any]) -> LetterFilter | None:
@@ -122,13 +129,23 @@ def _wanted(ids: tuple[int, ...], given: dict[str, Any]) -> LetterFilter | None:
     return None if ids else LetterFilter(task=given["task"], fingerprint=given["fingerprint"])
 
 
+def _refuse_unknown(operator: Operator, wanted: LetterFilter, bulk: Bulk) -> None:
+    if not bulk.matched:
+        refuse_unknown(operator, _tasks(wanted.task))
+
+
+def _tasks(task: str | None) -> tuple[str, ...]:
+    return () if task is None else (task,)
+
+
 def _shown(given: dict[str, Any]) -> dict[str, bool]:
     return {"dry_run": given["dry_run"], "as_json": given["as_json"]}
 
 
 def _tell(settled: Settled, done: str, *, as_json: bool) -> None:
     if as_json:
-        say_json({"dead_letters": plain(settled.changed), "refused": plain(settled.refused), "missing": settled.missing})
+        changed, refused = ([letter_fields(one) for one in some] for some in (settled.changed, settled.refused))
+        say_json({"dead_letters": changed, "refused": refused, "missing": settled.missing})
     else:
         for letter in settled.changed:
             say(f"dead letter {letter.id} of job {letter.job_id} is {done}")

@@ -57,7 +57,10 @@ def enqueue(
     packs.install(app, app.settings.packs or ())
     # An application may begin with its first job; without one, a file that is not there is a slip of the keyboard.
     with operating(database, app, makes_file=target is not None) as operator:
-        enqueued = operator.enqueue_sync(task, document, created_by=person(), **chosen)
+        try:
+            enqueued = operator.enqueue_sync(task, document, created_by=person(), **chosen)
+        except InvalidPayload as error:
+            raise _with_hint(error, arguments) from None
     if as_json:
         say_json({"id": enqueued.id, "is_duplicate": enqueued.is_duplicate})
     else:
@@ -71,6 +74,15 @@ def read_object(text: str, field: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidPayload(field, found, "must be a JSON object")
     return found
+
+
+def _with_hint(error: InvalidPayload, arguments: tuple[str, ...]) -> InvalidPayload:
+    """Add how to type a text that looks like JSON, where an argument should have been one."""
+    given = dict(_read_argument(one) for one in arguments)
+    if error.field not in given or isinstance(given[error.field], str) or "str" not in error.reason:
+        return error
+    hint = f"; --arg reads JSON where it can, so write --arg '{error.field}=\"…\"' for a text"
+    return InvalidPayload(error.field, error.value, f"{error.reason}{hint}")
 
 
 def _read_argument(text: str) -> tuple[str, Any]:

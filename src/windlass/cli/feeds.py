@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import logging
 from typing import Any
 
 import click
 
 from windlass.cli import options
 from windlass.cli.noun import Noun
-from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.output import complain, plain, say, say_json, say_table
 from windlass.cli.session import operating
+from windlass.client.facets import NOT_FETCHED
 from windlass.client.operations import Operator
-from windlass.core.feed import FETCH_TASK, Feed
+from windlass.core.feed import Feed
 
 _COLUMNS = ("id", "url", "title", "subscribers", "next_fetch_at", "consecutive_failures", "last_error")
 _ENTRY_COLUMNS = ("id", "published_at", "title", "link")
@@ -47,10 +48,12 @@ def list_(*, after: int, subscriber: str | None, limit: int, as_json: bool, data
 @options.database
 def subscribe(url: str, subscriber: str, *, as_json: bool, database: str | None) -> None:
     """Subscribe to a feed; a worker with the pack `feeds` fetches it."""
+    # Printed below, as everything that commands complain about.
+    logging.getLogger("windlass.client.feeds").addHandler(logging.NullHandler())
     with operating(database) as operator:
         feed = operator.feeds.subscribe_sync(url, subscriber)
-        if not _is_fetched(operator):
-            click.echo("windlass: no worker has the pack feeds now; start one with `windlass worker --packs feeds`", err=True)
+        if not operator.feeds.are_fetched_sync():
+            complain(NOT_FETCHED)
     if as_json:
         say_json(_shown(feed))
     else:
@@ -86,11 +89,6 @@ def entries(feed: str, *, before: int, limit: int, as_json: bool, database: str 
         say_json({"entries": [plain(one) for one in found]})
     else:
         say_table(({column: getattr(one, column) for column in _ENTRY_COLUMNS} for one in found), _ENTRY_COLUMNS)
-
-
-def _is_fetched(operator: Operator) -> bool:
-    """Whether a worker that runs has the task that fetches feeds."""
-    return any(worker.is_online and FETCH_TASK in json.loads(worker.tasks) for worker in operator.workers.list_sync())
 
 
 def _number_of(operator: Operator, feed: str) -> int:

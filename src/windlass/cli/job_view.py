@@ -49,7 +49,7 @@ def show_job(job: Job, runs: Sequence[Execution], letters: Sequence[DeadLetter],
 def show_letter(letter: DeadLetter) -> None:
     """Print a dead letter with its traceback and the job as it was."""
     details = {} if letter.details is None else json.loads(letter.details)
-    original = json.loads(letter.original_job)
+    original = letter.original()
     acknowledged = None if letter.acknowledged_at is None else f"{moment(letter.acknowledged_at)} by {letter.acknowledged_by}"
     closed = None if letter.closed_at is None else f"{moment(letter.closed_at)}: {letter.closed_reason}"
     worker, attempt = details.get("worker"), details.get("attempt")
@@ -65,7 +65,7 @@ def show_letter(letter: DeadLetter) -> None:
             "error": _titled(letter.error, details.get("type")),
             "fingerprint": letter.fingerprint,
             "payload": document_text(original.get("payload")),
-            "correlation id": original.get("correlation_id") or str(job_uuid(letter.job_id)),
+            "correlation id": original["correlation_id"],
             "acknowledged": acknowledged,
             "note": letter.note,
             "closed": closed,

@@ -9,6 +9,7 @@ import click
 from windlass.app import Windlass
 from windlass.cli import options
 from windlass.cli.job_view import show_job
+from windlass.cli.names import hint_at_unknown
 from windlass.cli.output import job_fields, plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.filter import JobFilter
@@ -33,6 +34,8 @@ def jobs(wanted: JobFilter, *, sort: str, oldest_first: bool, as_json: bool, dat
     query = JobQuery(filter=wanted, sort=Sort(sort), is_descending=not oldest_first, **place)
     with operating(database) as operator:
         page = operator.list_sync(query)
+        if not page.total:
+            hint_at_unknown(operator, wanted.tasks, wanted.lanes)
     if as_json:
         say_json(
             {

@@ -10,6 +10,7 @@ import click
 
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
+from windlass.cli.names import refuse_unknown
 from windlass.cli.output import complain, job_fields, say, say_json
 from windlass.cli.session import operating
 from windlass.core.bulk import Bulk
@@ -50,6 +51,8 @@ def _command(name: str, verb: str, done: str, summary: str, *more: Callable[...,
                 move_each(partial(getattr(operator, f"{verb}_sync"), **given), ids, as_json=as_json)
             else:
                 bulk = operator.bulk_sync(verb, wanted, given, dry_run=dry_run)
+                if not bulk.matched:
+                    refuse_unknown(operator, wanted.tasks, wanted.lanes)
                 _tell(bulk, done, dry_run=dry_run, as_json=as_json)
 
     for option in more:

@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from windlass.core.durations import format_duration
-from windlass.core.job import Job
+from windlass.core.ids import job_uuid
+from windlass.core.job import DeadLetter, Job
 from windlass.core.one_line import one_line
 
 _WIDEST = 60
@@ -190,5 +191,10 @@ def _document(value: Any) -> Any:
 
 
 def job_fields(job: Job) -> dict[str, Any]:
-    """Give a job's fields for JSON."""
-    return {**plain(job), "is_enabled": job.is_enabled}
+    """Return a job's fields for JSON; without a correlation id it shows its own UUID, as everywhere."""
+    return {**plain(job), "correlation_id": job.correlation_id or str(job_uuid(job.id)), "is_enabled": job.is_enabled}
+
+
+def letter_fields(letter: DeadLetter) -> dict[str, Any]:
+    """Return a dead letter's fields for JSON, with the job as it died."""
+    return {**plain(letter), "original_job": letter.original()}

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from windlass.cli import options
+from windlass.cli.names import hint_at_unknown
 from windlass.cli.noun import Noun
 from windlass.cli.output import job_fields, plain, say, say_fields, say_json, say_table
 from windlass.cli.session import operating
@@ -39,6 +40,8 @@ def list_(*, tasks: tuple[str, ...], search: str | None, as_json: bool, database
     wanted = JobFilter(tasks=tasks, search=search, is_recurring=True)
     with operating(database) as operator:
         page = operator.list_sync(JobQuery(filter=wanted, **place))
+        if not page.total:
+            hint_at_unknown(operator, tasks)
     if as_json:
         total = {"total": page.total, "is_total_exact": page.is_total_exact, "next_cursor": page.next_cursor}
         say_json({"schedules": [job_fields(one) | {"when": _when(one)} for one in page.jobs], **total})

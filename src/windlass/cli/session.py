@@ -19,8 +19,7 @@ from windlass.errors import ConfigError
 @contextmanager
 def operating(database: str | None, app: Windlass | None = None, *, makes_file: bool = False) -> Iterator[Operator]:
     """Give every verb on a database, audited as the person at the terminal; of an application, if there is one."""
-    # The driver's pool would write to the terminal by itself; what it says comes as an error too.
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())
+    quiet_driver()
     with app or Windlass(database) as opened:
         if app is not None and database is not None:
             app.configure(database_url=database)
@@ -28,6 +27,11 @@ def operating(database: str | None, app: Windlass | None = None, *, makes_file: 
             _check_file(opened.settings.database_url)
         opened.check_schema()
         yield opened.acting_sync(Actor(person()))
+
+
+def quiet_driver() -> None:
+    """Keep the driver's pool from writing to the terminal by itself; the same comes as an error."""
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 def _check_file(url: str) -> None:

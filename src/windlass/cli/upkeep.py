@@ -14,7 +14,6 @@ from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.cli.signals import Signals
 from windlass.cli.target import open_app
-from windlass.core.blocking import run
 from windlass.core.chore import Chore
 from windlass.telemetry import configure_logging
 
@@ -56,7 +55,7 @@ def chores() -> None:
 def list_(*, as_json: bool, database: str | None) -> None:
     """Show each chore: when it ran last, where, how long, how many rows, and its last error."""
     with operating(database) as operator:
-        found = run(run(operator.store()).chores.list())
+        found = operator.chores.list_sync()
     if as_json:
         say_json({"chores": [plain(chore) for chore in found], "total": len(found)})
     else:
@@ -81,7 +80,7 @@ def _line(chore: Chore) -> dict[str, Any]:
 def pause(name: str, *, database: str | None) -> None:
     """Let no process do a chore until it is resumed; processes notice within seconds."""
     with operating(database) as operator:
-        is_changed = run(run(operator.store()).chores.pause(name))
+        is_changed = operator.chores.pause_sync(name)
     say(f"{name} is paused" if is_changed else f"{name} was paused already")
 
 
@@ -91,5 +90,5 @@ def pause(name: str, *, database: str | None) -> None:
 def resume(name: str, *, database: str | None) -> None:
     """Undo `pause`."""
     with operating(database) as operator:
-        is_changed = run(run(operator.store()).chores.resume(name))
+        is_changed = operator.chores.resume_sync(name)
     say(f"{name} goes on" if is_changed else f"{name} was not paused")

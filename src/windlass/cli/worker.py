@@ -34,7 +34,7 @@ from windlass.telemetry import configure_logging
     default=None,
     help="Run each pool in a process of its own, so that no lane can hold up another; default: WINDLASS_PROCESS_PER_POOL.",
 )
-@click.option("--pool", "lane", hidden=True, help="Run this pool of --pools only; what the supervisor starts.")
+@click.option("--only-pool", "lane", hidden=True, help="Run this pool of --pools only; what the supervisor starts.")
 @options.log_level("info")
 @options.json_logs
 @options.migrate
@@ -64,7 +64,7 @@ def worker(  # noqa: PLR0913 - one for each option
         # Found out here, once, and not by every process.
         app = _settled(target, migrate=migrate, pools=pools, packs=packs)
         is_apart = app.settings.process_per_pool if process_per_pool is None else process_per_pool
-        each = [("--pool", pool.lane) for pool in app.settings.pools] if is_apart else [()]
+        each = [("--only-pool", pool.lane) for pool in app.settings.pools] if is_apart else [()]
         click.echo(banner(_described(processes * len(each)), worker_lines(app)))
         app.close()
         supervised.supervise(processes, grace=app.settings.grace, without="--migrate", each=each)

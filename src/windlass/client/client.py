@@ -97,6 +97,18 @@ class Client:
             raise UnknownTask(task, [known.name for known in await (await self.store()).tasks.list()])
         return self._tasks.describe(task, payload, options, declared)[0]
 
+    async def check_payload(self, task: str, payload: Mapping[str, Any]) -> None:
+        """Check arguments by the code of a task, or by what another process declared of it; any are right for an unknown task.
+
+        Raises InvalidPayload naming the argument that is wrong.
+        """
+        if self._tasks.has_code(task):
+            self._tasks.describe(task, payload, {})
+            return
+        declared = await self._tasks.declared_elsewhere.find(await self.store(), task, may_be_absent=True)
+        if declared is not None:
+            self._tasks.describe(task, payload, {}, declared)
+
     async def declares(self, task: str) -> bool:
         """Whether this process has a task's code, or another has declared it lately."""
         return self._tasks.has_code(task) or (
@@ -230,7 +242,9 @@ class Client:
     retry_sync = twin_of(retry)
 
     async def edit(self, job: JobRef, **changes: Unpack[EditOptions]) -> Job:
-        """Change a job; its next run stays where it is."""
+        """Change a job; its next run stays where it is. Raises InvalidPayload for a payload that its task would not take."""
+        if (payload := changes.get("payload")) is not None:
+            await self.check_payload((await self.get(job)).task, payload)
         return (await (await self.store()).edit(number_of(job), edit_of(changes))).one()
 
     edit_sync = twin_of(edit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Callable, Coroutine
 from difflib import get_close_matches
 from functools import wraps
@@ -11,12 +13,22 @@ from windlass import ports
 from windlass.client.blocking import twin_of
 from windlass.client.options import Duration
 from windlass.core.breaker import Breaker
+from windlass.core.chore import CHORES
 from windlass.core.durations import parse_duration
+from windlass.core.feed import FETCH_TASK
+from windlass.core.filter import JobFilter
 from windlass.core.gate import ALL_LANES, BUILT_IN_LANES, GateKind
-from windlass.errors import GateNotFound
+from windlass.core.page import MAX_PAGE, JobQuery
+from windlass.errors import ChoreNotFound, GateNotFound, JobNotFound, ScheduleNotFound
 
 if TYPE_CHECKING:
     from windlass.core.feed import Feed
+    from windlass.core.job import Job
+
+log = logging.getLogger("windlass.client.feeds")
+
+NOT_FETCHED = "no worker has the pack feeds now; start one with `windlass worker --packs feeds`"
+"""Why a feed that somebody subscribes to may not be fetched."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -117,12 +129,15 @@ class Gates(Facet):
         """List the names that were declared, paused or have jobs."""
         raise NotImplementedError
 
-    async def ensure_known(self, name: str) -> None:
-        """Refuse a name that was never declared or paused and has no jobs; raises GateNotFound with the nearest names."""
+    async def ensure_known(self, name: str, *, may_force: bool = True) -> None:
+        """Refuse a name that was never declared or paused and has no jobs; raises GateNotFound with the nearest names.
+
+        The message mentions `force`, unless the caller has no such option.
+        """
         self.kind.check(name)
         known = await self.names()
         if name not in known:
-            raise GateNotFound(self.kind.value, name, get_close_matches(name, sorted(known)))
+            raise GateNotFound(self.kind.value, name, get_close_matches(name, sorted(known)), may_force=may_force)
 
     ensure_known_sync = twin_of(ensure_known)
 
@@ -171,12 +186,55 @@ class Schedules(Facet):
     """Recurring jobs by their name."""
 
     noun = "schedules"
-    get, get_sync = verbs(ports.Schedules.get)
     create, create_sync = verbs(ports.Schedules.create)
     change, change_sync = verbs(ports.Schedules.change)
     enable, enable_sync = verbs(ports.Schedules.enable)
     disable, disable_sync = verbs(ports.Schedules.disable)
     prune_declared, prune_declared_sync = verbs(ports.Schedules.prune_declared)
+
+    async def get(self, name: str) -> Job:
+        """Read a schedule; raises ScheduleNotFound, a JobNotFound, with the nearest name."""
+        try:
+            found: Job = await (await self.port()).get(name)
+        except JobNotFound:
+            raise ScheduleNotFound(name, await self._names()) from None
+        return found
+
+    get_sync = twin_of(get)
+
+    async def _names(self) -> list[str]:
+        """List the names of the newest recurring jobs."""
+        query = JobQuery(filter=JobFilter(is_recurring=True), limit=MAX_PAGE)
+        return [job.name for job in (await (await self._client.store()).list_jobs(query)).jobs if job.name is not None]
+
+
+class Chores(Facet):
+    """The upkeep that one process of many does for each interval."""
+
+    noun = "chores"
+    list, list_sync = verbs(ports.Chores.list)
+
+    async def pause(self, name: str) -> bool:
+        """Let no process do a chore; returns whether that changed anything. Raises ChoreNotFound."""
+        await self._check(name)
+        is_changed: bool = await (await self.port()).pause(name)
+        return is_changed
+
+    pause_sync = twin_of(pause)
+
+    async def resume(self, name: str) -> bool:
+        """Undo `pause`; an overdue chore is due at once. Raises ChoreNotFound."""
+        await self._check(name)
+        is_changed: bool = await (await self.port()).resume(name)
+        return is_changed
+
+    resume_sync = twin_of(resume)
+
+    async def _check(self, name: str) -> None:
+        # Processes of another version may have chores that this one does not know.
+        known = CHORES | {chore.name for chore in await self.list()} if name not in CHORES else CHORES
+        if name not in known:
+            raise ChoreNotFound(name, known)
 
 
 class Workers(Facet):
@@ -237,8 +295,10 @@ class Feeds(Facet):
     entries, entries_sync = verbs(ports.Feeds.entries)
 
     async def subscribe(self, url: str, subscriber: str, connection: Any = None) -> Feed:
-        """Subscribe to a feed: its one job is made, or goes on at its next time."""
+        """Subscribe to a feed: its one job is made, or goes on at its next time. Log a warning when no worker would run it."""
         feed: Feed = await (await self.port()).subscribe(url, subscriber, await self._client.driver(connection))
+        if not await self.are_fetched():
+            log.warning("feed %d, %s: %s", feed.id, feed.url, NOT_FETCHED)
         return feed
 
     subscribe_sync = twin_of(subscribe)
@@ -249,6 +309,13 @@ class Feeds(Facet):
         return left
 
     unsubscribe_sync = twin_of(unsubscribe)
+
+    async def are_fetched(self) -> bool:
+        """Whether a worker that runs now has the task that fetches feeds."""
+        workers = await (await self._client.store()).workers.list()
+        return any(worker.is_online and FETCH_TASK in json.loads(worker.tasks) for worker in workers)
+
+    are_fetched_sync = twin_of(are_fetched)
 
 
 class StoredSettings(Facet):

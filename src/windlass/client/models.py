@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NotRequired
 
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, to_jsonable_
 from typing_extensions import TypedDict
 
 from windlass.core.payload import JsonText, decode, encode, encode_object
-from windlass.errors import InvalidPayload
+from windlass.errors import InvalidPayload, nearest
 from windlass.secret_names import is_secret
 
 # What a server keeps for each task it has no code for.
@@ -28,13 +28,14 @@ class TypedCodec:
         shape = make("Arguments", fields)
         shape.__pydantic_config__ = ConfigDict(strict=True, extra="allow" if is_open else "forbid", arbitrary_types_allowed=False)
         self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
+        self._names = tuple(hints)
 
     def encode(self, given: dict[str, Any]) -> JsonText:
         """Check and write."""
         try:
             return encode_object(self._adapter.dump_python(self._adapter.validate_python(given), mode="json", warnings="error"))
         except ValidationError as error:
-            raise _refusal(error, given) from None
+            raise _refusal(error, given, self._names) from None
         except PydanticSerializationError as error:
             raise InvalidPayload("arguments", given, str(error)) from None
 
@@ -43,7 +44,7 @@ class TypedCodec:
         try:
             return self._adapter.validate_json(text)
         except ValidationError as error:
-            raise _refusal(error, decode(text)) from None
+            raise _refusal(error, decode(text), self._names) from None
 
     def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
         """Describe the payload; a default that JSON cannot carry is left out."""
@@ -97,16 +98,18 @@ def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:
         return None
 
 
-def _refusal(error: ValidationError, given: object) -> InvalidPayload:
+def _refusal(error: ValidationError, given: object, names: Iterable[str] = ()) -> InvalidPayload:
     """Name the first complaint; raised `from None`, as pydantic's own text shows every value, secrets too."""
-    [first, *others] = error.errors(include_url=False, include_context=False)
+    # A misspelt name before the argument that it leaves missing.
+    found = error.errors(include_url=False, include_context=False)
+    [first, *others] = sorted(found, key=lambda one: one["type"] != "extra_forbidden")
     name = ".".join(str(part) for part in first["loc"]) or "payload"
     more = f" (and {len(others)} more)" if others else ""
     match first["type"]:
         case "missing":
             return InvalidPayload(name, given, f"is missing{more}")
         case "extra_forbidden":
-            return InvalidPayload(name, first["input"], f"is not an argument{more}")
+            return InvalidPayload(name, first["input"], f"is not an argument{nearest(name, names)}{more}")
     return InvalidPayload(name, first["input"], f"{_reason(name, first)}{more}")
 
 

@@ -50,6 +50,11 @@ class Operator(Scheduler):
         return facets.Schedules(self)
 
     @property
+    def chores(self) -> facets.Chores:
+        """The upkeep: pause, resume."""
+        return facets.Chores(self)
+
+    @property
     def workers(self) -> facets.Workers:
         """The processes that run jobs."""
         return facets.Workers(self)

@@ -1,4 +1,4 @@
-"""Seed 003's core API under its own names, for asyncio. Here a lower priority number runs earlier."""
+"""The async jobs system's core API under its own names, for asyncio. Here a lower priority number runs earlier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seed 003's core API under its own names. Here a lower priority number runs earlier; `db` is the application."""
+"""The async jobs system's core API under its own names. Here a lower priority number runs earlier; `db` is the application."""
 
 from __future__ import annotations
 

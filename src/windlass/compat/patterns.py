@@ -1,4 +1,4 @@
-"""Seed 003's reliability patterns: breaker, timeout, backoff."""
+"""The async jobs system's reliability patterns: breaker, timeout, backoff."""
 
 from __future__ import annotations
 

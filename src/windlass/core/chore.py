@@ -6,6 +6,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+CHORES = frozenset(
+    {
+        "age",
+        "chain-audit",
+        "fold",
+        "promote",
+        "prune",
+        "prune-breaker-events",
+        "prune-minutes",
+        "prune-refusals",
+        "prune-signatures",
+        "prune-workers",
+        "reclaim",
+        "spawn",
+    }
+)
+"""Every chore of the upkeep; each may be paused before it was ever due."""
+
 
 class Permit(NamedTuple):
     """The right to do a chore once; `cursor` is where the last one left off."""

@@ -1,4 +1,4 @@
-"""Seed 001's word for where a job is: our names, but what has run or comes back is never `pending`."""
+"""The interval scheduler's word for where one job is: our names, but what has run or comes back is never `pending`."""
 
 from __future__ import annotations
 

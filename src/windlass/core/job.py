@@ -512,6 +512,7 @@ class DeadLetter:
     task: str
     lane: str
     original_job: str
+    """The job's row as JSON text, as it died; `original` reads it."""
     error: str
     details: str | None
     fingerprint: str

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.histogram import Histogram, merge
-from windlass.core.interval_status import status_of
 from windlass.core.job import Count, JobState, RunReason, RunStatus, WaitReason
 
 UNCOUNTED = frozenset({RunReason.RELEASED, RunReason.SNOOZED})
@@ -96,7 +95,7 @@ class JobStats:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerMetrics:
-    """Jobs by the interval scheduler's status now, and runs since the beginning."""
+    """Jobs by state now, and runs since the beginning."""
 
     jobs: Mapping[JobState, int]
     executions: int
@@ -112,7 +111,7 @@ def scheduler_metrics(counts: Sequence[Count], totals: Sequence[Total]) -> Sched
     completed = sum(one.runs for one in counted if one.status is RunStatus.COMPLETED)
     decided = completed + sum(one.runs for one in counted if one.status is RunStatus.FAILED)
     return SchedulerMetrics(
-        jobs={status: sum(one.jobs for one in counts if status_of(one.state, one.wait_reason) is status) for status in JobState},
+        jobs={state: sum(one.jobs for one in counts if one.state is state) for state in JobState},
         executions=runs,
         average_duration_ms=sum(one.duration_ms for one in counted) / runs if runs else None,
         success_rate=completed / decided if decided else 0.0,

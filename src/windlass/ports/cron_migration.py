@@ -1,4 +1,4 @@
-"""Seed 001's cron migration."""
+"""The interval scheduler's cron migration."""
 
 from __future__ import annotations
 

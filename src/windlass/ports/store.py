@@ -65,6 +65,10 @@ class Store(Protocol):
         """Give the same store with its operator verbs audited, each in the transaction of what it does."""
         ...
 
+    def bounded(self, timeout: timedelta) -> Self:
+        """Give the same store whose reads raise StoreBusy when they take longer."""
+        ...
+
     @property
     def breakers(self) -> Breakers:
         """The circuit breakers."""

@@ -166,9 +166,12 @@ def list_workers(*, limit: int = 500) -> Ask[list[records.Worker]]:
     return get(f"{API}/workers", as_list("workers", records.Worker), {"limit": limit})
 
 
-def correlation(correlation_id: str) -> Ask[list[records.TracedJob]]:
-    """Trace an action: its jobs, each before those it enqueued; a job's own UUID finds it and what came of it."""
-    return get(f"{API}/correlations/{word(correlation_id)}", as_list("jobs", records.TracedJob))
+def correlation(correlation_id: str, *, after: int | None = None) -> Ask[list[records.TracedJob]]:
+    """Trace an action: its jobs, each before those it enqueued; a job's own UUID finds it and what came of it.
+
+    At most 500; those with a higher number than `after` come next.
+    """
+    return get(f"{API}/correlations/{word(correlation_id)}", as_list("jobs", records.TracedJob), {"after": after})
 
 
 def changes_now() -> Ask[records.Change]:

@@ -162,6 +162,9 @@ def _place(dsn: str) -> str:
 
 _CAUSES = (
     ("connection refused", "the connection was refused; is the server running there?"),
+    ("servname not supported", "the port is not a number"),
+    ("unrecognized service", "the port is not a number"),
+    ("invalid integer value", "the port is not a number"),
     ("failed to resolve host", "the host is not known"),
     ("name or service not known", "the host is not known"),
     ("could not translate host name", "the host is not known"),
@@ -288,15 +291,18 @@ class Terms(NamedTuple):
     prepare: bool
     """Off behind a transaction pooler, where a session is ours for one transaction only."""
     limit: timedelta
-    """How long one statement may take, unless its call says otherwise."""
+    """How long one statement may take, unless its call says less, or that it has no limit."""
 
     def limit_of(self, call: Call[Any]) -> timedelta:
-        """How long one statement of a call may take; nothing is for ever."""
-        return self.limit if call.timeout is None else call.timeout
+        """How long one statement of a call may take: the shorter of both limits; nothing at all is for ever."""
+        if call.timeout is None:
+            return self.limit
+        return min(call.timeout, self.limit) if call.timeout and self.limit else call.timeout
 
 
 def _milliseconds(limit: timedelta) -> int:
-    return limit // timedelta(milliseconds=1)
+    # Less than one would be none, which is for ever.
+    return max(limit // timedelta(milliseconds=1), 1) if limit else 0
 
 
 def _client_limit_s(limit: timedelta) -> float | None:

@@ -1,4 +1,4 @@
-"""Seed 001's cron migration, for asyncio."""
+"""The interval scheduler's cron migration, for asyncio."""
 
 from __future__ import annotations
 

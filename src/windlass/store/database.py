@@ -47,7 +47,7 @@ class Database(Protocol):
 class Bounded:
     """The same database, whose reads may take only so long: for readers who would rather be told to come back.
 
-    A read that takes longer raises StoreBusy. Only PostgreSQL can end one.
+    A read that takes longer is ended and raises StoreBusy.
     """
 
     def __init__(self, database: Database, timeout: timedelta) -> None:

@@ -68,7 +68,7 @@ from windlass.store.calls.clone import clone
 from windlass.store.chores import SqlChores
 from windlass.store.crawls import SqlCrawls
 from windlass.store.cron_migration import SqlCronMigration
-from windlass.store.database import Database
+from windlass.store.database import Bounded, Database
 from windlass.store.documents import Entry
 from windlass.store.feeds import SqlFeeds
 from windlass.store.items import SqlItems
@@ -131,6 +131,10 @@ class SqlStore:
     def acting(self, actor: Actor) -> SqlStore:
         """Give the same store with its operator verbs audited, each in the transaction of what it does."""
         return SqlStore(self._db, rng=self._rng, profiles=self._profiles, most_arms=self._most_arms, actor=actor)
+
+    def bounded(self, timeout: timedelta) -> SqlStore:
+        """Give the same store whose reads raise StoreBusy when they take longer."""
+        return self.over(Bounded(self._db, timeout))
 
     def over(self, database: Database) -> SqlStore:
         """Give the same store over another adapter."""

@@ -1,4 +1,4 @@
-"""SQLite: one thread writes whole transactions, another reads."""
+"""SQLite: one thread writes whole transactions, others read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.core.topic import EVERYTHING
-from windlass.errors import ConfigError, SchemaError, StoreConflict, StoreError, StoreRefused, StoreUnavailable
+from windlass.errors import (
+    ConfigError,
+    SchemaError,
+    StoreBusy,
+    StoreConflict,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
 from windlass.store.calls.call import asked
 from windlass.store.documents import instant, microseconds
 from windlass.store.owner import Owner
@@ -48,6 +56,9 @@ _MOST_MERGED = 64
 _LOOK_SECONDS = 0.004
 _SLOW_LOOK_SECONDS = 0.012
 _QUIET_SECONDS = 2.0
+# How many steps of SQLite's machine, about a millisecond, lie between two looks at a read's deadline. Each look waits for
+# Python's lock.
+_STEPS_BETWEEN_LOOKS = 100_000
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -69,13 +80,28 @@ class Sqlite:
         self._rng = rng
         self._bell = bell_of(path)
         self._writer = _Thread(self, rng, "writer")
+        self._engine_reader, self._reader, self._bounded_reader = self._open_readers()
+
+    def _open_readers(self) -> tuple[_Thread, _Thread, _Thread]:
         # A database in memory belongs to one connection.
-        self._reader = self._writer if path == ":memory:" else _Thread(self, rng, "reader")
+        if self.path == ":memory:":
+            return self._writer, self._writer, self._writer
+        return (
+            _Thread(self, self._rng, "engine-reader"),
+            _Thread(self, self._rng, "reader"),
+            _Thread(self, self._rng, "bounded-reader"),
+        )
+
+    def _reader_of(self, call: Call[T]) -> _Thread:
+        """Choose a thread so that the engine waits for no other reader, and what reads little for none that reads much."""
+        if call.is_engine or call.is_urgent:
+            return self._engine_reader
+        return self._reader if call.timeout is None else self._bounded_reader
 
     def submit(self, call: Call[T]) -> Future[T]:
         """Queue a call; the future ends after the commit."""
         if call.is_read:
-            return self._reader.submit(call)
+            return self._reader_of(call).submit(call)
         future = self._writer.submit(call)
         future.add_done_callback(partial(self._announce, call))
         return future
@@ -112,7 +138,7 @@ class Sqlite:
         A connection in autocommit mode without an open transaction commits at once, as it does with everything else.
         """
         self._check_connection(connection)
-        is_autocommit = not connection.in_transaction and connection.isolation_level is None
+        is_autocommit = not connection.in_transaction and _commits_by_itself(connection)
         try:
             if not connection.in_transaction:
                 connection.execute("begin immediate")
@@ -156,9 +182,8 @@ class Sqlite:
 
     def close(self) -> None:
         """Finish what is queued and close the connections."""
-        self._writer.close()
-        if self._reader is not self._writer:
-            self._reader.close()
+        for thread in dict.fromkeys((self._writer, self._engine_reader, self._reader, self._bounded_reader)):
+            thread.close()
 
     async def aclose(self) -> None:
         """Close without holding up the event loop."""
@@ -191,6 +216,9 @@ class _Thread:
         opened.result()
 
     def submit(self, call: Call[T]) -> Future[T]:
+        # Only reads: an interrupted write takes with it everything that shares its transaction.
+        if call.is_read and call.timeout:
+            return self._put(partial(_drive_within, self._queries, call, _Deadline(call.timeout)), is_urgent=call.is_urgent)
         return self._put(lambda connection: _drive(connection, self._queries, call), is_urgent=call.is_urgent)
 
     def submit_work(self, work: Callable[[Any], T]) -> Future[T]:
@@ -346,6 +374,13 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _commits_by_itself(connection: Any) -> bool:
+    """Whether a statement outside a transaction is committed at once, by either of the driver's two settings."""
+    # Before Python 3.12 there is only the older one; where the newer is set, the driver does not look at the older.
+    autocommit = getattr(connection, "autocommit", None)
+    return autocommit if isinstance(autocommit, bool) else connection.isolation_level is None
+
+
 def _roll_back(connection: Any) -> None:
     # After some errors SQLite has done it already, and asking again would hide the first error behind another.
     if connection.in_transaction:
@@ -425,6 +460,35 @@ def _drive(connection: Any, texts: Queries, call: Call[T]) -> T:
         return value
 
 
+class _Deadline:
+    """When a read must have ended, counted from when it was asked for."""
+
+    def __init__(self, timeout: timedelta) -> None:
+        self._timeout_s = timeout.total_seconds()
+        self._ends_at = time.monotonic() + self._timeout_s
+
+    def is_past(self) -> bool:
+        return time.monotonic() >= self._ends_at
+
+    def missed(self) -> StoreBusy:
+        return StoreBusy(f"the read took longer than {self._timeout_s:g} s")
+
+
+def _drive_within(texts: Queries, call: Call[T], deadline: _Deadline, connection: Any) -> T:
+    """Run the steps of a read; raises StoreBusy when its time is over."""
+    if deadline.is_past():
+        raise deadline.missed()
+    connection.set_progress_handler(deadline.is_past, _STEPS_BETWEEN_LOOKS)
+    try:
+        return _drive(connection, texts, call)
+    except driver.OperationalError as error:
+        if _INTERRUPTED in str(error):
+            raise deadline.missed() from error
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
 def _run_step(connection: Any, texts: Queries, step: Step) -> Sequence[Row]:
     if step.ask is not None:
         return asked(step, connection)
@@ -491,6 +555,9 @@ def _typed(row: Row, instants: tuple[int, ...], booleans: tuple[int, ...]) -> Ro
 
 # The last two: a text or a number that the driver cannot hand to the database.
 _FROM_DRIVER = (driver.Error, UnicodeError, OverflowError)
+
+
+_INTERRUPTED = "interrupted"
 
 
 def _is_busy(error: BaseException) -> bool:

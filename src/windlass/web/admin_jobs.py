@@ -1,4 +1,4 @@
-"""Seed 000's admin API: the jobs of the crawl queue."""
+"""The priority crawl queue's admin API: the jobs of the crawl queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from windlass.app import Windlass
+from windlass.client.operations import Operator
 from windlass.client.refs import number_of
 from windlass.core.access import Role
 from windlass.core.filter import JobFilter
@@ -23,7 +23,7 @@ from windlass.web.admin_words import CRAWL, Shown, Status
 from windlass.web.fields import MAX_LIMIT, Body, Limit, capped
 from windlass.web.jobs import check_crawl
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 HIGHEST = 100
 _MOST_LOOKS = 50
@@ -163,13 +163,13 @@ async def admin_list_jobs(
     request: Request, status: Shown | None = None, limit: Limit = 100, offset: Offset = 0
 ) -> list[CrawlJob]:
     """List the crawl jobs, newest first."""
-    app = visit_of(request).app
+    profiles = visit_of(request).app.settings.profiles
     wanted = JobFilter(states=() if status is None else words.states_shown_as(status), tasks=(CRAWL,), is_template=False)
     query = JobQuery(filter=wanted, limit=capped(limit), offset=offset)
-    return [crawl_job(job, app.settings.profiles) for job in await _listed(app, query)]
+    return [crawl_job(job, profiles) for job in await _listed(reader_of(request), query)]
 
 
-async def _listed(app: Windlass, query: JobQuery) -> Sequence[Job]:
+async def _listed(app: Operator, query: JobQuery) -> Sequence[Job]:
     """Read a page; where only the newest jobs were looked at and too few of them fit, look on."""
     page = await app.list(query)
     if page.is_complete or len(page.jobs) == query.limit:

@@ -1,4 +1,4 @@
-"""Seed 000's admin API: scheduled jobs, which are templates of crawls."""
+"""The priority crawl queue's admin API: scheduled jobs, which are templates of crawls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from windlass.web.admin_words import CRAWL
 from windlass.web.fields import LINE, Body, Limit, capped
 from windlass.web.jobs import check_crawl
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 _LONGEST_CRON = 200
 ScheduleName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_SCHEDULE_NAME, pattern=LINE)]
@@ -129,7 +129,7 @@ async def admin_list_schedules(request: Request, limit: Limit = 100, offset: Off
     """List the scheduled jobs, oldest first."""
     wanted = JobFilter(tasks=(CRAWL,), is_template=True)
     query = JobQuery(filter=wanted, is_descending=False, limit=capped(limit), offset=offset)
-    return [scheduled_job(job) for job in (await visit_of(request).app.list(query)).jobs]
+    return [scheduled_job(job) for job in (await reader_of(request).list(query)).jobs]
 
 
 async def admin_create_schedule(request: Request, body: NewScheduledJob) -> ScheduledJob:

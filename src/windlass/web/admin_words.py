@@ -1,4 +1,4 @@
-"""Seed 000's words for what is in a job's row."""
+"""The priority crawl queue's words for what is in a job's row."""
 
 from __future__ import annotations
 

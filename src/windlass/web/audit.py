@@ -15,7 +15,7 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY
 from windlass.web.fields import LINE, Instant, Limit, Listed, capped
 from windlass.web.route import Route
-from windlass.web.visit import operator_of
+from windlass.web.visit import reader_of
 
 Word = Annotated[str | None, Query(min_length=1, max_length=MAX_KEY, pattern=LINE)]
 
@@ -70,7 +70,7 @@ async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
 ) -> AuditsOut:
     """List who did what, and who was refused."""
     wanted = AuditFilter(principal=principal, action=action, target=target, since=since)
-    audit = (await operator_of(request).store()).audit
+    audit = (await reader_of(request).store()).audit
     found = await audit.list(wanted, before=before, limit=capped(limit))
     tally = await audit.count(wanted)
     last = found[-1].id if len(found) == capped(limit) else None

@@ -14,7 +14,7 @@ from windlass.core.job import MAX_NAME
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body, Limit, Listed, PathName, capped
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 _SECOND = timedelta(seconds=1)
 
@@ -119,7 +119,7 @@ async def get_breaker(request: Request, name: PathName) -> BreakerOut:
 
 async def list_breaker_history(request: Request, name: PathName, limit: Limit = 100) -> BreakerEventsOut:
     """List the changes of a breaker, newest first."""
-    breakers = visit_of(request).app.breakers
+    breakers = reader_of(request).breakers
     _known(name, await breakers.get(name))
     found = await breakers.history(name, limit=capped(limit))
     events = [BreakerEventOut(id=one.id, state=one.state, reason=one.reason, job_id=one.job_id, at=one.at) for one in found]

@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Path, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel
 
 from windlass.core.access import Role
-from windlass.core.ids import job_uuid
+from windlass.core.ids import MAX_JOB, job_uuid
 from windlass.core.job import MAX_KEY, JobState, WaitReason
 from windlass.core.related import Branch, trace
 from windlass.errors import shown
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
+from windlass.web.visit import reader_of
 
 
 class TracedOut(BaseModel):
@@ -47,6 +47,8 @@ class CorrelationOut(Listed):
 
     correlation_id: str
     jobs: list[TracedOut]
+    next: int | None
+    """Send it as `after` for the next page; a parent on an earlier page does not count in `depth`."""
 
 
 def _out(branch: Branch) -> TracedOut:
@@ -69,13 +71,19 @@ def _out(branch: Branch) -> TracedOut:
     )
 
 
-async def get_correlation(request: Request, id: Annotated[str, Path(min_length=1, max_length=MAX_KEY)]) -> CorrelationOut:  # noqa: A002 - the path's word
+async def get_correlation(
+    request: Request,
+    id: Annotated[str, Path(min_length=1, max_length=MAX_KEY)],  # noqa: A002 - the path's word
+    after: Annotated[int, Query(ge=0, le=MAX_JOB, description="Only jobs with a higher number.")] = 0,
+) -> CorrelationOut:
     """Trace an action: its jobs and which came of which; a job's own UUID finds the job and what came of it."""
-    found = await (await visit_of(request).app.store()).list_by_correlation(id)
-    if not found.jobs:
+    found = await (await reader_of(request).store()).list_by_correlation(id, after=after)
+    if not found.jobs and not after:
         raise Refusal(404, f"correlation {shown(id)} not found: no job has it")
     jobs = [_out(branch) for branch in trace(found.jobs)]
-    return CorrelationOut(correlation_id=id, jobs=jobs, total=len(jobs), is_total_exact=found.is_complete)
+    last = None if found.is_complete else found.jobs[-1].id
+    is_all = found.is_complete and not after
+    return CorrelationOut(correlation_id=id, jobs=jobs, total=len(jobs), is_total_exact=is_all, next=last)
 
 
 ROUTES = (Route("GET", "/api/v1/correlations/{id}", Role.VIEWER, get_correlation, errors=(404,), is_costly=True),)

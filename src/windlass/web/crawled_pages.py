@@ -14,7 +14,7 @@ from windlass.core.source import MAX_SOURCE_NAME
 from windlass.core.webpage import MAX_SEARCH, WebPage
 from windlass.web.fields import Limit, Listed, capped
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
+from windlass.web.visit import reader_of, visit_of
 
 Search = Annotated[
     str | None,
@@ -71,7 +71,7 @@ async def list_pages(  # noqa: PLR0917 - the query of the route
     request: Request, search: Search = None, source_id: SourceFilter = None, after: After = 0, limit: Limit = 100
 ) -> PagesOut:
     """List what crawls have found, or look for words in it."""
-    pages = visit_of(request).app.pages
+    pages = reader_of(request).pages
     most = capped(limit)
     if search is None:
         found = await pages.list(source_id=source_id, after=after, limit=most)

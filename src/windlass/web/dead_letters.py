@@ -18,7 +18,7 @@ from windlass.core.letters import MOST_IDS, LetterFilter
 from windlass.secret_names import redact
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 LetterId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 Fingerprint = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
@@ -186,7 +186,7 @@ async def list_dead_letters(  # noqa: PLR0917 - the parameters of the query, by 
 ) -> LettersOut:
     """List dead letters, newest death first."""
     query = LetterQuery(status=status, task=task, fingerprint=fingerprint, since=since, cursor=cursor, limit=capped(limit))
-    page = await visit_of(request).app.letters.list(query)
+    page = await reader_of(request).letters.list(query)
     found = [LetterOut(**_facts(letter)) for letter in page.letters]
     return LettersOut(dead_letters=found, total=page.total, is_total_exact=page.is_total_exact, next=page.next_cursor)
 
@@ -199,7 +199,7 @@ async def group_dead_letters(
     limit: Limit = 50,
 ) -> GroupsOut:
     """Group the newest dead letters by what killed the jobs."""
-    found = await visit_of(request).app.letters.groups(is_open=is_open, limit=capped(limit))
+    found = await reader_of(request).letters.groups(is_open=is_open, limit=capped(limit))
     groups = [
         GroupOut(
             fingerprint=one.fingerprint,

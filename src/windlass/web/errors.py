@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 
 from windlass.errors import (
     BreakerOpen,
+    ChoreNotFound,
     DuplicateJob,
     ExecutionNotFound,
     FeedNotFound,
@@ -30,6 +32,7 @@ from windlass.errors import (
     StoreConflict,
     StoreUnavailable,
     TokenNotFound,
+    nearest,
     shown,
 )
 
@@ -37,6 +40,7 @@ STATUS_OF: Mapping[type[Exception], int] = MappingProxyType(
     {
         InvalidInput: 400,
         InvalidTransition: 400,
+        ChoreNotFound: 404,
         ExecutionNotFound: 404,
         FeedNotFound: 404,
         GateNotFound: 404,
@@ -80,12 +84,24 @@ class Refusal(Exception):
         self.headers = headers
 
 
-def refusal_of(error: Exception, statuses: Mapping[type[Exception], int] = MappingProxyType({})) -> Refusal:
-    """Say what a client is told of an error; what is not theirs to know becomes a bare 500."""
+class BadBody(RequestValidationError):
+    """A body that does not fit the model it was read by."""
+
+    def __init__(self, error: ValidationError, model: type[BaseModel], body: Any) -> None:
+        super().__init__([{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)], body=body)
+        self.model = model
+
+
+def refusal_of(
+    error: Exception,
+    statuses: Mapping[type[Exception], int] = MappingProxyType({}),
+    handler: Callable[..., Any] | None = None,
+) -> Refusal:
+    """Say what a client is told of an error; what is not theirs to know becomes a bare 500. `handler` knows the fields."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, RequestValidationError):
-        return Refusal(400, _first_complaint(error))
+        return Refusal(400, _first_complaint(error, handler))
     # The parser of bodies wraps what our codec says.
     known = error.__cause__ if isinstance(error.__cause__, InvalidInput) else error
     status = _status_of(known, statuses)
@@ -104,15 +120,33 @@ def _status_of(error: BaseException, statuses: Mapping[type[Exception], int]) ->
     return None
 
 
-def _first_complaint(error: RequestValidationError) -> str:
-    """Name the field and the value, as our own checks do."""
-    first, *rest = error.errors()
+def _first_complaint(error: RequestValidationError, handler: Callable[..., Any] | None) -> str:
+    """Name the field and the value, as our own checks do; a misspelt field comes before the one it leaves missing."""
+    first, *rest = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     field = _field_of(first, error.body)
     if first["type"] == "missing":
         return f"{field}: is required"
+    if first["type"] == "extra_forbidden":
+        known = _names_in(error.model if isinstance(error, BadBody) else _body_of(handler), set())
+        return f"{field}: is not a field{nearest(str(first['loc'][-1]), known)} (got {_shown_as_sent(first.get('input'))})"
     # Each kind of value that a field takes complains by itself.
     texts = dict.fromkeys(_text_of(one) for one in (first, *rest) if _field_of(one, error.body) == field)
     return f"{field}: {' or '.join(texts)} (got {_shown_as_sent(first.get('input'))})"
+
+
+def _body_of(handler: Callable[..., Any] | None) -> Any:
+    return None if handler is None else get_type_hints(handler).get("body")
+
+
+def _names_in(kind: Any, seen: set[Any]) -> set[str]:
+    """Collect the fields of every model in a type."""
+    if kind in seen:
+        return set()
+    seen.add(kind)
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return set().union(*(_names_in(part, seen) for part in get_args(kind)))
+    names = {field.alias or name for name, field in kind.model_fields.items()}
+    return names.union(*(_names_in(field.annotation, seen) for field in kind.model_fields.values()))
 
 
 _NO_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})

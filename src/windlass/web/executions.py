@@ -19,7 +19,7 @@ from windlass.web.fields import Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
+from windlass.web.visit import reader_of, visit_of
 
 
 class ExecutionOut(BaseModel):
@@ -97,7 +97,7 @@ async def list_executions(
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
 ) -> ExecutionsOut:
     """List a job's runs, the one that goes on first, then newest first."""
-    store = await visit_of(request).app.store()
+    store = await reader_of(request).store()
     number, most = number_of(id), capped(limit)
     runs = await store.list_executions(number, limit=most, offset=offset)
     total = await store.count_executions(number)

@@ -8,12 +8,13 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, StringConstraints
 
+from windlass.client.facets import NOT_FETCHED
 from windlass.core.access import Role
 from windlass.core.feed import MAX_SUBSCRIBER, Feed, FeedEntry
 from windlass.core.ids import MAX_ID
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 FeedId = Annotated[int, Path(ge=1, le=MAX_ID)]
 SubscriberName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)]
@@ -48,6 +49,13 @@ class FeedOut(BaseModel):
     websub_expires_at: datetime | None
     created_at: datetime
     updated_at: datetime
+
+
+class SubscribedOut(FeedOut):
+    """A feed that was subscribed to."""
+
+    warning: str | None = None
+    """Why it may not be fetched, such as that no worker has the pack."""
 
 
 class FeedsOut(Listed):
@@ -97,19 +105,21 @@ async def list_feeds(
     limit: Limit = 100,
 ) -> FeedsOut:
     """List the feeds: all, or those that somebody subscribes to."""
-    feeds = (await visit_of(request).app.store()).feeds
+    feeds = (await reader_of(request).store()).feeds
     found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
     tally = await feeds.count(subscriber=subscriber)
     last = found[-1].id if len(found) == capped(limit) else None
     return FeedsOut(feeds=[feed_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
 
 
-async def subscribe_to_feed(request: Request, response: Response, body: SubscriptionIn) -> FeedOut:
+async def subscribe_to_feed(request: Request, response: Response, body: SubscriptionIn) -> SubscribedOut:
     """Subscribe to a feed; 200 when it was known."""
-    kept = await operator_of(request).feeds.subscribe(body.url, body.subscriber)
+    feeds = operator_of(request).feeds
+    kept = await feeds.subscribe(body.url, body.subscriber)
     if kept.created_at != kept.updated_at:
         response.status_code = 200
-    return feed_out(kept)
+    warning = None if await feeds.are_fetched() else NOT_FETCHED
+    return SubscribedOut(**feed_out(kept).model_dump(), warning=warning)
 
 
 async def get_feed(request: Request, id: FeedId) -> FeedOut:  # noqa: A002 - the path's word
@@ -133,7 +143,7 @@ async def list_feed_entries(
     limit: Limit = 100,
 ) -> EntriesOut:
     """List what was found in a feed."""
-    feeds = (await visit_of(request).app.store()).feeds
+    feeds = (await reader_of(request).store()).feeds
     found = await feeds.entries(id, before=before, limit=capped(limit))
     tally = await feeds.count_entries(id)
     last = found[-1].id if len(found) == capped(limit) else None
@@ -143,7 +153,7 @@ async def list_feed_entries(
 
 ROUTES = (
     Route("GET", "/api/v1/feeds", Role.VIEWER, list_feeds, is_costly=True),
-    Route("POST", "/api/v1/feeds", Role.PRODUCER, subscribe_to_feed, 201, others={200: FeedOut}, errors=(409,)),
+    Route("POST", "/api/v1/feeds", Role.PRODUCER, subscribe_to_feed, 201, others={200: SubscribedOut}, errors=(409,)),
     Route("GET", "/api/v1/feeds/{id}", Role.VIEWER, get_feed, errors=(404,)),
     Route("GET", "/api/v1/feeds/{id}/entries", Role.VIEWER, list_feed_entries, errors=(404,), is_costly=True),
     Route("DELETE", "/api/v1/feeds/{id}/subscribers/{subscriber}", Role.PRODUCER, unsubscribe_from_feed, errors=(404,)),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from windlass.app import Windlass
+from windlass.client.operations import Operator
 from windlass.core.breaker import Breaker, BreakerState
 from windlass.core.job import Count, Job, JobState, RunStatus
 from windlass.core.lane import Lane
@@ -48,7 +48,7 @@ class Seen:
 class Glance:
     """Looks when somebody asks, and at most a few times a second."""
 
-    def __init__(self, app: Windlass) -> None:
+    def __init__(self, app: Operator) -> None:
         """Look at the database of `app`."""
         self._app = app
         self._looking = asyncio.Lock()

@@ -23,7 +23,7 @@ from windlass.web.fields import LINE, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
+from windlass.web.visit import reader_of
 
 _KINDS = {ItemFormat.JSONL: "application/x-ndjson", ItemFormat.CSV: "text/csv; charset=utf-8"}
 After = Annotated[int, Query(ge=0, le=MAX_ID, description="The id of the last item that is known already.")]
@@ -85,13 +85,13 @@ async def export_items(
 
 
 async def _items(request: Request) -> Items:
-    return (await visit_of(request).app.store()).items
+    return (await reader_of(request).store()).items
 
 
 async def _known(request: Request, ref: str) -> int:
     """Find a job's number; raises JobNotFound when there is no such job, which otherwise would seem to have found nothing."""
     number = number_of(ref)
-    await (await visit_of(request).app.store()).job_status(number)
+    await (await reader_of(request).store()).job_status(number)
     return number
 
 

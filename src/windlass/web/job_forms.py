@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import Field, StringConstraints, ValidationError
 
 from windlass.app import Windlass
@@ -19,6 +18,7 @@ from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, NewJob
 from windlass.core.retry import RetrySpec
 from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, check_url, new_source
 from windlass.errors import InvalidInput
+from windlass.web.errors import BadBody
 from windlass.web.fields import LINE, Body, Instant, Name
 from windlass.web.job_shape import CRAWL
 
@@ -103,8 +103,7 @@ def read_form(value: Any) -> JobIn | CrawlIn:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        complaints = error.errors(include_url=False)
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in complaints], body=value) from None
+        raise BadBody(error, kind, value) from None
 
 
 async def native_job(body: JobIn, app: Windlass, by: str) -> NewJob:

@@ -23,7 +23,7 @@ from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
 from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
 from windlass.web.route import Route
-from windlass.web.visit import Visit, operator_of, visit_of
+from windlass.web.visit import Visit, operator_of, reader_of, visit_of
 
 JobId = Annotated[str, Path(min_length=1, max_length=64, description="A job's UUID or its number.")]
 SortBy = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
@@ -131,7 +131,7 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
         offset=offset,
         cursor=cursor or None,
     )
-    page = await visit_of(request).app.list(query)
+    page = await reader_of(request).list(query)
     eyes = eyes_of(request)
     rest = {
         "total": page.total,
@@ -179,6 +179,8 @@ async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa
     number = number_of(id)
     if body.has_source:
         body.check_task((await operator.get(number)).task)
+    if body.payload is not None:
+        await operator.check_payload((await operator.get(number)).task, body.payload)
     moved = await (await operator.store()).edit(number, edit_of(body))
     return job_out(moved.one(), eyes_of(request))
 

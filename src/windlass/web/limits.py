@@ -36,6 +36,9 @@ class Limits:
     """How many may wait for their turn; one more is told to come later."""
     read_within: timedelta = timedelta(seconds=4)
     """How long one waits for its turn before it is told to come later."""
+    read_for: timedelta = timedelta(seconds=5)
+    """How long one read for a list, a search, a page or a download may take; then it is ended, and its client told to ask for
+    less."""
     exports: int = 4
     """How many downloads of items there may be at a time."""
     streams: int = 200

@@ -8,7 +8,6 @@ from functools import wraps
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request, Response
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 
 from windlass.client.refs import number_of
@@ -17,7 +16,7 @@ from windlass.core.job import MAX_NAME, JobState
 from windlass.core.payload import decode_request
 from windlass.errors import InvalidInput
 from windlass.ports import Store
-from windlass.web.errors import Refusal
+from windlass.web.errors import BadBody, Refusal
 from windlass.web.fields import Body, whole
 from windlass.web.visit import Visit, visit_of
 
@@ -107,7 +106,7 @@ def parsed(model: type[B], fields: Mapping[str, Any]) -> B:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()], body=fields) from None
+        raise BadBody(error, model, fields) from None
 
 
 def json_answer(model: BaseModel, status: int = 200, skip: set[str] | None = None) -> Response:

@@ -14,7 +14,7 @@ from windlass.core.reminder import NewReminder, Reminder
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 _TASK = "email"
 ReminderId = Annotated[int, Path(ge=1, le=MAX_JOB)]
@@ -72,7 +72,7 @@ async def list_reminders(
     request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100
 ) -> RemindersOut:
     """List the reminders, those that were sent among them for as long as they are kept."""
-    reminders = visit_of(request).app.reminders
+    reminders = reader_of(request).reminders
     found = await reminders.list(after=after, limit=capped(limit))
     tally = await reminders.count()
     last = found[-1].id if len(found) == capped(limit) else None

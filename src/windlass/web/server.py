@@ -23,7 +23,7 @@ from windlass.core.access import Principal
 from windlass.core.current import current_request
 from windlass.core.job import MAX_NAME
 from windlass.core.known_task import declared_task
-from windlass.errors import shown
+from windlass.errors import StoreBusy, shown
 from windlass.web import forms
 from windlass.web.attempts import Attempts
 from windlass.web.attendance import Attendance
@@ -44,7 +44,7 @@ from windlass.web.route import Route
 from windlass.web.routes import ROUTES
 from windlass.web.signing import Target, check_body
 from windlass.web.table import Found, Table
-from windlass.web.turns import Turn, Turns
+from windlass.web.turns import Turn, Turns, read_took_too_long
 from windlass.web.visit import ANONYMOUS, KEY, Visit
 
 log = logging.getLogger("windlass.web")
@@ -112,7 +112,9 @@ class Server:
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
-        self.glance = Glance(app)
+        self.reader = app.bounded(self.limits.read_for)
+        """The application for costly reads."""
+        self.glance = Glance(self.reader)
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
         public = () if settings.public_url is None else (urlsplit(settings.public_url).hostname or "",)
         self._hosts = Hosts(settings.host, (*(settings.allowed_hosts or ()), *public))
@@ -392,6 +394,14 @@ class Exchange:
             return await receive() if given is None else given
 
         self._scope["fastapi_middleware_astack"] = self._server.uploads
+        try:
+            await self._run_route(entry, replay)
+        except StoreBusy as error:
+            if not entry.route.is_costly:
+                raise
+            raise read_took_too_long() from error
+
+    async def _run_route(self, entry: Entry, replay: Receive) -> None:
         if entry.route.is_stream:
             with self._server.exporting() if entry.route.is_costly else nullcontext():
                 await entry.answer(self._scope, replay, self._pass)
@@ -427,7 +437,8 @@ class Exchange:
             self._turn.end()
 
     async def _refuse(self, entry: Entry | None, error: Exception) -> None:
-        refusal = refusal_of(error, entry.route.statuses if entry else MappingProxyType({}))
+        route = entry.route if entry else None
+        refusal = refusal_of(error, route.statuses if route else MappingProxyType({}), route.handler if route else None)
         self._status = refusal.status
         if refusal.status == INTERNAL:
             log.error("%s %s failed", self._scope["method"], self._path, exc_info=error)

@@ -14,7 +14,7 @@ from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME, Source, check_url, new_source
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 SourceName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_NAME, pattern=LINE)]
 SourceId = Annotated[str, Path(min_length=1, max_length=MAX_SOURCE_NAME)]
@@ -68,7 +68,7 @@ async def list_sources(
     request: Request, after: Annotated[str, Query(max_length=MAX_SOURCE_NAME)] = "", limit: Limit = 100
 ) -> SourcesOut:
     """List the sources."""
-    sources = (await visit_of(request).app.store()).sources
+    sources = (await reader_of(request).store()).sources
     found = await sources.list(after=after, limit=capped(limit))
     tally = await sources.count()
     last = found[-1].id if len(found) == capped(limit) else None

@@ -14,7 +14,7 @@ from windlass.core.chore import Chore
 from windlass.core.job import JobState
 from windlass.web.jobs import JobId
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
+from windlass.web.visit import reader_of, visit_of
 
 _LOOKS = frozenset({"promote", "spawn", "reclaim"})
 """Chores that look for what is due or lost."""
@@ -37,10 +37,11 @@ class JobStatsOut(BaseModel):
 
 
 class JobCountsOut(BaseModel):
-    """Jobs by the interval scheduler's status, now."""
+    """Jobs by state, now: as in every count, `pending` is due and waiting for a slot."""
 
     pending: int
     scheduled: int
+    """Waiting for their time: delayed, to be tried again, snoozed or recurring; not among `pending`."""
     running: int
     paused: int
     completed: int
@@ -83,7 +84,7 @@ class QueueStatsOut(BaseModel):
 
 async def get_job_stats(request: Request, id: JobId) -> JobStatsOut:  # noqa: A002 - the path's word
     """Sum up the runs of one job."""
-    stats = await visit_of(request).app.runs.job(number_of(id))
+    stats = await reader_of(request).runs.job(number_of(id))
     return JobStatsOut(
         total_executions=stats.total_executions,
         successful_runs=stats.successful_runs,
@@ -97,7 +98,7 @@ async def get_job_stats(request: Request, id: JobId) -> JobStatsOut:  # noqa: A0
 
 async def get_scheduler_metrics(request: Request) -> MetricsOut:
     """Sum up all jobs and runs."""
-    store = await visit_of(request).app.store()
+    store = await reader_of(request).store()
     metrics = await store.runs.metrics()
     chores, workers = await store.chores.list(), await store.workers.list()
     seen = max((one.seen_at for one in workers), default=None)

@@ -17,7 +17,7 @@ from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, PathName, capped
 from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
+from windlass.web.visit import operator_of, reader_of, visit_of
 
 
 class TaskOut(BaseModel):
@@ -67,7 +67,7 @@ def _out(task: KnownTask) -> TaskOut:
 
 async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100) -> TasksOut:
     """List the tasks that processes declared; entries outlive their processes."""
-    tasks = (await visit_of(request).app.store()).tasks
+    tasks = (await reader_of(request).store()).tasks
     found = await tasks.list(after=after, limit=capped(limit))
     tally = await tasks.count()
     last = found[-1].name if len(found) == capped(limit) else None

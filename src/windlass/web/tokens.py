@@ -13,7 +13,7 @@ from windlass.core.durations import parse_duration
 from windlass.core.ids import MAX_JOB
 from windlass.web.fields import Body, Limit, Listed, Name, capped
 from windlass.web.route import Route
-from windlass.web.visit import operator_of
+from windlass.web.visit import operator_of, reader_of
 
 _CENTURY_S = 36_500 * 86_400
 
@@ -72,7 +72,7 @@ def token_out(token: Token) -> TokenOut:
 
 async def list_tokens(request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100) -> TokensOut:
     """List the tokens."""
-    tokens = (await operator_of(request).store()).tokens
+    tokens = (await reader_of(request).store()).tokens
     found = await tokens.list(after=after, limit=capped(limit))
     tally = await tokens.count()
     last = found[-1].id if len(found) == capped(limit) else None

@@ -107,3 +107,9 @@ class Turns:
 
 def _busy() -> Refusal:
     return Refusal(503, "too much is being read at the moment; try again later", {"retry-after": str(_RETRY_AFTER_S)})
+
+
+def read_took_too_long() -> Refusal:
+    """Describe a costly read that was ended because it took too long."""
+    text = "reading this took too long and was ended; ask for less, with a filter or a smaller limit, or try again later"
+    return Refusal(503, text, {"retry-after": str(_RETRY_AFTER_S)})

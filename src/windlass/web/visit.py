@@ -34,6 +34,11 @@ class Visit:
         """The application, acting as nobody: for reads and enqueues."""
         return self.server.app
 
+    @property
+    def reader(self) -> Operator:
+        """The application's verbs for costly reads, which end when they take too long."""
+        return self.server.reader
+
     @cached_property
     def operator(self) -> Operator:
         """The application's verbs with their changes audited as the principal's."""
@@ -43,6 +48,11 @@ class Visit:
 def visit_of(request: Request) -> Visit:
     """Give the visit a handler was called for."""
     return cast("Visit", request.scope[KEY])
+
+
+def reader_of(request: Request) -> Operator:
+    """Give the application's verbs for costly reads, which end when they take too long."""
+    return visit_of(request).reader
 
 
 def operator_of(request: Request) -> Operator:

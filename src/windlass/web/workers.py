@@ -13,7 +13,7 @@ from windlass.core.access import Role
 from windlass.core.worker import Worker
 from windlass.web.fields import Limit, Listed, capped
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
+from windlass.web.visit import reader_of
 
 
 class StartedOut(BaseModel):
@@ -71,7 +71,7 @@ def _out(worker: Worker) -> WorkerOut:
 
 async def list_workers(request: Request, limit: Limit = 500) -> WorkersOut:
     """List the processes that run jobs, with what they run."""
-    found = await visit_of(request).app.workers.list(limit=capped(limit))
+    found = await reader_of(request).workers.list(limit=capped(limit))
     return WorkersOut(workers=[_out(one) for one in found], total=len(found), is_total_exact=len(found) < capped(limit))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
@@ -12,8 +11,8 @@ from windlass.core.job import JobState
 from windlass.core.outcome import Finish, Run
 from windlass.errors import RowsLocked, StoreUnavailable
 from windlass.ports import Work
+from windlass.worker.worker_log import log
 
-log = logging.getLogger("windlass.worker")
 T = TypeVar("T")
 
 BATCH = 200
@@ -148,6 +147,13 @@ class Acker:
         except RowsLocked as error:
             self._late_stops += [stop for stop in stops if not error.ids or stop[0] in error.ids]
             self._is_late.set()
+        except Exception:
+            log.exception("%d reports of stopped runs could not be sent together", len(stops))
+            # One that is refused alone is dropped: its lease runs out, and holding on to it would hold up everybody.
+            if len(stops) > 1:
+                for stop in stops:
+                    await self._send_stops([stop])
+                return
         self._in_flight -= len(stops)
 
     async def _send_endings(self, endings: Sequence[Finish]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import select
 import socket
@@ -38,7 +39,10 @@ class ChildProcess:
     """A child from its start to its reaping."""
 
     def __init__(self, target: str, loop: asyncio.AbstractEventLoop) -> None:
-        """Start it; raises OSError. It dies with the thread that calls this, so that must be the event loop's own."""
+        """Start it; raises OSError when the system has no room for it.
+
+        It dies with the thread that calls this, so that must be the event loop's own.
+        """
         self._loop = loop
         self._mark = uuid4().hex
         self._lock = threading.Lock()
@@ -69,8 +73,15 @@ class ChildProcess:
         finally:
             theirs.close()
         self.pid = self._process.pid
+        try:
+            threading.Thread(target=self._bury, name=f"windlass-child-{self.pid}", daemon=True).start()
+        except RuntimeError as error:
+            ours.close()
+            self._process.kill()
+            self._process.wait()
+            os.close(self._lifeline)
+            raise OSError(errno.EAGAIN, str(error)) from error
         self._channel = Channel(ours, loop, heard=self._hear, lost=self._lose)
-        threading.Thread(target=self._bury, name=f"windlass-child-{self.pid}", daemon=True).start()
         self.send(sys.path)
 
     def send(self, message: Any) -> None:
@@ -110,7 +121,11 @@ class ChildProcess:
 
     def _start_kill(self, why_broken: Exception | None = None) -> None:
         # On a thread: looking through all processes takes milliseconds that the event loop has not got.
-        threading.Thread(target=self._kill, args=(why_broken,), name=f"windlass-kill-{self.pid}", daemon=True).start()
+        try:
+            threading.Thread(target=self._kill, args=(why_broken,), name=f"windlass-kill-{self.pid}", daemon=True).start()
+        except RuntimeError:
+            # No thread can be started; the process must end all the same.
+            self._kill(why_broken)
 
     def _kill(self, why_broken: Exception | None = None) -> None:
         with self._lock:

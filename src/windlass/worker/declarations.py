@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
 from windlass.core.job import NewJob
 from windlass.errors import StoreError
 from windlass.ports import Store
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 KEPT_FOR = timedelta(hours=24)
 _BEAT = timedelta(hours=1)

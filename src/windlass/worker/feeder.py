@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -15,8 +14,7 @@ from windlass.ports import Work
 from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
 from windlass.worker.quarantine import Quarantine
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _AFTER_FAILURE_S = 0.5
 
@@ -139,7 +137,7 @@ class Feeder:
                 pool.put([probe])
             elif quarantine.make_room():
                 self._is_probe(probe)
-                quarantine.put(probe)
+                quarantine.put(probe, asked_at)
             else:
                 self._release(probe)
             # The probe has moved the gates, so these slices are of no more use.
@@ -162,7 +160,7 @@ class Feeder:
             self._slices = None
         else:
             self._taken([suspect], asked_at)
-            quarantine.put(suspect)
+            quarantine.put(suspect, asked_at)
 
     def _lease(self) -> Lease:
         return Lease(secrets.randbelow(2**62) + 1, self._name, self._lease_length)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -11,8 +10,7 @@ from typing import NamedTuple
 from windlass.core.blocking import run
 from windlass.core.job import Held
 from windlass.ports import Renewals
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _BEATS_PER_LEASE = 4
 _AFTER_FAILURE_S = 0.5

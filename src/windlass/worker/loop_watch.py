@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from windlass.core.current import CurrentJob, current_job
 from windlass.telemetry import STACK_TRACE
 from windlass.worker.failure import stack_of
 from windlass.worker.flight import Flight
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _LOOK_S = 0.25
 _BLOCKED_S = 1.0
@@ -74,8 +72,16 @@ class LoopWatch:
             looked_at = now
             if now - self._ticked_at < _BLOCKED_S:
                 self._is_blocked = False
-            elif not stood_still and self._look(now):
+            elif not stood_still and self._has_replaced(now):
                 return
+
+    def _has_replaced(self, now: float) -> bool:
+        try:
+            return self._look(now)
+        except Exception:
+            # A thread that ends here would leave a process that nothing replaces.
+            log.exception("a blocked event loop could not be looked at; it is looked at again")
+            return False
 
     def _look(self, now: float) -> bool:
         """Log a block at its beginning; returns whether the process is to be replaced."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import threading
 from typing import Any
 
@@ -13,8 +12,7 @@ from windlass.core.hooks import EndEvent, Happening, Hooks, StartEvent
 from windlass.core.job import JobState, RunStatus
 from windlass.core.outcome import Finish
 from windlass.worker.flight import Flight
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 
 class News:

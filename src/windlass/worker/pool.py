@@ -11,6 +11,7 @@ from windlass.core.pool import PoolSpec
 from windlass.core.task import Isolation, TaskSpec
 from windlass.worker.acker import Acker
 from windlass.worker.slot import Kit, Slot
+from windlass.worker.worker_log import log
 
 MOST_CLAIMED = 200
 _MOST_AHEAD = 20
@@ -20,6 +21,8 @@ _LONGEST_AHEAD_S = 0.02
 _STALLED_S = 0.25
 _TOGETHER_S = 0.001
 _MOST_TOGETHER = 32
+_REST_S = 1.0
+_TELL_AGAIN_S = 30.0
 
 
 class Pool:
@@ -49,6 +52,9 @@ class Pool:
         self._idle: deque[Slot] = deque()
         self._slots: set[Slot] = set()
         self._lost: list[Slot] = []
+        self._resting: dict[Slot, float] = {}
+        """Slots that the system had no thread or process for, and when each tries again."""
+        self._shortage_told_at: float | None = None
         # Until runs have shown that they are short, none waits behind another.
         self._run_s = 2 * _LONGEST_AHEAD_S
         self._ahead = 0
@@ -88,7 +94,13 @@ class Pool:
             self._taken_at = self._kit.clock.monotonic()
             if len(buffer) <= self._ahead // 2:
                 self._hungry()
-            if self._start(slot, job):
+            try:
+                if self._start(slot, job):
+                    return
+            except Exception:
+                # Not tried again at once, as it might fail for ever: `watch` revives the slot, and a job that is held without a
+                # run is given back.
+                log.exception("job %d could not be started", job.id, extra={"job_id": job.id})
                 return
         self._idle.append(slot)
         self._hungry()
@@ -108,12 +120,28 @@ class Pool:
         return True
 
     def _freed(self, slot: Slot, run_s: float | None) -> None:
+        if slot.shortage is not None and not slot.is_lost:
+            self._rest(slot, slot.shortage)
+            return
         if run_s is None:
             self._gather(slot)
         else:
             self._learn(run_s)
         if not slot.is_lost:
             self._serve(slot)
+
+    def _rest(self, slot: Slot, shortage: str) -> None:
+        """Give back the jobs of a slot that can start none now, and let it try again later; others may be able to."""
+        for job in slot.recall():
+            self._release(job)
+        now = self._kit.clock.monotonic()
+        self._resting[slot] = now + _REST_S
+        if self._shortage_told_at is None or now >= self._shortage_told_at + _TELL_AGAIN_S:
+            self._shortage_told_at = now
+            log.error("%s; jobs that need one are given back and tried again every %g s", shortage, _REST_S)
+        self._hungry()
+        if self._is_closing and self.is_idle:
+            self._done.set()
 
     def _with_like(self, job: Claimed) -> list[Claimed]:
         """Add the next jobs of the same task, as many as take no longer than the way to the thread and back."""
@@ -135,7 +163,7 @@ class Pool:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs here, but for handlers that were left behind."""
-        return len(self._idle) == len(self._slots)
+        return len(self._idle) + len(self._resting) == len(self._slots)
 
     @property
     def is_busy(self) -> bool:
@@ -229,8 +257,9 @@ class Pool:
         self._put_back(slot.recall())
 
     def watch(self, now: float) -> None:
-        """Give back jobs that wait behind long ones, and put new slots in the place of lost ones."""
+        """Give back jobs that wait behind long ones, put new slots in the place of lost ones, and revive dead ones."""
         self._recall()
+        self._revive()
         if self._buffer and now - self._taken_at > _STALLED_S:
             self._learn(_STALLED_S)
             self.give_back()
@@ -239,9 +268,22 @@ class Pool:
             self._lost.append(slot)
             if not self._is_closing:
                 self._add_slot()
+        for slot in [slot for slot, until in self._resting.items() if now >= until]:
+            del self._resting[slot]
+            self._serve(slot)
         if self._is_closing and self.is_idle:
             self._done.set()
         self.go_on()
+
+    def _revive(self) -> None:
+        """Let slots go on that neither run a job nor wait for one, as an error has left them."""
+        free = [slot for slot in self._slots if slot.is_free and not slot.is_lost]
+        if len(free) == len(self._idle) + len(self._resting):
+            return
+        for slot in set(free).difference(self._idle, self._resting):
+            log.error("a slot of pool %s stopped because of an error; it starts again", self.spec.lane)
+            slot.clear()
+            self._idle.append(slot)
 
     def hold(self) -> None:
         """Start nothing until `let_go`; what has not started goes back."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from datetime import timedelta
@@ -17,8 +16,7 @@ from windlass.ports import Store
 from windlass.process import current_process
 from windlass.worker.options import WorkerOptions
 from windlass.worker.worker import Worker
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _BEAT = timedelta(seconds=10)
 _GOODBYE_S = 0.5

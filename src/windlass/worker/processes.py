@@ -24,6 +24,10 @@ class ChildNotStarted(WindlassError):
     """No child could be had, so the job was not run; carries the child's own traceback when there is one."""
 
 
+class NoProcess(ChildNotStarted):
+    """The system starts no process now: it lacks memory, process numbers or file descriptors, which is no job's fault."""
+
+
 class ChildRunner:
     """The child of one slot, started when it is first needed and kept for the next job.
 
@@ -60,7 +64,7 @@ class ChildRunner:
         return None if self._child is None else self._child.pid
 
     async def start(self) -> None:
-        """Have a child ready, so that the next job need not wait for one; raises ChildNotStarted."""
+        """Have a child ready, so that the next job need not wait for one; raises ChildNotStarted, or its kind NoProcess."""
         await self._get_child(None)
 
     async def run(self, job: Claimed, *, handle: Handle, memory_limit_mb: int | None = None) -> ChildEnd:
@@ -133,7 +137,7 @@ class ChildRunner:
         try:
             self._child = child = ChildProcess(self._target, asyncio.get_running_loop())
         except OSError as error:
-            raise ChildNotStarted(f"no child process for {self._target}: {error}") from error
+            raise NoProcess(f"no child process for {self._target} can be started: {error}") from error
         try:
             async with asyncio.timeout(self._start_timeout_s):
                 message = await child.hear()
@@ -145,6 +149,9 @@ class ChildRunner:
             raise
         if not (isinstance(message, list) and message[0] == "ready"):
             await self.kill()
+            if isinstance(message, Death) and message.status == -signal.SIGKILL:
+                # By the system or by hand, and never by the program itself: no job can be blamed that has not begun.
+                raise NoProcess(f"no child process for {self._target} can be started: it was killed")
             raise ChildNotStarted(f"the child process for {self._target} could not start: {_reason(message)}")
         child.cost = Cost(*message[1])
         child.base_mb = child.cost.resident_mb

@@ -18,6 +18,8 @@ _REST = 4.0
 """How many times as long as a suspect held up the process the other jobs have it to themselves afterwards."""
 _BETWEEN_S = 0.025
 """The least time between the starts of two suspects while there is other work: each costs as much as many plain jobs."""
+_CLAIM_REST = 9.0
+"""The same in multiples of the time that the claim of the first took: no other claim is made meanwhile."""
 _CHILDREN = 4
 """How many suspects run at once, each in a child process of its own: a lost worker leaves as many as it had slots."""
 
@@ -87,13 +89,15 @@ class Quarantine:
             self.let_go()
         return False
 
-    def put(self, job: Claimed) -> None:
-        """Run a suspect that was claimed after `make_room`."""
+    def put(self, job: Claimed, asked_at: float) -> None:
+        """Run a suspect that was claimed after `make_room`, asked for at `asked_at` by the steady counter."""
         self._is_used = True
         self.pool.put([job])
         if any(pool.is_busy for pool in self._others):
-            self._rest_until = max(self._rest_until, self._kit.clock.monotonic() + _BETWEEN_S)
-            asyncio.get_running_loop().call_later(_BETWEEN_S, self._hungry)
+            now = self._kit.clock.monotonic()
+            rest_s = max(_BETWEEN_S, (now - asked_at) * _CLAIM_REST)
+            self._rest_until = max(self._rest_until, now + rest_s)
+            asyncio.get_running_loop().call_later(rest_s, self._hungry)
 
     def _look(self) -> None:
         """Hear that a slot is free; once all are, the others go on."""

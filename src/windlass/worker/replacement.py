@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -12,8 +11,7 @@ from windlass.core.outcome import Finish
 from windlass.errors import StoreError
 from windlass.ports import Workers
 from windlass.worker.acker import BATCH
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 
 class Endings(Protocol):
@@ -48,11 +46,18 @@ class Replacement:
         except Exception as error:  # noqa: BLE001 - the process is to end, whatever cannot be counted
             log.warning("worker %s could not record its blocked event loop: %s", worker, error)
 
-    def replace(self, endings: Sequence[Finish]) -> None:
+    def replace(self, last_endings: Callable[[], Sequence[Finish]]) -> None:
         """Record what can be recorded and end the process; what cannot is left to leases that run out."""
+        try:
+            self._record(last_endings())
+        except Exception:
+            log.exception("the last ends of runs could not be recorded, their leases will run out")
+        finally:
+            self._end_process()
+
+    def _record(self, endings: Sequence[Finish]) -> None:
         for start in range(0, len(endings), BATCH):
             try:
                 run(self._store.finish(endings[start : start + BATCH]))
             except StoreError as error:
                 log.error("the last ends of runs could not be recorded, their leases will run out: %s", error)  # noqa: TRY400
-        self._end_process()

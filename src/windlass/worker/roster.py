@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime
@@ -23,8 +24,7 @@ from windlass.worker.pool import Pool
 from windlass.worker.program import Program
 from windlass.worker.sentry import Sentry
 from windlass.worker.slot import Slot
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _STRANDED_S = 1.0
 _ON_PURPOSE = frozenset({"Retry", "Discard"})
@@ -59,7 +59,9 @@ class Roster:
         self._unaccounted: dict[int, float] = {}
         """Since when a job has been held that neither waits, runs nor ends."""
         self.lease_times = LeaseTimes(clock.monotonic, lease_s)
-        self._recordings: set[asyncio.Task[None]] = set()
+        self._recordings: dict[asyncio.Task[None], Finish] = {}
+        """Ends that wait until their breakers have heard of them."""
+        self._loop_thread = threading.get_ident()
         self._news = News(program.hooks)
         self.sentry = Sentry(store)
         self.acker = Acker(store, rng=rng, is_busy=self._is_busy, told=self._told, has_caught_up=self._go_on)
@@ -109,10 +111,11 @@ class Roster:
             log.log(level, "job run stopped", extra={"reason": "unknown" if flight.why is None else flight.why.value})
             return
         ending = self._decide(job, outcome, run, now=now, rng=self._rng, profiles=self._profiles)
-        if self.sentry.must_tell(flight):
+        # Elsewhere the loop is blocked and the process about to end: there is no time left for the breaker.
+        if self.sentry.must_tell(flight) and threading.get_ident() == self._loop_thread:
             task = asyncio.create_task(self._record(flight, ending))
-            self._recordings.add(task)
-            task.add_done_callback(self._recordings.discard)
+            self._recordings[task] = ending
+            task.add_done_callback(self._recordings.pop)
         else:
             self.acker.add(ending)
         _tell(ending)
@@ -132,8 +135,19 @@ class Roster:
 
     def release(self, job: Claimed) -> None:
         """Give back a job that has not started."""
-        self._released.add(job.id)
-        self.acker.add(self._decide(job, Released(), now=self._clock.now(), rng=self._rng))
+        self._give_back(job, Released())
+
+    def _give_back(self, job: Claimed, outcome: Released | Stopped) -> None:
+        """End a job that has no run; if that cannot be done it is held no longer, and its lease runs out."""
+        try:
+            ending = self._decide(job, outcome, now=self._clock.now(), rng=self._rng)
+        except Exception:
+            log.exception("job %d could not be given back; its lease will run out", job.id, extra={"job_id": job.id})
+            self._held.pop(job.id, None)
+            return
+        if not outcome.has_started:
+            self._released.add(job.id)
+        self.acker.add(ending)
 
     def last_endings(self, blocking: Flight) -> list[Finish]:
         """List an end for every job held, for a process that is replaced because a run blocks its event loop.
@@ -145,20 +159,29 @@ class Roster:
         for pool in self._pools:
             pool.collect()
         now = self._clock.now()
-        endings = self.acker.unsent
+        endings = [*self.acker.unsent]
+        are_listed = {(ending.id, ending.token) for ending in endings}
+        endings += [ending for ending in self._recordings.copy().values() if (ending.id, ending.token) not in are_listed]
+        blocking.why = Why.TIMED_OUT
         for kept in self._held.copy().values():
-            if not isinstance(kept, Flight):
-                if kept.id not in self._released:
-                    endings.append(self._decide(kept, Released(), now=now, rng=self._rng))
-            elif kept is blocking:
-                kept.why = Why.TIMED_OUT
-                endings.append(self._last_ending(kept, kept.cut_short() or Released(has_started=True), now))
-            elif not kept.is_reported and not kept.spec.is_exclusive:
-                endings.append(self._last_ending(kept, Released(has_started=True), now))
+            try:
+                ending = self._last_ending(kept, blocking, now)
+            except Exception:
+                log.exception("the last end of a run could not be decided; its lease will run out")
+                continue
+            if ending is not None:
+                endings.append(ending)
         return endings
 
-    def _last_ending(self, flight: Flight, outcome: Outcome, now: datetime) -> Finish:
-        return self._decide(flight.job, outcome, _measured(flight, now), now=now, rng=self._rng, profiles=self._profiles)
+    def _last_ending(self, kept: Claimed | Flight, blocking: Flight, now: datetime) -> Finish | None:
+        if not isinstance(kept, Flight):
+            return None if kept.id in self._released else self._decide(kept, Released(), now=now, rng=self._rng)
+        outcome: Outcome = Released(has_started=True)
+        if kept is blocking:
+            outcome = kept.cut_short() or outcome
+        elif kept.is_reported or kept.spec.is_exclusive:
+            return None
+        return self._decide(kept.job, outcome, _measured(kept, now), now=now, rng=self._rng, profiles=self._profiles)
 
     @staticmethod
     def log_end(flight: Flight, endings: Sequence[Finish]) -> None:
@@ -198,6 +221,9 @@ class Roster:
 
     def heard(self, beat: Beat) -> None:
         """Act on what the heart learned."""
+        # A run that has come back from its thread is in no slot, and must not count as one that is held without a run.
+        for pool in self._pools:
+            pool.collect()
         held = {lease.id: lease for lease in beat.held}
         flying = {slot.flight.job.id: slot for slot in self.flying if slot.flight is not None}
         for hold in beat.asked:
@@ -231,7 +257,7 @@ class Roster:
             log.error("job %d is held without a run; it is given back", job_id, extra={"job_id": job_id})
             if isinstance(kept, Flight):
                 kept.is_reported = True
-                self.acker.add(self._decide(kept.job, Released(has_started=True), now=self._clock.now(), rng=self._rng))
+                self._give_back(kept.job, Released(has_started=True))
             else:
                 self.release(kept)
 
@@ -246,8 +272,7 @@ class Roster:
         if job is None:
             return
         if why is Why.STOPPED:
-            self._released.add(job.id)
-            self.acker.add(self._decide(job, Stopped(has_started=False), now=self._clock.now(), rng=self._rng))
+            self._give_back(job, Stopped(has_started=False))
             return
         del self._held[job.id]
         if why is Why.CANCELLED:

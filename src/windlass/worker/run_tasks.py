@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from windlass.core.current import run_tasks
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _MOST_NAMED = 5
 
@@ -44,6 +43,14 @@ def end_tasks(started: set[asyncio.Task[Any]]) -> None:
         len(left),
         names,
     )
+
+
+def has_started(started: set[asyncio.Task[Any]], task: asyncio.Task[Any]) -> bool:
+    """Whether a task is one of those that a run has started; from any thread."""
+    if task in started:
+        return True
+    # An eager task takes its first step before the factory has it, but it has the run's context already.
+    return sys.version_info >= (3, 12) and task.get_context().get(run_tasks) is started
 
 
 class _TrackingFactory:

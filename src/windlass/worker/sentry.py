@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter, defaultdict
 
 from windlass.core.breaker import BreakerState
@@ -11,8 +10,7 @@ from windlass.core.job import Claimed
 from windlass.errors import StoreError
 from windlass.ports import Work
 from windlass.worker.flight import Flight
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 
 class _Look:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 
 from windlass.core.current import CurrentJob, current_job, run_tasks
 from windlass.core.job import Claimed
-from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Returned
+from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Released, Returned
 from windlass.core.payload import sanitise_result
 from windlass.core.task import Isolation, TaskSpec
 from windlass.errors import ConfigError
@@ -27,15 +26,14 @@ from windlass.worker.flight import Flight, Why
 from windlass.worker.link import StoreLink
 from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
-from windlass.worker.processes import ChildRunner
+from windlass.worker.processes import ChildRunner, NoProcess
 from windlass.worker.program import Program
-from windlass.worker.run_tasks import end_tasks
-from windlass.worker.threads import Abandoned, SlotThread, ThreadCount
+from windlass.worker.run_tasks import end_tasks, has_started
+from windlass.worker.threads import Abandoned, NoThread, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
 from windlass.worker.volley import Landed, Volley
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -56,7 +54,7 @@ class Kit:
     """Whether a job's lease surely stands; from any thread."""
     started: Callable[[Flight], None]
     ended: Callable[[Flight, Outcome | None], None]
-    """Hears of every run exactly once; without an outcome there is nothing left to decide."""
+    """Hears of every run exactly once, unless it raises; without an outcome there is nothing left to decide."""
     lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
@@ -87,6 +85,8 @@ class Slot:
         self._started = 0.0
         self.is_lost = False
         """Whether a handler that would not stop still sits in it; another slot has taken its place."""
+        self.shortage: str | None = None
+        """Why the system had no thread or process for its last job, which has not started."""
 
     @property
     def flight(self) -> Flight | None:
@@ -101,7 +101,7 @@ class Slot:
     def is_of(self, task: asyncio.Task[Any]) -> bool:
         """Whether an asyncio task is the run's own, or one that its handler has started."""
         flight = self.flight
-        return task is self._task or (flight is not None and task in flight.tasks)
+        return task is self._task or (flight is not None and has_started(flight.tasks, task))
 
     @property
     def waiting(self) -> list[Claimed]:
@@ -110,13 +110,14 @@ class Slot:
 
     def start(self, job: Claimed, spec: TaskSpec) -> None:
         """Start a coroutine, or a function in a child process."""
-        self._volley = None
+        self._volley = self.shortage = None
         self._started = self._kit.clock.monotonic()
         self._flight = flight = self._take_off(job, spec)
         self._launch(self._run(flight), self._landed)
 
     def start_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
         """Start functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
+        self.shortage = None
         self._volley = volley = Volley(jobs)
         self._launch(self._run_in_thread(volley, spec), self._thread_freed)
 
@@ -128,6 +129,8 @@ class Slot:
         task.add_done_callback(then, context=context.copy())
 
     async def _run(self, flight: Flight) -> _End:
+        # An eager task takes its first step before `_launch` has it, and may block the event loop in that step.
+        self._task = asyncio.current_task()
         try:
             self._enter(flight)
             if flight.spec.isolation is Isolation.PROCESS:
@@ -141,10 +144,12 @@ class Slot:
     def _landed(self, task: asyncio.Task[_End]) -> None:
         flight, self._flight, self._task = self._flight, None, None
         assert flight is not None  # noqa: S101 - set by `start`, cleared only here
-        # Cancelled before its first step, a task has no result.
-        end = _End(None, asyncio.CancelledError()) if task.cancelled() else task.result()
-        self._settle(flight, partial(self._outcome, flight, end))
-        self._freed(self, self._kit.clock.monotonic() - self._started)
+        try:
+            # Cancelled before its first step, a task has no result.
+            end = _End(None, asyncio.CancelledError()) if task.cancelled() else task.result()
+            self._settle(flight, partial(self._outcome, flight, end))
+        finally:
+            self._freed(self, self._kit.clock.monotonic() - self._started)
 
     def _outcome(self, flight: Flight, end: _End) -> Outcome | None:
         if end.error is not None:
@@ -166,12 +171,16 @@ class Slot:
     def _thread_freed(self, task: asyncio.Task[None]) -> None:
         self._task = None
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("a slot's thread ended early: %r", error)
-            flight = None if self._volley is None else self._volley.flight
-            if flight is not None:
-                self._settle(flight, partial(self._raised, flight, error))
-        self._freed(self, None)
+        try:
+            if isinstance(error, NoThread):
+                self.shortage = str(error)
+            elif error is not None:
+                log.error("a slot's thread ended early: %r", error)
+                flight = None if self._volley is None else self._volley.flight
+                if flight is not None:
+                    self._settle(flight, partial(self._raised, flight, error))
+        finally:
+            self._freed(self, None)
 
     def collect(self) -> list[float]:
         """Report the runs that came back from the thread; returns how long each took."""
@@ -233,20 +242,31 @@ class Slot:
         return self._returned(flight, landed.value) if landed.error is None else self._raised(flight, landed.error)
 
     def _settle(self, flight: Flight, judged: Callable[[], Outcome | None]) -> None:
-        """Report the end of a run, whatever judging it runs into: a job that nobody ends would be held for ever."""
+        """Report the end of a run once; raises nothing, as a job whose end is not reported would be held for ever."""
         current_job.set(CurrentJob.of(flight.job))
-        if flight.tasks:
-            end_tasks(flight.tasks)
-        if flight.is_reported:
-            return
-        flight.is_reported = True
+        is_news, flight.is_reported = not flight.is_reported, True
         try:
-            outcome = judged()
+            if flight.tasks:
+                end_tasks(flight.tasks)
+            if is_news:
+                self._kit.ended(flight, judged())
         except BaseException as error:  # a value's own methods may raise anything
             log.exception("the end of a run could not be judged")
-            kind = type(error).__name__
-            outcome = Raised(Failure(f"the end of its run could not be judged: {kind}", kind))
-        self._kit.ended(flight, outcome)
+            if is_news:
+                self._fail(flight, type(error).__name__)
+
+    def _fail(self, flight: Flight, kind: str) -> None:
+        """Report a run whose end could not be handled as failed by the error that was in the way."""
+        try:
+            self._kit.ended(flight, Raised(Failure(f"the end of its run could not be judged: {kind}", kind)))
+        except BaseException:
+            log.exception("the end of a run could not be reported")
+            # It is held without a run from now on, and given back as such.
+            flight.is_reported = False
+
+    def clear(self) -> None:
+        """Forget a run that could not be started, so that its job is given back and the slot can take another."""
+        self._flight = self._volley = None
 
     async def _run_child(self, flight: Flight) -> ChildEnd:
         if self._child is None:
@@ -288,6 +308,9 @@ class Slot:
     def _raised(self, flight: Flight, error: BaseException) -> Outcome | None:
         if flight.why is not None:
             return flight.cut_short()
+        if isinstance(error, NoProcess):
+            self.shortage = str(error)
+            return Released()
         flight.error = error
         if isinstance(error, asyncio.CancelledError):
             return Raised(Failure("the handler was cancelled from within", "CancelledError"))
@@ -311,14 +334,24 @@ class Slot:
         elif flight.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.stop()
 
-    def give_up(self) -> None:
-        """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot."""
+    @property
+    def has_unreported(self) -> bool:
+        """Whether a run goes on here that has not been reported."""
+        return (flight := self.flight) is not None and not flight.is_reported
+
+    def give_up(self, *, is_last: bool = False) -> None:
+        """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot.
+
+        The end of a killed process is waited for, unless this is the last chance to report its run. An exclusive run is never
+        reported before its process has ended.
+        """
         flight = self.flight
         if flight is None or flight.is_reported:
             return
         if flight.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.kill_now(self._child.number)
-            return
+            if not is_last or flight.spec.is_exclusive:
+                return
         if flight.spec.isolation is Isolation.THREAD and self._thread is not None:
             self._thread.abandon()
         else:

@@ -19,6 +19,10 @@ class Abandoned(WindlassError):
     """The slot gave up on the call; what it may still return is dropped."""
 
 
+class NoThread(WindlassError):
+    """The system starts no thread now: it lacks memory or process numbers, which is no job's fault."""
+
+
 class _Interrupt(BaseException):
     """Ends an abandoned handler. A BaseException, so that a handler's own `except Exception` does not swallow it."""
 
@@ -74,14 +78,15 @@ class SlotThread:
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function in the thread and give what it returns or raises, whatever that is.
 
-        Raises Abandoned when `abandon` comes first. Cancelling the caller abandons the thread too. The one error
-        that changes on its way is StopIteration: a coroutine cannot raise it, so Python makes it a RuntimeError.
+        Raises NoThread when none can be started, and Abandoned when `abandon` comes first. Cancelling the caller abandons the
+        thread too. The one error that changes on its way is StopIteration: a coroutine cannot raise it, so Python makes it a
+        RuntimeError.
         """
         if self._end is not None:
             raise RuntimeError(f"thread {self._name} runs one call at a time")
         loop = asyncio.get_running_loop()
         if self._thread is None:
-            self._thread = _Thread(self._name)
+            self._thread = _started(self._name)
         self._end = awaited = loop.create_future()
         self._thread.calls.put(_Call(function, copy_context(), loop, awaited))
         try:
@@ -155,6 +160,13 @@ class _Thread:
         except _Interrupt:
             # It came between the function's end and the lock: nobody waits for this thread any more.
             return
+
+
+def _started(name: str) -> _Thread:
+    try:
+        return _Thread(name)
+    except RuntimeError as error:
+        raise NoThread(f"no thread for functions can be started: {error}") from error
 
 
 def _ran(call: _Call) -> _End:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,8 +12,7 @@ from windlass.core.pool import PULL_LANE, PoolSpec
 from windlass.core.worker import PULLING, Worker
 from windlass.errors import StoreError
 from windlass.ports import Store
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _FIRST_S = 2.0
 _EVERY_S = 15.0

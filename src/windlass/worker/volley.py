@@ -66,7 +66,9 @@ class Volley:
 
     def collect(self) -> list[Landed]:
         """Take the runs that have come back; others may follow, and one that hangs does not hold them up."""
-        return [self._landed.popleft() for _ in range(len(self._landed))]
+        # Under the lock: the thread that watches the event loop may collect as well.
+        with self._lock:
+            return [self._landed.popleft() for _ in range(len(self._landed))]
 
     def recall(self) -> list[Claimed]:
         """Take back what has not started; the thread starts nothing more."""

@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextvars import copy_context
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -28,12 +29,14 @@ from windlass.worker.replacement import Replacement
 from windlass.worker.roster import Roster
 from windlass.worker.run_tasks import tracked_tasks
 from windlass.worker.slot import Kit, Slot
-
-log = logging.getLogger("windlass.worker")
+from windlass.worker.worker_log import log
 
 _MOMENT_S = 0.001
 _WATCH_S = 0.05
 _LAST_ACKS_S = 2.0
+"""How long killed processes may take to end and the last reports to be sent."""
+_KILLED_S = 1.0
+_KILLED_IN_A_HURRY_S = 0.5
 _LAST_BEAT_S = 0.5
 # The threads of the store need the interpreter for moments, between statements; by default they would wait 5 ms for each.
 _TURN_S = 0.0005
@@ -208,7 +211,7 @@ class Worker:
             extra=CurrentJob.of(flight.job).log_fields,
         )
         self._replacement.record_blocks(self.name, self.loop_blocks)
-        self._replacement.replace(self._last_endings(flight))
+        self._replacement.replace(partial(self._last_endings, flight))
 
     def _last_endings(self, blocking: Flight) -> Sequence[Finish]:
         endings = self._roster.last_endings(blocking)
@@ -263,6 +266,7 @@ class Worker:
         feeder.cancel()
         try:
             async with asyncio.timeout(_LAST_ACKS_S):
+                await self._let_killed_end()
                 await self._roster.settle()
                 for pool in self._pools:
                     await pool.release_slots()
@@ -270,6 +274,17 @@ class Worker:
             waiting = self._roster.acker.waiting
             if waiting:
                 log.error("%d reports could not be sent; their leases will run out", waiting)  # noqa: TRY400
+
+    async def _let_killed_end(self) -> None:
+        """Wait until the processes that were killed have ended: a run that is still held when the worker leaves is charged."""
+        began = self._clock.monotonic()
+        while any(slot.has_unreported for slot in self._roster.flying):
+            within = _KILLED_IN_A_HURRY_S if self._is_hurried else _KILLED_S
+            if self._clock.monotonic() >= began + within:
+                break
+            await asyncio.sleep(_MOMENT_S)
+        for slot in self._roster.flying:
+            slot.give_up(is_last=True)
 
     async def _landed(self, within: float, claiming: asyncio.Task[None] | None = None) -> None:
         """Wait until nothing runs and no claim is under way, for so many seconds, or until told to hurry."""

@@ -58,7 +58,10 @@ class Call(Generic[T]):
     is_engine: bool = False
     """Moves jobs through their runs: has connections that readers cannot use up, as what is urgent has."""
     timeout: timedelta | None = None
-    """How long one statement may take on PostgreSQL; None is what the settings say, nothing at all is for ever."""
+    """How long it may take: on PostgreSQL each statement, at most what the settings say; on SQLite the whole of a read.
+
+    None is what the settings say, nothing at all is for ever.
+    """
     wakes: Callable[[T], Collection[Topic]] = nobody
     """What sleepers are told once this answer is committed."""
 

@@ -1,4 +1,4 @@
-"""Seed 001's cron migration: a page of jobs in a transaction, each judged as it is at that moment."""
+"""The interval scheduler's cron migration: a page of jobs in a transaction, each judged as it is at that moment."""
 
 from __future__ import annotations
 

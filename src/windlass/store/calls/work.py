@@ -45,6 +45,8 @@ MAX_CLAIM = 1000
 MAX_CURSOR = 65_536
 ENQUEUE_ROWS = 1000
 _LOOKS = 10
+_RENEWALS_PER_LEASE = 4
+_SHORTEST_RENEWAL = timedelta(seconds=1)
 
 
 def clock(now: datetime | None = None) -> Call[datetime]:
@@ -266,14 +268,24 @@ def padded(arms: int) -> int:
 def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta, now: datetime | None = None) -> Call[list[Held]]:
     """Extend (id, token, started_at) leases; what does not come back is lost."""
     batch = documents.array(documents.report(job_id, token, Run(started_at)) for job_id, token, started_at in leases)
-    return single("renew", {"leases": batch, "lease": length, "now": now}, rows.held, is_urgent=True)
+    params = {"leases": batch, "lease": length, "now": now}
+    return single("renew", params, rows.held, is_urgent=True, timeout=_renewal_timeout(length))
 
 
 def vouch(leases: Sequence[Held], length: timedelta, now: datetime | None = None) -> Call[dict[tuple[int, int], datetime]]:
     """Extend leases whose rows somebody holds; the answer has the new end of each that nobody is just taking back."""
     batch = documents.array(documents.report(held.id, held.token, NO_RUN) for held in leases)
     params = {"leases": batch, "lease": length, "now": now}
-    return single("vouch", params, lambda found: {(job_id, token): until for job_id, token, until in found}, is_urgent=True)
+
+    def decode(found: Sequence[rows.Row]) -> dict[tuple[int, int], datetime]:
+        return {(job_id, token): until for job_id, token, until in found}
+
+    return single("vouch", params, decode, is_urgent=True, timeout=_renewal_timeout(length))
+
+
+def _renewal_timeout(length: timedelta) -> timedelta:
+    """Give a renewal up early enough that another one can follow: else one silent connection costs a live worker its leases."""
+    return max(length / _RENEWALS_PER_LEASE, _SHORTEST_RENEWAL)
 
 
 def progress(
