@@ -15,8 +15,9 @@ from windlass.core.access import Role
 from windlass.core.ids import MAX_ID, job_uuid
 from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
-from windlass.core.payload import REDACTED, decode, redact
+from windlass.core.payload import decode
 from windlass.ports import Items
+from windlass.secret_names import REDACTED, redact
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
