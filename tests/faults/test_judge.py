@@ -609,8 +609,10 @@ def test_a_log_line_that_shows_an_internal_fault_is_a_violation(forged: Forged, 
         f"{_AT} ERROR   job failed job_id=7\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n  | ValueError: never",
         f"{_AT} ERROR   GET / failed\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n  | windlass.errors.StoreBusy: late",
         "Traceback (most recent call last):\n  File \"elsewhere.py\", line 1, in go\nKeyError: 'id'",
-        f"{_AT} ERROR   Exception in ASGI application\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n"
-        "  | asyncio.exceptions.CancelledError: Task cancelled, timeout graceful shutdown exceeded",
+        (
+            f"{_AT} ERROR   Exception in ASGI application\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n"
+            "  | asyncio.exceptions.CancelledError: Task cancelled, timeout graceful shutdown exceeded"
+        ),
     ],
 )
 def test_what_handlers_and_the_database_do_is_no_internal_fault(forged: Forged, line: str) -> None:
