@@ -58,20 +58,26 @@ WindlassError
 
 from __future__ import annotations
 
-import builtins
 import contextlib
+import re
+import sys
 from datetime import datetime, timedelta
 from enum import Enum
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from windlass.secret_names import is_secret, redact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 _SHOWN = 80
+_USER = re.compile(r"(?<=://)[^/?#\s@]*@")
+"""The user and password of an address."""
 
 
 def shown(value: object) -> str:
-    """Render a value for a message, short enough for one log line; times as people write them."""
+    """Render a value for a message, short enough for one log line; times as people write them, secrets left out."""
     try:
         text = _plain(value)
     except Exception:  # noqa: BLE001 - a value whose repr fails must not hide the error it is shown in
@@ -84,6 +90,10 @@ def _plain(value: object) -> str:
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, timedelta):
         return f"{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "s"
+    if isinstance(value, dict | list):
+        value = redact(value)
+    elif isinstance(value, str) and "://" in value:
+        value = _USER.sub("…@", value)
     return repr(value.value if isinstance(value, Enum) else value)
 
 
@@ -107,10 +117,12 @@ class ConfigError(WindlassError):
 
 
 class InvalidInput(WindlassError, ValueError):
-    """A caller's value is refused; nothing was written."""
+    """A caller's value is refused; nothing was written. The message leaves out what stands under a name that looks secret."""
 
     def __init__(self, field: str, value: object, reason: str) -> None:
-        super().__init__(f"{field}: {reason} (got {shown(value)})")
+        # A job's error is shown to people who may not see its payload.
+        got = "" if is_secret(field, value) else f" (got {shown(value)})"
+        super().__init__(f"{field}: {reason}{got}")
         self.field = field
         self.value = value
         self.reason = reason
@@ -213,33 +225,79 @@ class JobFailed(JobNotCompleted):
     """The job failed for good; `reason` is its last error, with its type.
 
     `traceback` is the stack trace of the last run as text, where it left one. `__cause__` is the error itself where it can be
-    made again from its words: one of Python's own.
+    made again from its text: one of Python's own, or a class of a module that this process has imported, whose constructor
+    takes the message. Nothing is imported for it.
     """
 
     def __init__(self, job_id: int, state: str, reason: str | None, traceback: str | None = None) -> None:
         super().__init__(job_id, state, reason)
         self.traceback = traceback
-        self.__cause__ = _rebuilt(reason)
+        self.__cause__ = _rebuilt(reason, traceback)
 
 
-def _rebuilt(reason: str | None) -> Exception | None:
-    """Make one of Python's own errors again from its type and message."""
-    name, colon, message = (reason or "").partition(": ")
-    kind = getattr(builtins, name, None) if colon else None
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+def _rebuilt(reason: str | None, traceback: str | None) -> Exception | None:
+    """Make an error again from its type and message; None where that would not be the same error."""
+    name, _, message = (reason or "").partition(": ")
+    kind = _error_class(name, message, traceback)
+    if kind is None:
         return None
-    # The text of a KeyError is the repr of its key.
-    argument: object = message
-    if issubclass(kind, KeyError):
-        import ast  # noqa: PLC0415 - rarely needed, and every program imports this module
-
-        with contextlib.suppress(ValueError, SyntaxError):
-            argument = ast.literal_eval(message)
     try:
-        return kind(argument)
-    except TypeError:
-        # It takes more than a message.
+        made = kind(*_arguments(kind, message))
+        # The key of a KeyError may be one that its text does not make again.
+        return made if str(made) == message or isinstance(made, KeyError) else None
+    except Exception:  # noqa: BLE001 - a constructor of the application's may ask for anything and raise anything
         return None
+
+
+def _error_class(name: str, message: str, traceback: str | None) -> type[Exception] | None:
+    """Find the class whose full name the stack trace ends with; without a trace, one of Python's own."""
+    if not name.isidentifier():
+        return None
+    if traceback is None:
+        return _class_in("builtins", name) if message else None
+    # Notes and suggestions may follow the error, its message may have more lines, and a long one is cut in its reason.
+    line = re.escape(f"{name}: {message}".partition("\n")[0][:_COMPARED]) if message else f"{name}$"
+    found = re.findall(rf"^((?:[^\s:]+\.)?){line}", traceback, re.MULTILINE)
+    if not found:
+        return None
+    path = found[-1].removesuffix(".")
+    if path:
+        return _class_in(path, name)
+    # A trace leaves out both of these modules; where both have the name, which one was meant cannot be known.
+    own, pythons = _class_in("__main__", name), _class_in("builtins", name)
+    return own or pythons if own is None or pythons is None or own is pythons else None
+
+
+def _class_in(path: str, name: str) -> type[Exception] | None:
+    """Look an exception up by the path of its module, or of the class it stands in, among what has been imported."""
+    parts = path.split(".")
+    end = next((end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in sys.modules), 0)
+    found: object = sys.modules.get(".".join(parts[:end]))
+    for part in (*parts[end:], name):
+        # Not `getattr`: a module may import something when it is asked for a name that it does not have.
+        found = vars(found).get(part) if isinstance(found, ModuleType | type) else None
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+_COMPARED = 500
+_OS_ERROR = re.compile(r"\[Errno (-?\d+)\] (.*?)(?:: ('.*?'|\".*?\"|b'.*?'))?(?: -> ('.*?'|\".*?\"|b'.*?'))?", re.DOTALL)
+
+
+def _arguments(kind: type[Exception], message: str) -> tuple[object, ...]:
+    """Read from a message what the error was made of."""
+    import ast  # noqa: PLC0415 - rarely needed, and every program imports this module
+
+    if not message:
+        return ()
+    if issubclass(kind, KeyError):
+        # Its text is the repr of its key.
+        with contextlib.suppress(ValueError, SyntaxError):
+            return (ast.literal_eval(message),)
+    if issubclass(kind, OSError) and (parts := _OS_ERROR.fullmatch(message)) is not None:
+        number, text, *files = parts.groups()
+        first, second = (None if file is None else ast.literal_eval(file) for file in files)
+        return (int(number), text, *(() if first is None else (first,)), *(() if second is None else (None, second)))
+    return (message,)
 
 
 class JobCancelled(JobNotCompleted):
@@ -288,11 +346,21 @@ class InvalidTransition(WindlassError):
     """The state table has no such move."""
 
     def __init__(self, job_id: int, move: str, state: str, target: str) -> None:
-        super().__init__(f"cannot {move} job {job_id}: {state} → {target} is not a legal move")
+        what = _MOVES.get(move, f"{move} job {{}}").format(job_id)
+        super().__init__(f"cannot {what}: {_why_not(move, state, target)}")
         self.job_id = job_id
         self.move = move
         self.state = state
         self.target = target
+
+
+_MOVES = {"run now": "run job {} now", "set priority": "set the priority of job {}", "take lease": "take the lease of job {}"}
+_OF_A_RUN = frozenset({"fail", "stop", "take lease"})
+
+
+def _why_not(move: str, state: str, target: str) -> str:
+    both = f"{state} → {target} is not a legal move"
+    return f"it is not running ({both})" if move in _OF_A_RUN and state == target else both
 
 
 class LeaseLost(WindlassError):

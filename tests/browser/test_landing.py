@@ -100,6 +100,20 @@ def test_the_page_follows_what_happens_without_a_reload(app: Windlass, page: Pag
     assert page.locator("b").count() == 0
 
 
+def test_a_traceback_opens_in_its_row_and_stays_open_while_the_page_follows(app: Windlass, page: Page) -> None:
+    with working(app):
+        app.enqueue_sync("fail")
+        page.click(".trace summary:text-is('RuntimeError: <b>broken</b>')")
+        page.wait_for_selector(".trace pre:has-text('raise RuntimeError')")
+        app.enqueue_sync("hello")
+        shown(page, "completed", 1)
+        page.wait_for_selector("tr:has-text('hello')")
+        assert page.locator(".trace[open]").count() == 1
+    page.set_viewport_size({"width": 360, "height": 740})
+    widths: Any = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
+
+
 def test_the_page_fits_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     widths: Any = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.conftest import Command
-from windlass import JobCancelled, Windlass
+from windlass import JobCancelled, JobContext, Retry, Windlass
 from windlass.testing import run_all
 
 pytestmark = pytest.mark.parametrize("url", ["sqlite-file", "postgres"], indirect=True)
@@ -63,6 +63,22 @@ def test_a_job_that_failed_shows_its_traceback_and_what_to_do(windlass: Command,
     fields = dict(re.findall(r"^(\w.*?)  +(.+)$", letter, re.MULTILINE))
     assert (fields["error"], fields["payload"]) == ("KeyError: 'x'", '{"key": "x"}')
     assert "\nnext\n  windlass dead requeue 1\n  windlass dead acknowledge 1\n  windlass job 1\n" in letter
+
+
+def test_a_job_that_runs_once_more_shows_no_end(windlass: Command, shop: Windlass) -> None:
+    seen: list[str] = []
+
+    @shop.task
+    def look_at_itself(ctx: JobContext) -> None:
+        seen.append(windlass("job", "1").stdout)
+        if ctx.attempt == 1:
+            raise Retry(after="0s")
+
+    shop.enqueue_sync("look_at_itself")
+    work(shop)
+    assert [text.count("\nstarted ") for text in seen] == [1, 1]
+    assert [text.count("\nfinished ") for text in seen] == [0, 0]
+    assert "\nfinished " in windlass("job", "1").stdout
 
 
 def test_a_waiting_job_shows_when_it_is_due_and_why(windlass: Command, shop: Windlass) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -194,8 +195,9 @@ async def test_async_work_is_cancelled_when_its_time_is_over() -> None:
     assert await patterns.with_timeout(5000, five) == 5
     for work in (sleep, lambda: sleep()):  # noqa: PLW0108 - as above
         cancelled.clear()
-        with pytest.raises(TimeoutError, match="not done after 20 ms"):
+        with pytest.raises(TimeoutError, match="not done after 20 ms") as late:
             await patterns.with_timeout(20, work)
+        assert "".join(traceback.format_exception(late.value)).count("Traceback") == 1
         assert cancelled.is_set()
     with pytest.raises(TimeoutError, match="mine"):
         await patterns.with_timeout(5000, raise_timeout)
@@ -268,7 +270,8 @@ def test_timeouts() -> None:
         raise TimeoutError("mine")
 
     assert patterns.with_timeout(5000, lambda: 3) == 3
-    with pytest.raises(TimeoutError, match="not done after 20 ms"):
+    with pytest.raises(TimeoutError, match="not done after 20 ms") as late:
         patterns.with_timeout(20, Event().wait)
+    assert "".join(traceback.format_exception(late.value)).count("Traceback") == 1
     with pytest.raises(TimeoutError, match="mine"):
         patterns.with_timeout(5000, raise_timeout)

@@ -70,7 +70,26 @@ def test_a_refused_move_names_the_job_the_move_and_both_states(move: str) -> Non
         Moved(move, (), (a_job(7, JobState.COMPLETED),), ()).one()
     error = caught.value
     assert (error.job_id, error.move, error.state, error.target) == (7, move, JobState.COMPLETED, TARGETS[move])
-    assert str(error) == f"cannot {move} job 7: completed → {TARGETS[move]} is not a legal move"
+    assert str(error).startswith("cannot ")
+    assert "job 7" in str(error)
+    assert f"completed → {TARGETS[move]}" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("move", "state", "target", "text"),
+    [
+        ("pause", "completed", "paused", "cannot pause job 7: completed → paused is not a legal move"),
+        ("pause", "paused", "paused", "cannot pause job 7: paused → paused is not a legal move"),
+        ("fail", "scheduled", "scheduled", "cannot fail job 7: it is not running (scheduled → scheduled is not a legal move)"),
+        ("fail", "completed", "failed", "cannot fail job 7: completed → failed is not a legal move"),
+        ("stop", "scheduled", "scheduled", "cannot stop job 7: it is not running (scheduled → scheduled is not a legal move)"),
+        ("take lease", "pending", "scheduled", "cannot take the lease of job 7: pending → scheduled is not a legal move"),
+        ("run now", "completed", "pending", "cannot run job 7 now: completed → pending is not a legal move"),
+        ("set priority", "failed", "scheduled", "cannot set the priority of job 7: failed → scheduled is not a legal move"),
+    ],
+)
+def test_a_refused_move_reads_as_english(move: str, state: str, target: str, text: str) -> None:
+    assert str(InvalidTransition(7, move, state, target)) == text
 
 
 def test_a_move_whose_name_does_not_say_where_it_leads_names_its_target() -> None:

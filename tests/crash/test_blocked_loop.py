@@ -39,10 +39,16 @@ async def test_a_process_that_is_blocked_beyond_a_timeout_is_replaced_and_nobody
     boss.send_signal(signal.SIGTERM)
     assert await site.end(boss) == 0
     logged = site.log()
-    [line] = [line for line in logged.splitlines() if "event loop has been blocked" in line]
-    assert f"job_id={stuck} task=stuck" in line
+    for text in (
+        "event loop has been blocked",
+        "this process is replaced",
+        'job failed error="timed out after 1 s" state=failed',
+    ):
+        [line] = [line for line in logged.splitlines() if text.partition(" error=")[0] in line]
+        assert f"job_id={stuck} task=stuck" in line, text
+        assert text.partition(" error=")[2] in line
     assert "time.sleep(300)" in logged
-    assert "this process is replaced" in logged
+    assert sorted(worker.loop_blocks for worker in await store.workers.list()) == [0, 1]
 
 
 async def test_pools_in_processes_of_their_own_do_not_hold_each_other_up(site: Site, store: Store) -> None:

@@ -299,11 +299,16 @@ class Judge:
         )
 
     def _gave_up(self, run: LedgerRun) -> bool:
-        """Whether an exclusive run was stopped because its lease could not be renewed in time, whoever was in the way."""
-        if run.task not in EXCLUSIVE or run.how not in _CUT_SHORT or run.ended_ns is None:
+        """Whether an exclusive run was given up because its lease could not be renewed in time.
+
+        Whoever was in the way, where the handler was stopped; one that had come to its end can only have been kept from
+        reporting it by what concerns everybody.
+        """
+        if run.task not in EXCLUSIVE or run.ended_ns is None:
             return False
+        was_stopped = run.how in _CUT_SHORT
         since = run.started_ns - self._lease_ns(run.task)
-        return any(fault.overlaps(since, run.ended_ns) for fault in self._case.faults)
+        return any(fault.overlaps(since, run.ended_ns) for fault in self._case.faults if was_stopped or fault.is_outage)
 
     def _gave_up_early(self, job: JobRow, execution: ExecutionRow) -> bool:
         """Whether an exclusive run gave up before its handler began, while its child process was being started."""

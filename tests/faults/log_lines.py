@@ -18,6 +18,8 @@ _INTERNAL = re.compile(
 )
 _JUDGED_BY_EXECUTIONS = "job failed"
 """What a handler raised is logged with its trace; whether it should have is for the executions to show."""
+_CANCELLED_REQUEST = "Exception in ASGI application"
+"""A server that is told to stop logs each request that it could not wait for."""
 _TRACE = "Traceback (most recent call last)"
 _RAISED = re.compile(r"[ |+]*([A-Za-z_][\w.]*)(?::|$)")
 _PACKAGE = str(Path(windlass.__file__).parent)
@@ -42,6 +44,8 @@ class LogEntry(NamedTuple):
         if _INTERNAL.search(self.message):
             return True
         if self.message.startswith(_JUDGED_BY_EXECUTIONS) or not any(_TRACE in line for line in self.trace):
+            return False
+        if self.message.startswith(_CANCELLED_REQUEST) and self._raised == "CancelledError":
             return False
         return any(_PACKAGE in line for line in self.trace) and self._raised not in _expected()
 

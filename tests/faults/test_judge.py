@@ -348,6 +348,17 @@ def test_an_exclusive_run_gives_up_when_its_lease_cannot_be_renewed() -> None:
     assert forged.rules() == []
 
 
+def test_an_exclusive_run_that_has_ended_may_be_given_up_while_nobody_reaches_the_database(forged: Forged) -> None:
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, 14)
+    forged.execution(1, "failed", "lease_expired", 19)
+    forged.completed(2, 20, 21, pid=RIGHT)
+    forged.fault("cut", 9, 16, [RIGHT])
+    assert forged.rules() == ["taken"]
+    forged.fault("outage", 10, 16, [], is_outage=True)
+    assert forged.rules() == []
+
+
 def test_an_exclusive_run_may_give_up_before_its_handler_begins(forged: Forged) -> None:
     forged.job(task="exclusive_nap")
     forged.execution(1, "failed", "lease_expired", 19)
@@ -598,6 +609,10 @@ def test_a_log_line_that_shows_an_internal_fault_is_a_violation(forged: Forged, 
         f"{_AT} ERROR   job failed job_id=7\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n  | ValueError: never",
         f"{_AT} ERROR   GET / failed\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n  | windlass.errors.StoreBusy: late",
         "Traceback (most recent call last):\n  File \"elsewhere.py\", line 1, in go\nKeyError: 'id'",
+        (
+            f"{_AT} ERROR   Exception in ASGI application\n  | Traceback (most recent call last):\n{_OWN_FRAME}\n"
+            "  | asyncio.exceptions.CancelledError: Task cancelled, timeout graceful shutdown exceeded"
+        ),
     ],
 )
 def test_what_handlers_and_the_database_do_is_no_internal_fault(forged: Forged, line: str) -> None:

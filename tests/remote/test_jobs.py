@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.remote.conftest import TOKEN
 from windlass import Windlass
 from windlass.core.ids import job_uuid
 from windlass.core.job import JobState
@@ -101,7 +102,7 @@ def test_bad_values_are_named(client: Client) -> None:
             client.get(ref)
 
 
-async def test_a_finished_job_has_its_result_runs_and_stats(client: Client, database: str) -> None:
+async def test_a_finished_job_has_its_result_runs_and_stats(client: Client, database: str, address: str) -> None:
     async with Windlass(database) as app:
 
         @app.task
@@ -119,8 +120,13 @@ async def test_a_finished_job_has_its_result_runs_and_stats(client: Client, data
             client.lanes.resume(lane)
         await run_all(app)
     assert client.wait(good) == 3
-    with pytest.raises(JobFailed, match="negative"):
+    with pytest.raises(JobFailed, match="negative") as failed:
         client.wait(bad)
+    assert 'raise ValueError("negative")' in (failed.value.traceback or "")
+    async with AsyncClient(address, TOKEN) as aclient:
+        with pytest.raises(JobFailed, match="negative") as failed:
+            await aclient.wait(bad)
+    assert 'raise ValueError("negative")' in (failed.value.traceback or "")
     client.cancel(gone, "changed mind")
     with pytest.raises(JobCancelled, match="changed mind"):
         client.wait(gone)

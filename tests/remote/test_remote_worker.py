@@ -147,7 +147,7 @@ async def test_content_that_cannot_be_sent_does_not_keep_a_run_from_ending(house
     async with working(code, house.address(), house.token):
         odd, deep = await house.ended(oddly), await house.ended(deeply)
     assert (odd.state, odd.attempt, odd.last_error) == (JobState.FAILED, 3, "ValueError: \ufffd and \ufffd")
-    assert "a NUL: \ufffd" in ((await house.runs(oddly))[0].log_excerpt or "")
+    assert "a NUL: \\u0000" in ((await house.runs(oddly))[0].log_excerpt or "")
     [run] = await house.runs(deeply)
     assert (deep.state, run.result) == (JobState.COMPLETED, None)
 

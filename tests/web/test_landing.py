@@ -65,6 +65,9 @@ async def test_jobs_are_counted_and_listed_without_a_script(url: str) -> None:
     assert "Nothing has been enqueued yet" not in html
     assert "slots fast=3, *=5" in working
     assert re.search(r'<span class="badge">failed</span>', html)
+    assert HOSTILE not in html
+    assert "in bad\n    raise RuntimeError(HOSTILE)" in html
+    assert f'href="/api/v1/jobs/{failed.id}/executions"' in html
     assert html.count('id="job-') == 3
     assert "2 runs in the last 30 minutes, 1 failed" in html
 

@@ -9,7 +9,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -147,6 +147,88 @@ async def test_whoever_waits_gets_type_message_and_traceback(url: str) -> None:
     assert failed.value.__cause__.args == ("amount",)
 
 
+class Odd(Exception):
+    """An error of the application."""
+
+
+class Numbered(Exception):
+    """An error that is not made of its message."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"number {number}")
+
+
+class Shop:
+    """Has an error that is called as one of Python's."""
+
+    class LookupError(Exception):  # noqa: A001 - what this is about
+        """Not Python's."""
+
+
+def open_nothing() -> None:
+    Path("/nowhere/at all").read_text("utf-8")
+
+
+def raise_odd() -> None:
+    raise Odd("first\nsecond: third") from KeyError("x")
+
+
+def raise_odd_without_text() -> None:
+    raise Odd
+
+
+def raise_numbered() -> None:
+    raise Numbered(7)
+
+
+def raise_namesake() -> None:
+    raise Shop.LookupError("gone")
+
+
+def raise_local() -> None:
+    class LookupError(Exception):  # noqa: A001 - what this is about
+        pass
+
+    raise LookupError("gone")
+
+
+def misspell() -> None:
+    Path("/").nmae  # type: ignore[attr-defined]  # noqa: B018 - the slip that Python comments on
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "arguments"),
+    [
+        (open_nothing, FileNotFoundError, (2, "No such file or directory")),
+        (raise_odd, Odd, ("first\nsecond: third",)),
+        (raise_odd_without_text, Odd, ()),
+        (raise_numbered, None, ()),
+        (raise_namesake, Shop.LookupError, ("gone",)),
+        (raise_local, None, ()),
+        (misspell, AttributeError, ("'PosixPath' object has no attribute 'nmae'",)),
+    ],
+)
+async def test_whoever_waits_gets_the_error_itself_where_it_can_be_made_again(
+    url: str, function: Callable[[], None], kind: type[Exception] | None, arguments: tuple[object, ...]
+) -> None:
+    app = Windlass(url)
+    app.migrate()
+    task = app.task(max_attempts=1)(function)
+    async with app, app.working():
+        with pytest.raises(JobFailed) as failed:
+            await app.wait(await task.enqueue(), timeout=20)
+    cause = failed.value.__cause__
+    assert (None if cause is None else type(cause)) is kind
+    assert cause is None or cause.args == arguments
+    if isinstance(cause, OSError):
+        assert (cause.errno, cause.filename) == (2, "/nowhere/at all")
+
+
+def test_no_module_is_imported_to_make_an_error_again() -> None:
+    failed = JobFailed(7, "failed", "Antigravity: up", "antigravity.Antigravity: up\n")
+    assert (failed.__cause__, "antigravity" in sys.modules) == (None, False)
+
+
 def test_a_text_in_a_log_line_cannot_pass_for_another_line() -> None:
     record = logging.makeLogRecord(
         {"msg": "paid\n2026-01-01 ERROR \u202eforged\x1b[2J", "levelname": "INFO", "note": "a\u2028b", "task": "c\x00"}
@@ -155,6 +237,30 @@ def test_a_text_in_a_log_line_cannot_pass_for_another_line() -> None:
     assert "\\n2026-01-01" in line
     assert line.isprintable()
     assert len(JsonFormatter().format(record).splitlines()) == 1
+
+
+async def test_a_text_in_the_log_of_a_run_cannot_pass_for_another_line(rig: Rig) -> None:
+    log = logging.getLogger("shop")
+
+    async def pay() -> None:
+        log.warning("paid\n2026-01-01 00:00:00,000 ERROR shop: forged\u2028again")
+        try:
+            raise_odd()
+        except Odd:
+            log.exception("odd")
+
+    rig.task(pay)
+    await rig.start()
+    job_id = await rig.enqueue("pay")
+    await rig.ended(job_id)
+    [run] = await rig.executions(job_id)
+    first, second, *trace = (run.log_excerpt or "").splitlines()
+    assert first.endswith("WARNING shop: paid\\n2026-01-01 00:00:00,000 ERROR shop: forged\\u2028again")
+    assert second.endswith("ERROR shop: odd")
+    assert trace[0] == "  | KeyError: 'x'"
+    assert trace[-2].endswith("Odd: first")
+    assert {line[:4] for line in trace} == {"  | "}
+    assert trace[-1] == "  | second: third"
 
 
 def test_a_child_process_logs_as_its_worker_does(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from windlass.cli.output import document_text, say_table
+from windlass.core.durations import in_words
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Execution, Job, JobState, RunStatus, WaitReason
 from windlass.core.one_line import one_line
@@ -18,8 +19,6 @@ from windlass.core.words import describe
 from windlass.errors import InvalidInput
 
 _RUN_COLUMNS = ("number", "attempt", "status", "reason", "started_at", "took", "worker", "error")
-_UNITS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
-_SECOND = timedelta(seconds=1)
 _MILLISECOND = timedelta(milliseconds=1)
 _BIDDEN = {
     WaitReason.OPERATOR: "by hand",
@@ -78,21 +77,6 @@ def show_letter(letter: DeadLetter) -> None:
     seen = [f"windlass dead acknowledge {letter.id}"] if is_open and letter.acknowledged_at is None else []
     again = [f"windlass dead requeue {letter.id}"] if is_open else []
     _show_block("next", [*again, *seen, f"windlass job {letter.job_id}"])
-
-
-def in_words(length: timedelta) -> str:
-    """Write a length of time as people do: `30 s`, `1 h 30 min`, `250 ms`."""
-    if length < _SECOND:
-        return f"{length / _MILLISECOND:g} ms"
-    parts: list[str] = []
-    rest = length
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    if rest:
-        parts.append(f"{round(rest / _SECOND, 3):g} s")
-    return " ".join(parts)
 
 
 def moment(at: datetime) -> str:
@@ -155,7 +139,8 @@ def _cadence(job: Job) -> str | None:
 
 
 def _finished(job: Job) -> str | None:
-    if job.finished_at is None:
+    # A job that runs once more has the end of the run before.
+    if job.finished_at is None or job.state is JobState.RUNNING:
         return None
     is_last = job.started_at is not None and job.finished_at >= job.started_at
     took = f" after {in_words(job.finished_at - job.started_at)}" if is_last and job.started_at is not None else ""

@@ -199,7 +199,7 @@ class PlainCodec:
         """Read and check."""
         values = decode(text)
         if type(values) is not dict:
-            raise InvalidPayload("payload", text, "must be a JSON object")
+            raise InvalidPayload("payload", values, "must be a JSON object")
         self._check(values)
         return values
 

@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import Any, NotRequired
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import ErrorDetails, PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict
 
 from windlass.core.payload import JsonText, decode, encode, encode_object
 from windlass.errors import InvalidPayload, nearest
+from windlass.secret_names import is_secret
 
 # What a server keeps for each task it has no code for.
 _LARGEST_SCHEMA = 256 * 1024
@@ -34,16 +35,16 @@ class TypedCodec:
         try:
             return encode_object(self._adapter.dump_python(self._adapter.validate_python(given), mode="json", warnings="error"))
         except ValidationError as error:
-            raise _refusal(error, given, self._names) from error
+            raise _refusal(error, given, self._names) from None
         except PydanticSerializationError as error:
-            raise InvalidPayload("arguments", given, str(error)) from error
+            raise InvalidPayload("arguments", given, str(error)) from None
 
     def decode(self, text: str) -> dict[str, Any]:
         """Read and check."""
         try:
             return self._adapter.validate_json(text)
         except ValidationError as error:
-            raise _refusal(error, text, self._names) from error
+            raise _refusal(error, decode(text), self._names) from None
 
     def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
         """Describe the payload; a default that JSON cannot carry is left out."""
@@ -71,16 +72,16 @@ class ModelCodec:
             value = self._adapter.validate_python(given[self._name])
             return encode_object(self._adapter.dump_python(value, mode="json", warnings="error"))
         except ValidationError as error:
-            raise _refusal(error, given) from error
+            raise _refusal(error, given) from None
         except PydanticSerializationError as error:
-            raise InvalidPayload(self._name, given, str(error)) from error
+            raise InvalidPayload(self._name, given, str(error)) from None
 
     def decode(self, text: str) -> dict[str, Any]:
         """Read and check."""
         try:
             return {self._name: self._adapter.validate_json(text)}
         except ValidationError as error:
-            raise _refusal(error, text) from error
+            raise _refusal(error, decode(text)) from None
 
     def schema(self, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
         """Describe the payload; the model has defaults of its own."""
@@ -98,6 +99,7 @@ def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:
 
 
 def _refusal(error: ValidationError, given: object, names: Iterable[str] = ()) -> InvalidPayload:
+    """Name the first complaint; raised `from None`, as pydantic's own text shows every value, secrets too."""
     # A misspelt name before the argument that it leaves missing.
     found = error.errors(include_url=False, include_context=False)
     [first, *others] = sorted(found, key=lambda one: one["type"] != "extra_forbidden")
@@ -108,4 +110,10 @@ def _refusal(error: ValidationError, given: object, names: Iterable[str] = ()) -
             return InvalidPayload(name, given, f"is missing{more}")
         case "extra_forbidden":
             return InvalidPayload(name, first["input"], f"is not an argument{nearest(name, names)}{more}")
-    return InvalidPayload(name, first["input"], f"{first['msg']}{more}")
+    return InvalidPayload(name, first["input"], f"{_reason(name, first)}{more}")
+
+
+def _reason(name: str, complaint: ErrorDetails) -> str:
+    """Write why a value is refused, without pydantic's prefix; a validator's text that quotes a secret is left out."""
+    value, text = complaint["input"], complaint["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return "is refused by its validator" if is_secret(name, value) and str(value) in text else text

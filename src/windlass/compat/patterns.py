@@ -91,10 +91,10 @@ async def _timed(milliseconds: float, answer: Awaitable[T]) -> T:
     try:
         async with limit:
             return await answer
-    except TimeoutError as error:
+    except TimeoutError:
         if not limit.expired():
             raise
-        raise _late(milliseconds) from error
+        raise _late(milliseconds) from None
 
 
 def _in_thread(milliseconds: float, work: Callable[[], T]) -> T:
@@ -110,10 +110,10 @@ def _in_thread(milliseconds: float, work: Callable[[], T]) -> T:
     threading.Thread(target=copy_context().run, args=(call,), name="windlass-timeout", daemon=True).start()
     try:
         return answer.result(milliseconds / 1000)
-    except TimeoutError as error:
+    except TimeoutError:
         if answer.done():
             raise
-        raise _late(milliseconds) from error
+        raise _late(milliseconds) from None
 
 
 def _late(milliseconds: float) -> TimeoutError:

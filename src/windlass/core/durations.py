@@ -29,6 +29,7 @@ _UNITS_NS = {
     "d": 86_400 * _SECOND_NS,
 }
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.\s]*)")
+_WORDS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
 _HINT = "write for example 90, 1.5h, 1h30m or 250ms"
 
 
@@ -64,6 +65,21 @@ def format_duration(duration: timedelta) -> str:
     days, hours = divmod(hours, 24)
     text = "".join(f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m")) if count)
     return f"{text}{_decimal(rest, 6)}s" if rest or not text else text
+
+
+def in_words(duration: timedelta) -> str:
+    """Write a duration as people do: `30 s`, `1 h 30 min`, `250 ms`."""
+    if duration < _SECOND:
+        return f"{duration / _MILLISECOND:g} ms"
+    parts: list[str] = []
+    rest = duration
+    for unit, size in _WORDS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    if rest:
+        parts.append(f"{round(rest / _SECOND, 3):g} s")
+    return " ".join(parts)
 
 
 def _read_text(text: str, field: str) -> int:

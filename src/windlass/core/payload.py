@@ -12,14 +12,13 @@ from math import isfinite
 from typing import Any, cast
 
 from windlass.errors import InvalidPayload
+from windlass.secret_names import REDACTED, is_secret
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 100
 # What 64 bits hold, signed or unsigned: readers in other languages silently turn anything wider into a float.
 MIN_INTEGER = -(2**63)
 MAX_INTEGER = 2**64 - 1
-
-REDACTED = "[redacted]"
 
 _CONTAINERS = (dict, list, tuple)
 _ELLIPSIS = "…"
@@ -47,7 +46,7 @@ def encode(value: object, *, field: str = "payload", limit: int = MAX_BYTES) -> 
         raise _refusal(field, value, f"is not JSON: {_render(error, str)}") from error
     # Tested here and not only in the callee: most text passes, and a call costs more than all three tests.
     if not text.isascii() or "\\u0000" in text or len(text) > limit:
-        _check_text(text, field, limit)
+        _check_text(text, value, field, limit)
     return JsonText(text)
 
 
@@ -79,7 +78,7 @@ def decode_request(text: str | bytes, *, field: str = "payload", limit: int = MA
     _check_value(value, field, len(text))
     # Only an escape can bring in a NUL or half a surrogate pair: raw ones never get this far.
     if "\\u" in text:
-        _check_characters("".join(_ENCODE(value, 0)), field)
+        _check_characters("".join(_ENCODE(value, 0)), value, field)
     return value
 
 
@@ -106,15 +105,6 @@ def sanitise_result(value: object, limit: int) -> str:
         return _substitute(value, error.reason, limit)
     except Exception as error:  # noqa: BLE001 - a finish may not fail on what a handler returned
         return _substitute(value, f"reading it raised {_name_of_type(type(error))}", limit)
-
-
-def redact(value: Any) -> Any:
-    """Copy a JSON value with `REDACTED` in place of what stands under a key that looks secret."""
-    if isinstance(value, dict):
-        return {key: REDACTED if _is_secret(key, item) else redact(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [redact(item) for item in value]
-    return value
 
 
 def _make_encoder() -> Callable[[object, int], Iterable[str]]:
@@ -192,16 +182,16 @@ def _check_scalar(item: object, field: str) -> None:
         raise _refusal(field, item, f"{_name_of_type(type(item))} is not a JSON type")
 
 
-def _check_text(text: str, field: str, limit: int) -> None:
-    if _check_characters(text, field) > limit:
-        raise _too_large(field, text, limit)
+def _check_text(text: str, value: object, field: str, limit: int) -> None:
+    if _check_characters(text, value, field) > limit:
+        raise _too_large(field, value, limit)
 
 
-def _check_characters(text: str, field: str) -> int:
-    """Refuse what a database cannot hold in JSON text, and count its UTF-8 bytes."""
+def _check_characters(text: str, value: object, field: str) -> int:
+    """Refuse what a database cannot hold in the JSON text of a value, and count its UTF-8 bytes."""
     # A plain search first: an escaped backslash before u0000 looks the same but is rare.
     if "\\u0000" in text and _ESCAPED_NUL.search(text):
-        raise _refusal(field, text, "the character U+0000 cannot be stored")
+        raise _refusal(field, value, "the character U+0000 cannot be stored")
     return len(text) if text.isascii() else len(_utf8_of(text, field))
 
 
@@ -291,19 +281,20 @@ def _render(value: object, render: Callable[[object], str]) -> str:
         return f"<unprintable {_name_of_type(type(value))}>"
 
 
+class _Glance(reprlib.Repr):
+    """Short text of a value, without what stands under a key that looks secret."""
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """Write a dict."""
+        shown = {key: REDACTED if isinstance(key, str) and is_secret(key, item) else item for key, item in x.items()}
+        return super().repr_dict(shown, level)
+
+
 def _make_glance() -> reprlib.Repr:
-    glance = reprlib.Repr()
+    glance = _Glance()
     glance.maxlevel = 3
     glance.maxstring = glance.maxother = 100
     return glance
-
-
-def _is_secret(key: str, value: object) -> bool:
-    words = _WORD_BORDER.sub("_", key).lower()
-    if value is None or isinstance(value, bool) or not _SECRET.search(words) or _ABOUT_A_SECRET.search(words):
-        return False
-    # A number under a plural is a count, as in max_tokens.
-    return not (isinstance(value, int | float) and words.endswith("s"))
 
 
 # Found past metaclasses that define their own `__name__`.
@@ -312,14 +303,3 @@ _GLANCE = _make_glance()
 _ENCODE = _make_encoder()
 _STORED = JSONDecoder(parse_constant=_refuse_constant)
 _REQUEST = JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_twins)
-
-_WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
-# Generous on purpose: a harmless value hidden from a viewer costs a question, a shown secret cannot be taken back.
-# The second line asks for the end of a word, so that tokenizer and secretary stay; the third for whole words.
-_SECRET = re.compile(
-    r"passw(?:or)?d|passphrase|credential"
-    r"|(?:secret|token|cookie|authorization|session(?:_?id)?|(?:api|private|access|signing|encryption|session)_?key)s?(?:_|$)"
-    r"|(?:^|_)(?:pwd|pin|otp|jwt|bearer|auth)(?:_|$)"
-)
-# What only describes a secret is worth seeing: token_count, session_ttl, password_updated_at.
-_ABOUT_A_SECRET = re.compile(r"_(?:at|count|enabled|expires|expiry|length|limit|name|policy|size|timeout|ttl|type)$")

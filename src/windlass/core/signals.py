@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from windlass.core.durations import parse_duration
+from windlass.core.durations import in_words, parse_duration
 from windlass.errors import BreakerOpen, InvalidInput
 
 
@@ -26,7 +26,7 @@ class Snooze(Signal):
 
     def __init__(self, for_: str | float | timedelta) -> None:
         self.delay = parse_duration(for_, field="for_")
-        super().__init__(f"snoozed for {self.delay}")
+        super().__init__(f"snoozed for {in_words(self.delay)}")
 
 
 class Discard(Signal):

@@ -39,13 +39,15 @@ def _number(text: str) -> int:
 
 
 def _transition(found: re.Match[str]) -> WindlassError:
-    return InvalidTransition(_number(found["job"]), found["move"], found["state"], found["target"])
+    move = found["move"].removesuffix(" of").replace(" the ", " ") + (found["now"] or "")
+    return InvalidTransition(_number(found["job"]), move, found["state"], found["target"])
 
 
+_NO_MOVE = r"(?:it is not running \()?(?P<state>\w+) → (?P<target>\w+) is not a legal move\)?"
 _KNOWN: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     (re.compile(pattern, re.DOTALL), build)
     for pattern, build in (
-        (r"cannot (?P<move>.+) job (?P<job>\d+): (?P<state>\w+) → (?P<target>\w+) is not a legal move", _transition),
+        (rf"cannot (?P<move>.+) job (?P<job>\d+)(?P<now> now)?: {_NO_MOVE}", _transition),
         (r"task: is not registered; .*\(got '(?P<task>.*)'\)", lambda found: UnknownTask(found["task"])),
         (r"job '?(?P<job>[^ ]+?)'? not found", lambda found: JobNotFound(found["job"])),
         (r"dead letter (?P<id>\d+) not found", lambda found: LetterNotFound(_number(found["id"]))),

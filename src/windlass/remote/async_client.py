@@ -262,6 +262,9 @@ class AsyncClient(Caller):
         waiting = Waiting(timeout)
         while not waiting.is_over(found := await self.get(job)):  # noqa: ASYNC110 - the job is in another process
             await asyncio.sleep(waiting.pause_s(found))
+        if (last_run := waiting.last_run(found)) is not None:
+            runs = await self.call(last_run)
+            return waiting.result_of(found, runs)
         return waiting.result_of(found)
 
     async def events(self) -> AsyncIterator[records.Change]:

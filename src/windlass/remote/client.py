@@ -254,6 +254,8 @@ class Client(Caller):
         waiting = Waiting(timeout)
         while not waiting.is_over(found := self.get(job)):
             time.sleep(waiting.pause_s(found))
+        if (last_run := waiting.last_run(found)) is not None:
+            return waiting.result_of(found, self.call(last_run))
         return waiting.result_of(found)
 
     def events(self) -> Iterator[records.Change]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from windlass.core.job import CLOSED, JobState
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, WaitTimeout
-from windlass.remote.ask import Duration, seconds
-from windlass.remote.records import Job
+from windlass.remote.ask import Ask, Duration, seconds
+from windlass.remote.jobs import execution_page
+from windlass.remote.records import ExecutionPage, Job
 
 _FIRST_LOOK_S = 0.05
 _LONGEST_LOOK_S = 2.0
@@ -40,10 +41,16 @@ class Waiting:
         return pause
 
     @staticmethod
-    def result_of(job: Job) -> Any:
-        """Give the result of a job that has ended, or raise why there is none."""
+    def last_run(job: Job) -> Ask[ExecutionPage] | None:
+        """Return the question for the run whose stack trace `result_of` needs, if the job has failed."""
+        return execution_page(job.id, limit=1) if job.state is JobState.FAILED else None
+
+    @staticmethod
+    def result_of(job: Job, last_run: ExecutionPage | None = None) -> Any:
+        """Return the result of a job that has ended, or raise why there is none."""
         if job.state is JobState.FAILED:
-            raise JobFailed(job.number, "failed", job.last_error)
+            runs = () if last_run is None else last_run.executions
+            raise JobFailed(job.number, "failed", job.last_error, runs[0].stack_trace if runs else None)
         if job.state is JobState.CANCELLED:
             raise JobCancelled(job.number, "was cancelled", _cancel_reason(job))
         return job.result

@@ -15,7 +15,7 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, MAX_NAME, MAX_TEXT, DeadLetter
 from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
 from windlass.core.letters import MOST_IDS, LetterFilter
-from windlass.core.payload import redact
+from windlass.secret_names import redact
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.route import Route
 from windlass.web.visit import operator_of, reader_of, visit_of

@@ -149,7 +149,13 @@ def _names_in(kind: Any, seen: set[Any]) -> set[str]:
     return names.union(*(_names_in(field.annotation, seen) for field in kind.model_fields.values()))
 
 
+_NO_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})
+"""What pydantic calls a value that is no object; its own text names a class of Python."""
+
+
 def _text_of(complaint: Mapping[str, Any]) -> str:
+    if complaint["type"] in _NO_OBJECT:
+        return "must be a JSON object"
     text = str(complaint["msg"]).removeprefix("Value error, ")
     return text[:1].lower() + text[1:]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from windlass.client.operations import Operator
 from windlass.core.breaker import Breaker, BreakerState
-from windlass.core.job import Count, Job, JobState
+from windlass.core.job import Count, Job, JobState, RunStatus
 from windlass.core.lane import Lane
 from windlass.core.page import JobQuery, Sort
 from windlass.core.runs import Minute
@@ -32,6 +32,8 @@ class Seen:
     at: datetime
     counts: Sequence[Count]
     jobs: Sequence[Job]
+    traces: Mapping[int, str]
+    """The stack traces that the newest runs of these jobs left, by job."""
     total: int
     lanes: Sequence[Lane]
     workers: Sequence[Worker]
@@ -52,6 +54,8 @@ class Glance:
         self._looking = asyncio.Lock()
         self._seen: Seen | None = None
         self._looked_at = -_FRESH_S
+        self._traces: dict[tuple[int, int], str | None] = {}
+        """What was read before, by job and number of the run: most looks find the same failures as the one before."""
 
     async def now(self) -> Seen:
         """Say how things are, or were a moment ago."""
@@ -74,12 +78,25 @@ class Glance:
             at=at,
             counts=counts,
             jobs=page.jobs,
+            traces=await self._read_traces(page.jobs),
             total=page.total,
             lanes=await app.lanes.list(),
             workers=[worker for worker in workers if worker.is_online],
             breakers=[breaker for breaker in breakers if breaker.state is not BreakerState.CLOSED],
             minutes=await self._minutes(at),
         )
+
+    async def _read_traces(self, jobs: Sequence[Job]) -> dict[int, str]:
+        failed = [job for job in jobs if job.last_error is not None and job.state is not JobState.RUNNING]
+        known, self._traces = self._traces, {}
+        for job in failed:
+            run = (job.id, job.executions)
+            self._traces[run] = known[run] if run in known else await self._read_trace(job)
+        return {job_id: trace for (job_id, _), trace in self._traces.items() if trace is not None}
+
+    async def _read_trace(self, job: Job) -> str | None:
+        runs = await self._app.executions(job.id, limit=1)
+        return runs[0].stack_trace if runs and runs[0].status is RunStatus.FAILED else None
 
     async def _minutes(self, at: datetime) -> list[Minute]:
         last = at.replace(second=0, microsecond=0)

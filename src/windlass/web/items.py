@@ -15,7 +15,8 @@ from windlass.core.access import Role
 from windlass.core.ids import MAX_ID, job_uuid
 from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
-from windlass.core.payload import REDACTED, decode, redact
+from windlass.core.payload import decode
+from windlass.secret_names import REDACTED, redact
 from windlass.store.nouns import Items
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped

@@ -17,9 +17,10 @@ from windlass.core.ids import job_uuid
 from windlass.core.interval import shown_interval
 from windlass.core.interval_status import status_of
 from windlass.core.job import WAITING, Job, JobState, UniqueScope, WaitReason
-from windlass.core.payload import decode, redact
+from windlass.core.payload import decode
 from windlass.core.retry import Profile, RetrySpec
 from windlass.errors import InvalidInput
+from windlass.secret_names import redact
 from windlass.web.visit import visit_of
 
 CRAWL = "crawl"

@@ -42,6 +42,7 @@ _CHART = 56
 """How high the tallest bar of the chart is, in its own units."""
 _LEAST_BAR = 1.5
 _MAX_ERROR = 200
+_MAX_TRACE = 4_000
 
 
 class JobRow(NamedTuple):
@@ -60,6 +61,8 @@ class JobRow(NamedTuple):
     """When a run that goes on began."""
     duration: str
     error: str
+    trace: str
+    """The end of the stack trace of the run that failed last."""
 
 
 class Group(NamedTuple):
@@ -118,10 +121,11 @@ def age(since: datetime, now: datetime) -> str:
     return "now" if passed < _SECOND else short(passed - passed % _SECOND).replace(".0 ", " ")
 
 
-def job_row(job: Job, now: datetime) -> JobRow:
-    """Lay out a job."""
+def job_row(job: Job, now: datetime, trace: str | None = None) -> JobRow:
+    """Lay out a job; `trace` is what its newest run left."""
     is_running = job.state is JobState.RUNNING
     is_retried = job.state not in CLOSED and job.wait_reason in _RETRIED
+    error = "" if job.state in _ENDED or is_running else (job.last_error or "")
     ran = job.started_at and job.finished_at and job.finished_at >= job.started_at
     return JobRow(
         id=job.id,
@@ -134,8 +138,14 @@ def job_row(job: Job, now: datetime) -> JobRow:
         age=age(job.updated_at, now),
         since=job.started_at if is_running else None,
         duration=short(now - job.started_at) if is_running and job.started_at else _duration(job) if ran else "",
-        error="" if job.state in _ENDED or is_running else (job.last_error or "")[:_MAX_ERROR],
+        error=error[:_MAX_ERROR],
+        trace=_end_of(trace) if error and trace else "",
     )
+
+
+def _end_of(trace: str) -> str:
+    """Keep the last lines of a stack trace: they name the error and where it was raised."""
+    return trace if len(trace) <= _MAX_TRACE else "…\n" + trace[-_MAX_TRACE:].partition("\n")[2]
 
 
 def _duration(job: Job) -> str:
@@ -230,7 +240,7 @@ async def show_landing(request: Request) -> Response:
         seen=seen,
         version=__version__,
         states=[(state.value, seen.count(state)) for state in _SHOWN],
-        jobs=[job_row(job, seen.at) for job in seen.jobs],
+        jobs=[job_row(job, seen.at, seen.traces.get(job.id)) for job in seen.jobs],
         tasks=task_groups(seen)[:_MAX_TASKS],
         lanes=lane_groups(seen),
         workers=[worker_row(worker, seen.at) for worker in seen.workers],

@@ -148,7 +148,7 @@ class Feeder:
         """Take one job that may have killed a worker, when there is a safe place for it."""
         mine = quarantine.select(slices, self._tasks)
         if not mine.claimable_suspects:
-            quarantine.let_go()
+            quarantine.clear()
             return
         if not quarantine.make_room():
             return

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from windlass.core.durations import in_words
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
 from windlass.core.payload import encode_object
@@ -90,7 +91,7 @@ class Flight:
         match self.why:
             case Why.TIMED_OUT:
                 self.is_failure = True
-                return Raised(Failure(f"timed out after {self.timeout}", "TimedOut", reason=RunReason.TIMED_OUT))
+                return Raised(Failure(f"timed out after {in_words(self.timeout)}", "TimedOut", reason=RunReason.TIMED_OUT))
             case Why.STOPPED:
                 return Stopped()
             case Why.SHUTDOWN:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 
+from windlass.core.one_line import one_line
 from windlass.core.payload import sanitise_text
 
 MAX_EXCERPT = 16_384
@@ -46,6 +47,17 @@ class LogExcerpt:
 current_excerpt: ContextVar[LogExcerpt | None] = ContextVar("windlass_log_excerpt", default=None)
 
 
+class _ExcerptFormatter(logging.Formatter):
+    """One line for each record; the lines of a stack trace follow, each behind a bar."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write the record; whatever text it carries, nothing but a stack trace begins a new line."""
+        trace = self.formatException(record.exc_info) if record.exc_info and record.exc_info[0] is not None else ""
+        stack = self.formatStack(record.stack_info) if record.stack_info else ""
+        line = one_line(f"{self.formatTime(record)} {record.levelname} {record.name}: {record.getMessage()}")
+        return "\n".join([line, *(f"  | {one_line(part)}" for part in (*trace.splitlines(), *stack.splitlines()))])
+
+
 class LogCapture(logging.Handler):
     """Writes what a handler logs into the excerpt of its run, whichever thread or coroutine it logs from."""
 
@@ -53,7 +65,7 @@ class LogCapture(logging.Handler):
         """Ask `excerpt` for the run that a record belongs to, and format as people read it."""
         super().__init__()
         self._excerpt = excerpt
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        self.setFormatter(_ExcerptFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record if a run is current."""

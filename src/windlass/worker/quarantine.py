@@ -19,7 +19,10 @@ _REST = 4.0
 _BETWEEN_S = 0.025
 """The least time between the starts of two suspects while there is other work: each costs as much as many plain jobs."""
 _CLAIM_REST = 9.0
-"""The same in multiples of the time that the claim of the first took: no other claim is made meanwhile."""
+"""The same in multiples of the time that the claim of the first took, since no other claim is made meanwhile; counts once many
+suspects have gone before."""
+_AT_FIRST = 40
+"""How many suspects of a row go before their claims count: what a lost worker held is to run again soon."""
 _CHILDREN = 4
 """How many suspects run at once, each in a child process of its own: a lost worker leaves as many as it had slots."""
 
@@ -51,6 +54,7 @@ class Quarantine:
         self._held_at: float | None = None
         """Since when nothing else may start."""
         self._rest_until = 0.0
+        self._in_a_row = 0
         self._is_used = False
         slots = 1 if self._is_alone else min(_CHILDREN, sum(pool.slots for pool in kit.options.pools))
         self.pool = Pool(PoolSpec(_LANE, slots), kit, acker, hungry=self._look, release=release, task_of=self._task_of)
@@ -95,7 +99,8 @@ class Quarantine:
         self.pool.put([job])
         if any(pool.is_busy for pool in self._others):
             now = self._kit.clock.monotonic()
-            rest_s = max(_BETWEEN_S, (now - asked_at) * _CLAIM_REST)
+            self._in_a_row += 1
+            rest_s = _BETWEEN_S if self._in_a_row < _AT_FIRST else max(_BETWEEN_S, (now - asked_at) * _CLAIM_REST)
             self._rest_until = max(self._rest_until, now + rest_s)
             asyncio.get_running_loop().call_later(rest_s, self._hungry)
 
@@ -111,6 +116,11 @@ class Quarantine:
             self._held_at = now
             for pool in self._others:
                 pool.hold()
+
+    def clear(self) -> None:
+        """Hear that no suspect waits."""
+        self._in_a_row = 0
+        self.let_go()
 
     def let_go(self) -> None:
         """Let other jobs start again, unless a suspect runs, and leave them the process for a while."""

@@ -9,6 +9,7 @@ from windlass.core.blocking import run
 from windlass.core.job import JobState
 from windlass.core.outcome import Finish
 from windlass.errors import StoreError
+from windlass.store.nouns import Workers
 from windlass.worker.acker import BATCH
 from windlass.worker.worker_log import log
 
@@ -21,13 +22,29 @@ class Endings(Protocol):
         ...
 
 
+class Record(Endings, Protocol):
+    """Where a process that ends leaves its last words."""
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that run jobs."""
+        ...
+
+
 class Replacement:
     """Records the last ends through a blocking store, then ends the process."""
 
-    def __init__(self, store: Endings, end_process: Callable[[], None]) -> None:
+    def __init__(self, store: Record, end_process: Callable[[], None]) -> None:
         """`end_process` is not expected to return."""
         self._store = store
         self._end_process = end_process
+
+    def record_blocks(self, worker: str, loop_blocks: int) -> None:
+        """Record how often the event loop was blocked: the heartbeat that does it otherwise runs on the blocked loop."""
+        try:
+            run(self._store.workers.seen(worker, 0, loop_blocks=loop_blocks))
+        except Exception as error:  # noqa: BLE001 - the process is to end, whatever cannot be counted
+            log.warning("worker %s could not record its blocked event loop: %s", worker, error)
 
     def replace(self, last_endings: Callable[[], Sequence[Finish]]) -> None:
         """Record what can be recorded and end the process; what cannot is left to leases that run out."""

@@ -6,10 +6,11 @@ import asyncio
 import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from datetime import datetime
 from random import Random
 
-from windlass.core.current import CurrentJob
+from windlass.core.current import CurrentJob, current_job
 from windlass.core.job import Claimed, Held, JobState
 from windlass.core.outcome import NO_RUN, Decide, Finish, Outcome, Released, Run, Stopped
 from windlass.ports import Clock, Work
@@ -182,6 +183,13 @@ class Roster:
             return None
         return self._decide(kept.job, outcome, _measured(kept, now), now=now, rng=self._rng, profiles=self._profiles)
 
+    @staticmethod
+    def log_end(flight: Flight, endings: Sequence[Finish]) -> None:
+        """Log how a run ends that is among the last ends of its process; from any thread."""
+        ending = next((one for one in endings if (one.id, one.token) == (flight.job.id, flight.token)), None)
+        if ending is not None:
+            copy_context().run(_log_end_of, flight.job, ending)
+
     async def settle(self) -> None:
         """Wait until the store has heard of everything."""
         while self._recordings:
@@ -291,6 +299,11 @@ def _why(hold: Hold, lease: Held | None) -> Why | None:
     if lease.should_stop:
         return Why.CANCELLED if lease.is_cancelled else Why.STOPPED
     return None
+
+
+def _log_end_of(job: Claimed, ending: Finish) -> None:
+    current_job.set(CurrentJob.of(job))
+    _tell(ending)
 
 
 def _tell(ending: Finish) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Sequence
 from contextvars import copy_context
 from functools import partial
 from random import Random
 from typing import Any
 
-from windlass.core.outcome import Decide, decide
+from windlass.core.current import CurrentJob
+from windlass.core.outcome import Decide, Finish, decide
 from windlass.core.pool import EVERY_LANE
 from windlass.core.topic import Topic
 from windlass.ports import Clock, Renewals, Work
@@ -198,11 +200,23 @@ class Worker:
         """Replace the process, on the watching thread: the loop is blocked by a run that should have ended."""
         if self._replacement is None:
             log.error(
-                "task %r blocks the event loop beyond its timeout, and only the end of the process can stop it", flight.job.task
+                "task %r blocks the event loop beyond its timeout, and only the end of the process can stop it",
+                flight.job.task,
+                extra=CurrentJob.of(flight.job).log_fields,
             )
             return
-        log.error("task %r blocks the event loop beyond its timeout; this process is replaced", flight.job.task)
-        self._replacement.replace(partial(self._roster.last_endings, flight))
+        log.error(
+            "task %r blocks the event loop beyond its timeout; this process is replaced",
+            flight.job.task,
+            extra=CurrentJob.of(flight.job).log_fields,
+        )
+        self._replacement.record_blocks(self.name, self.loop_blocks)
+        self._replacement.replace(partial(self._last_endings, flight))
+
+    def _last_endings(self, blocking: Flight) -> Sequence[Finish]:
+        endings = self._roster.last_endings(blocking)
+        self._roster.log_end(blocking, endings)
+        return endings
 
     @property
     def _lost(self) -> int:

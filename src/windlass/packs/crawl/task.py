@@ -30,7 +30,7 @@ def _checked(url: str) -> str:
     try:
         normal_url(url)
     except UrlRefused as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(error.why or str(error)) from None
     return url
 
 

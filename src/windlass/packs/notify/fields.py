@@ -31,7 +31,7 @@ def _web_address(text: str) -> str:
     try:
         parse_url(text)
     except UrlRefused as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(error.why or str(error)) from None
     return text
 
 

@@ -21,6 +21,9 @@ class OutgoingError(WindlassError):
 class UrlRefused(OutgoingError):
     """A pack may not send to this, or it is no address at all."""
 
+    why: str | None = None
+    """What is wrong with the address, for a text that shows it already."""
+
 
 class AddressRefused(OutgoingError):
     """The host is, or its name leads to, an address that a pack may not reach."""

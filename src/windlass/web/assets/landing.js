@@ -11,10 +11,10 @@ function say(state, text) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-// Makes `old` equal to `fresh` and keeps every node that can stay: focus, selection and scrolling survive.
+// Makes `old` equal to `fresh` and keeps every node that can stay: focus, selection, scrolling and what was opened survive.
 function morph(old, fresh) {
   if (old.isEqualNode(fresh)) return;
-  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name } of [...old.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const named = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
   let next = old.firstChild;
