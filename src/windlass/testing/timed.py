@@ -34,7 +34,6 @@ class TimedBackend:
         return self._timed(self._backend.open_blocking())
 
     def _timed(self, store: Store) -> Store:
-        assert isinstance(store, Store)  # noqa: S101 - the only kind a backend opens
         return store.at(self._clock)
 
     def migrate(self) -> None:
