@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from windlass.store.reminders import SqlReminders
 
 from tests.packs.notify_apps import SENDER
 from tests.support.local_mail import mail_server
@@ -22,6 +21,7 @@ from windlass import Windlass, packs
 from windlass.core.job import JobState
 from windlass.core.reminder import NewReminder
 from windlass.packs.notify import cleanup, reminders
+from windlass.store.nouns import Reminders
 from windlass.testing import run_all
 
 DIES = """
@@ -36,9 +36,9 @@ real = work.enqueue
 
 class Doomed:
     @staticmethod
-    def enqueue(jobs, now):
-        def steps():
-            yield from real(jobs, now).steps()
+    def enqueue(jobs):
+        def steps(means):
+            yield from real(jobs).steps(means)
             os.kill(os.getpid(), signal.SIGKILL)
         return Call(steps)
 
@@ -105,14 +105,14 @@ async def test_a_reminder_that_cannot_be_sent_holds_up_no_other(url: str) -> Non
 
 async def test_many_reminders_are_taken_in_small_transactions(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    enqueue_due = SqlReminders.enqueue_due
+    enqueue_due = Reminders.enqueue_due
 
-    async def noted(self: SqlReminders, *arguments: Any, **options: Any) -> Any:
+    async def noted(self: Reminders, *arguments: Any, **options: Any) -> Any:
         batch = await enqueue_due(self, *arguments, **options)
         taken.append(len(batch))
         return batch
 
-    monkeypatch.setattr(SqlReminders, "enqueue_due", noted)
+    monkeypatch.setattr(Reminders, "enqueue_due", noted)
     async with notifying(url) as app:
         await remind(app, *(f"thing {place:02}" for place in range(60)))
         await app.enqueue("produce-reminders")
