@@ -182,8 +182,10 @@ def test_up_needs_no_application_and_its_curl_line_makes_a_job_run(tmp_path: Pat
             "cleanup-jobs",
             "produce-reminders",
         }
-        assert known <= set(tasks_of(said))
+        # The line has room for some of them.
+        assert re.fullmatch(r"[\w-]+ and \d+ more", tasks_of(said)[-1])
         with Windlass(f"sqlite:///{tmp_path / 'windlass.db'}") as app:
+            assert known <= {task.name for task in app.known_tasks.list_sync()}
             answer = subprocess.run(shlex.split(curl_of(said)), capture_output=True, text=True, timeout=30, check=True).stdout
             job = json.loads(answer)["number"]
             assert app.wait_sync(job, timeout=30) == "Hello, world!"
