@@ -218,6 +218,7 @@ class Model:
     def __init__(self) -> None:
         self.jobs: dict[int, Row] = {}
         self.gates = Gates()
+        self.pruned_tokens: set[int] = set()
 
     def enqueue(self, new: Sequence[NewJob], now: datetime, numbers: Iterable[int]) -> list[Enqueued]:
         """Insert one after the other, all or none; SPEC leaves the order of numbers within a batch open, so they are given."""
@@ -432,6 +433,7 @@ class Model:
             newest = {run.number for run in row.runs[-rules.keep_executions :]}
             old = [run for run in row.runs if run.number not in newest and run.finished_at < before]
             row.runs = [run for run in row.runs if run not in old]
+            self.pruned_tokens |= {run.token for run in old}
             runs += len(old)
         gone = [row.id for row in self.jobs.values() if row.closed_at is not None and row.closed_at < before and _may_go(row)]
         for number in gone:

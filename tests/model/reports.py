@@ -21,7 +21,7 @@ class Reports:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._answers: dict[tuple[int, str], Answer] = {}
+        self._answers: dict[tuple[int, str], tuple[int | None, Answer]] = {}
         self._found: dict[str, set[str]] = {}
 
     def add(self, number: int, token: int, phones: list[str], now: datetime) -> Added:
@@ -50,14 +50,17 @@ class Reports:
     def report(self, told: Report, now: datetime) -> Answer:
         """Do all of it, once for each key."""
         row = self._row(told.job_id)
-        if told.key is not None and (row.id, told.key) in self._answers:
-            return replace(self._answers[row.id, told.key], is_repeated=True)
+        token, known = self._answers.get((row.id, told.key or ""), (None, None))
+        # A key goes with the run under whose lease it was used.
+        if known is not None and token not in self._model.pruned_tokens:
+            return replace(known, is_repeated=True)
         _fence(row, told)
         if row.state in {S.COMPLETED, S.FAILED}:
             return Answer(state=row.state, is_done=True, done_reason=row.done_reason)
+        token = row.token
         answer = self._stop(row, now) if row.state is S.CANCELLED else self._hear(row, told, now)
         if told.key is not None:
-            self._answers[row.id, told.key] = answer
+            self._answers[row.id, told.key] = token, answer
         return answer
 
     def _stop(self, row: Row, now: datetime) -> Answer:
