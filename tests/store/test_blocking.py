@@ -22,10 +22,10 @@ from windlass.testing import FakeClock
 
 
 @pytest.fixture(params=["sqlite-file", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
     server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
     with fresh_url(request.param, tmp_path, server) as url:
-        opened = open_blocking_store(url, rng=Random(1))
+        opened = open_blocking_store(url, rng=Random(1)).at(clock)
         yield opened
         run(opened.aclose())
 

@@ -165,8 +165,8 @@ async def test_folding_while_runs_end_loses_and_doubles_nothing(
 ) -> None:
     server: PostgresServer | None = request.getfixturevalue("postgres_server") if kind == "postgres" else None
     with fresh_url(kind, tmp_path, server) as url:
-        stores = [open_store(url, rng=Random(seed)) for seed in range(4)]
         clock = FakeClock()
+        stores = [open_store(url, rng=Random(seed)).at(clock) for seed in range(4)]
         seen: list[int] = []
         is_over = asyncio.Event()
 

@@ -38,14 +38,14 @@ def database(url: str) -> Iterator[BlockingDatabase]:
 
 
 @pytest.fixture
-async def store(url: str) -> Any:
-    opened = open_store(url, rng=Random(1))
+async def store(url: str, clock: FakeClock) -> Any:
+    opened = open_store(url, rng=Random(1)).at(clock)
     yield opened
     await opened.aclose()
 
 
 def ask(database: BlockingDatabase, sql: str) -> list[tuple[Any, ...]]:
-    """Run a question as the seed has it; on SQLite the time arithmetic is SQLite's."""
+    """Run a question as the async jobs system asks it; on SQLite the time arithmetic is SQLite's."""
     if database.dialect == "sqlite":
         sql = sql.replace("NOW() - INTERVAL '1 hour'", "datetime('now', '-1 hour')")
     found: list[tuple[Any, ...]] = database.run_script(lambda connection: connection.execute(sql).fetchall())
