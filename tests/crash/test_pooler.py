@@ -59,7 +59,8 @@ class Verbs:
     @property
     def unused(self) -> set[str]:
         every = {name for name, value in vars(Store).items() if inspect.iscoroutinefunction(value)}
-        return {name for name in every if not name.startswith("_")} - {"aclose"} - self.used
+        # Every verb is used through `run`.
+        return {name for name in every if not name.startswith("_")} - {"aclose", "run"} - self.used
 
 
 async def test_no_verb_leaves_anything_on_its_connection(own_server: PostgresServer, tmp_path: Path) -> None:
