@@ -484,7 +484,7 @@ class Store(Noun):
 
     async def bulk(
         self,
-        move: str,
+        verb: str,
         wanted: JobFilter,
         options: Mapping[str, Any] | None = None,
         *,
@@ -498,8 +498,8 @@ class Store(Noun):
         left alone.
         """
         check_range("batch", batch, 1, documents.MAX_ROWS)
-        make = bulk.maker(move, options or {})
-        size = min(batch, bulk.MOST_AT_ONCE.get(move, batch))
+        make = bulk.maker(verb, options or {})
+        size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
         done = Bulk()
         async for found in self._pages(wanted, ids):
             if dry_run:
