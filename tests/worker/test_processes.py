@@ -21,6 +21,7 @@ from windlass.core.job import Claimed
 from windlass.core.signals import Cancel, Discard, Retry, Signal, Snooze
 from windlass.errors import LeaseLost, StoreUnavailable
 from windlass.worker.context import Again
+from windlass.worker.lease_times import Late
 from windlass.worker.processes import ChildNotStarted, ChildRunner
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned, Crashed, pack_job, unpack_job
 
@@ -223,6 +224,28 @@ async def test_kill_ends_a_hung_handler_with_every_process_it_started(runner: Ch
     assert isinstance(outcome, Crashed)
     assert outcome.is_killed
     assert await result_of(runner, "add", a=1, b=1) == 2
+
+
+async def test_child_that_thaws_after_the_last_moment_to_start_does_not_call_the_handler(
+    runner: ChildRunner, store: Store, tmp_path: Path
+) -> None:
+    await runner.start()
+    assert runner.pid is not None
+    os.kill(runner.pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(5):
+            job = a_job("start_and_hang", path=str(tmp_path / "pids"))
+            running = asyncio.create_task(runner.run(job, handle=store, left_to_start=lambda: 0.2))
+            await asyncio.sleep(0.3)
+    finally:
+        os.kill(runner.pid, signal.SIGCONT)
+    with pytest.raises(Late):
+        async with asyncio.timeout(5):
+            await running
+    assert not (tmp_path / "pids").exists()
+    before = runner.pid
+    assert await result_of(runner, "add", a=1, b=1) == 2
+    assert runner.pid == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED: only Linux lets a child adopt orphans")

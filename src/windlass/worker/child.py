@@ -18,6 +18,7 @@ from contextvars import copy_context
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+from windlass.clock import steady
 from windlass.core.current import CurrentJob, current_job, run_tasks
 from windlass.core.job import Claimed
 from windlass.core.outcome import TRACE_LIMIT
@@ -114,7 +115,10 @@ class Server:
 
     def _hear(self, message: Any) -> None:
         match message:
-            case ["run", number, fields]:
+            case ["run", number, _, start_by] if steady() >= start_by:
+                # Somebody else may have the job by now: we, or the message, may have stood still.
+                self._say("late", number)
+            case ["run", number, fields, _]:
                 self._start(number, unpack_job(fields))
             case ["answer", number, answer, refusal]:
                 self._link.answer(number, answer, refusal)

@@ -8,6 +8,10 @@ _MARGIN = 0.1
 """The part of a lease that must be left for a job to start: a start takes a moment, and a pause may come in between."""
 
 
+class Late(Exception):
+    """The lease of a run may have ended before its handler was called."""
+
+
 class LeaseTimes:
     """Counted from before the claim or renewal was sent, on a counter that runs on while the machine sleeps.
 
@@ -34,4 +38,8 @@ class LeaseTimes:
 
     def may_start(self, token: int) -> bool:
         """Whether a job under this lease may start: nobody else can have it yet, nor soon."""
-        return self._monotonic() < self._until.get(token, 0.0) - self._margin_s
+        return self.left_to_start(token) > 0
+
+    def left_to_start(self, token: int) -> float:
+        """Return for how many seconds a job under this lease may still start."""
+        return self._until.get(token, 0.0) - self._margin_s - self._monotonic()

@@ -110,7 +110,7 @@ class Pool:
     def _start(self, slot: Slot, job: Claimed) -> bool:
         """Start a job; False when it cannot run here, or when its lease may be somebody else's by now."""
         task = self._task_of(job.task)
-        if task is None or not self._kit.may_start(job):
+        if task is None or not self._kit.lease_times.may_start(job.token):
             self._release(job)
             return False
         if task.isolation is Isolation.THREAD:

@@ -6,11 +6,14 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from math import inf
 from typing import Any
 
+from windlass.clock import steady
 from windlass.core.job import Claimed
 from windlass.errors import WindlassError
 from windlass.worker.child_process import ChildProcess, Death
+from windlass.worker.lease_times import Late
 from windlass.worker.memory import MemoryWatch
 from windlass.worker.wire import ChildEnd, Cost, Crashed, describe_death, pack_job, pack_refusal, unpack_end
 
@@ -67,11 +70,19 @@ class ChildRunner:
         """Have a child ready, so that the next job need not wait for one; raises ChildNotStarted, or its kind NoProcess."""
         await self._get_child(None)
 
-    async def run(self, job: Claimed, *, handle: Handle, memory_limit_mb: int | None = None) -> ChildEnd:
+    async def run(
+        self,
+        job: Claimed,
+        *,
+        handle: Handle,
+        memory_limit_mb: int | None = None,
+        left_to_start: Callable[[], float] = lambda: inf,
+    ) -> ChildEnd:
         """Run a job in the child and tell how it ended; one at a time.
 
         The limit counts what the job takes on top of what the child held before its first. Raises ChildNotStarted when
-        there is no child to run the job. Cancelling the caller kills the child.
+        there is no child to run the job, and Late when the seconds `left_to_start` were over before the child could begin.
+        Cancelling the caller kills the child.
         """
         if self._is_running:
             raise RuntimeError("a child runs one job at a time")
@@ -80,7 +91,9 @@ class ChildRunner:
         self.number += 1
         try:
             child = await self._get_child(memory_limit_mb)
-            return await self._run(child, job, handle, memory_limit_mb)
+            return await self._run(
+                child, ["run", self.number, pack_job(job), steady() + left_to_start()], handle, memory_limit_mb
+            )
         finally:
             self._is_running = self._is_sent = False
             self._stop = None
@@ -157,15 +170,17 @@ class ChildRunner:
         child.base_mb = child.cost.resident_mb
         return child
 
-    async def _run(self, child: ChildProcess, job: Claimed, handle: Handle, memory_limit_mb: int | None) -> ChildEnd:
+    async def _run(self, child: ChildProcess, order: list[Any], handle: Handle, memory_limit_mb: int | None) -> ChildEnd:
         child.jobs += 1
         if memory_limit_mb is not None:
             _watch.add(child.pid, child.base_mb + memory_limit_mb, child.exceed)
         try:
-            child.send(["run", self.number, pack_job(job)])
+            child.send(order)
             self._is_sent = True
             self._send_stop()
             return await self._converse(child, handle, memory_limit_mb)
+        except Late:
+            raise
         except BaseException:
             # Nobody waits for this run any more, be it that we were cancelled.
             child.kill_now()
@@ -183,6 +198,8 @@ class ChildRunner:
                     return end
                 case ["call", number, verb, arguments]:
                     child.answer(number, *await _ask(handle, verb, arguments))
+                case ["late", _]:
+                    raise Late
                 case Death():
                     return _crashed(child, message, memory_limit_mb)
 

@@ -23,6 +23,7 @@ from windlass.errors import ConfigError
 from windlass.ports import Clock, Work
 from windlass.worker.context import JobContext
 from windlass.worker.flight import Flight, Why
+from windlass.worker.lease_times import Late, LeaseTimes
 from windlass.worker.link import StoreLink
 from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
@@ -50,8 +51,7 @@ class Kit:
     options: WorkerOptions
     context: Context
     """What a run finds in its context variables: a copy of this, which nobody else sees."""
-    may_start: Callable[[Claimed], bool]
-    """Whether a job's lease surely stands; from any thread."""
+    lease_times: LeaseTimes
     started: Callable[[Flight], None]
     ended: Callable[[Flight, Outcome | None], None]
     """Hears of every run exactly once, unless it raises; without an outcome there is nothing left to decide."""
@@ -63,10 +63,6 @@ class _End(NamedTuple):
 
     value: Any
     error: BaseException | None
-
-
-class _Late(Exception):
-    """The lease of a run may have ended before its handler was called."""
 
 
 class Slot:
@@ -161,7 +157,7 @@ class Slot:
     async def _run_in_thread(self, volley: Volley, spec: TaskSpec) -> None:
         if self._thread is None:
             self._thread = SlotThread(lost=self._kit.lost_threads)
-        work = partial(volley.fly, self._kit.may_start, partial(self._take_off, spec=spec), self._call_in_thread)
+        work = partial(volley.fly, self._kit.lease_times.may_start, partial(self._take_off, spec=spec), self._call_in_thread)
         try:
             await self._thread.run(work)
         except Abandoned:
@@ -210,9 +206,9 @@ class Slot:
 
     def _look_again(self, flight: Flight) -> None:
         """Start nothing under a lease that ran out while the run was made ready: a process can be frozen at any line."""
-        if not self._kit.may_start(flight.job):
+        if not self._kit.lease_times.may_start(flight.token):
             flight.tell(Why.LATE, self._kit.clock.monotonic())
-            raise _Late
+            raise Late
 
     def _call_of(self, flight: Flight) -> Callable[[], Any]:
         spec = flight.spec
@@ -278,7 +274,18 @@ class Slot:
             self._child = ChildRunner(self._kit.program.target)
         link = StoreLink(flight.job, self._kit.store, self._loop)
         self._look_again(flight)
-        return await self._child.run(flight.job, handle=link.call, memory_limit_mb=flight.spec.memory_limit_mb)
+        try:
+            return await self._child.run(
+                flight.job,
+                handle=link.call,
+                memory_limit_mb=flight.spec.memory_limit_mb,
+                left_to_start=partial(self._kit.lease_times.left_to_start, flight.token),
+            )
+        except Late:
+            # A child can take longer to start than a lease lasts.
+            if flight.why is None:
+                flight.tell(Why.LATE, self._kit.clock.monotonic())
+            raise
 
     def _returned(self, flight: Flight, value: Any) -> Outcome | None:
         """Judge a handler that came back; too late is too late, but a result beats a wish to stop."""

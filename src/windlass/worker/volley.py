@@ -33,9 +33,7 @@ class Volley:
         self._waiting = deque(jobs)
         self._lock = threading.Lock()
 
-    def fly(
-        self, may_start: Callable[[Claimed], bool], take_off: Callable[[Claimed], Flight], call: Callable[[Flight], Any]
-    ) -> None:
+    def fly(self, may_start: Callable[[int], bool], take_off: Callable[[Claimed], Flight], call: Callable[[Flight], Any]) -> None:
         """Run the jobs, in the thread; ends early once it has taken long, so that no end waits long to be told.
 
         It ends too at a job that may not start: that one and those behind it are recalled.
@@ -54,9 +52,9 @@ class Volley:
             if ended > late:
                 return
 
-    def _next(self, may_start: Callable[[Claimed], bool]) -> Claimed | None:
+    def _next(self, may_start: Callable[[int], bool]) -> Claimed | None:
         with self._lock:
-            return self._waiting.popleft() if self._waiting and may_start(self._waiting[0]) else None
+            return self._waiting.popleft() if self._waiting and may_start(self._waiting[0].token) else None
 
     @property
     def waiting(self) -> list[Claimed]:

@@ -89,7 +89,7 @@ class Worker:
             rng=rng,
             options=self._options,
             context=copy_context(),
-            may_start=lambda job: roster.lease_times.may_start(job.token),
+            lease_times=roster.lease_times,
             started=roster.started,
             ended=roster.ended,
         )
