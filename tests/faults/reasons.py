@@ -6,11 +6,10 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
-from tests.faults.history import LedgerRun
-from tests.faults.snapshot import ExecutionRow, JobRow
-
 if TYPE_CHECKING:
-    from tests.faults.history import History
+    # Not for the processes under attack, which read the constants below: each would load all of the store.
+    from tests.faults.history import History, LedgerRun
+    from tests.faults.snapshot import ExecutionRow, JobRow
     from tests.faults.timeline import Death, Fault, Stop
 
 SECOND_NS = 1_000_000_000
