@@ -169,7 +169,7 @@ async def use_pull_verbs(use: Verbs, turn: int) -> None:
     assert (await use("report", told)).is_done
     assert (await use("job_status", pulled.id)).state is JobState.COMPLETED
     assert await use("claim_probe", found, "nobody's", new_lease("p", 60)) is None
-    assert await use("claim_suspect", found, new_lease("p", 60)) is None
+    assert await use("claim_suspects", found, 1, new_lease("p", 60)) == []
     await use("enqueue", [NewJob(task="leads", lane="pull")])
     [taken] = await use("pull_each", [Pull(("pull",), new_lease("p", 60))], PickOrder.FAIR)
     assert await use("give_back", taken)

@@ -46,8 +46,7 @@ def new_lease(worker: str, seconds: float) -> Lease:
 async def take(store: Store, found: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
     """Claim jobs, or a suspect where there are no others."""
     claimed = await store.claim(found, limit, lease, started=started)
-    suspect = None if claimed else await store.claim_suspect(found, lease)
-    return claimed if suspect is None else [suspect]
+    return claimed or await store.claim_suspects(found, 1, lease)
 
 
 def within(found: Slices, lanes: set[str] | None) -> Slices:

@@ -158,8 +158,8 @@ class Side:
         return [self._own_claim(job) for job in await self.at(now).claim(slices, limit, lease, started=started)]
 
     async def claim_suspect(self, slices: Slices, lease: Lease, now: datetime) -> Claimed | None:
-        job = await self.at(now).claim_suspect(slices, lease)
-        return None if job is None else self._own_claim(job)
+        jobs = await self.at(now).claim_suspects(slices, 1, lease)
+        return self._own_claim(jobs[0]) if jobs else None
 
     async def claim_probe(self, slices: Slices, lease: Lease, now: datetime) -> Claimed | None:
         job = await self.at(now).claim_probe(slices, SPEC.name, lease)

@@ -52,9 +52,15 @@ async def claim_one(store: Store, *, worker: str = "worker-1", started: bool = T
     """Claim exactly one job; a suspect if there is no other."""
     for job in await claim(store, 1, worker=worker, started=started):
         return job
-    suspect = await store.claim_suspect(await store.slices(), a_lease(worker))
+    suspect = await claim_suspect(store, worker=worker)
     assert suspect is not None
     return suspect
+
+
+async def claim_suspect(store: Store, *, worker: str = "worker-1") -> Claimed | None:
+    """Claim the first job whose last run ended in a lost lease."""
+    taken = await store.claim_suspects(await store.slices(), 1, a_lease(worker))
+    return taken[0] if taken else None
 
 
 async def running(store: Store, job: NewJob | None = None, *, started: bool = True) -> Claimed:

@@ -566,7 +566,7 @@ async def test_a_breaker_that_only_suspects_wait_for_is_tried_with_one(store: St
     await trip_until_due(store, clock)
     found = await store.slices()
     assert (found.open, found.breakers) == ((), ("mail",))
-    assert await store.claim_suspect(found, a_lease()) is None
+    assert await store.claim_suspects(found, 1, a_lease()) == []
     tried = await store.claim_probe(found, "mail", a_lease())
     assert tried is not None
     assert (tried.id, tried.crashes) == (lost.id, 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.builders import LEASE, a_job, a_lease, claim, claim_one, due, end, enqueue_one, running
+from tests.store.builders import LEASE, a_job, a_lease, claim, claim_one, claim_suspect, due, end, enqueue_one, running
 from tests.support.raw import execute
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import JobState, RunReason
@@ -122,11 +122,11 @@ async def test_a_suspect_is_left_to_its_own_claim_and_charged(store: Store, cloc
     assert (await store.get(suspect)).crashes == 1
     others = [await enqueue_one(store) for _ in range(3)]
     assert [job.id for job in await claim(store, started=False)] == others
-    taken = await store.claim_suspect(await store.slices(), a_lease())
+    taken = await claim_suspect(store)
     assert taken is not None
     assert (taken.id, taken.crashes) == (suspect, 1)
     assert (await store.get(suspect)).started_at == clock.now()
-    assert await store.claim_suspect(await store.slices(), a_lease()) is None
+    assert await claim_suspect(store) is None
 
 
 async def test_suspects_come_in_the_order_of_all_jobs(store: Store, clock: FakeClock) -> None:
@@ -135,15 +135,15 @@ async def test_suspects_come_in_the_order_of_all_jobs(store: Store, clock: FakeC
     found = await store.slices()
     assert found.open == ()
     assert [part.task for part in found.suspects] == ["b", "a"]
-    taken = [await store.claim_suspect(found, a_lease()) for _ in range(3)]
-    assert [job and job.id for job in taken] == [urgent, first, second]
+    taken = [*await store.claim_suspects(found, 1, a_lease()), *await store.claim_suspects(found, 5, a_lease())]
+    assert [job.id for job in taken] == [urgent, first, second]
 
 
 async def test_a_gate_holds_suspects_back(store: Store, clock: FakeClock) -> None:
     await suspects(store, clock, 1, task="a", lane="slow")
     found = await store.slices()
     await store.lanes.pause("slow")
-    assert await store.claim_suspect(found, a_lease()) is None
+    assert await store.claim_suspects(found, 1, a_lease()) == []
     assert (await store.slices()).suspects == ()
 
 
@@ -169,7 +169,7 @@ async def test_every_other_reader_of_the_queue_sees_suspects(store: Store, clock
 
 async def test_a_job_that_ends_in_order_is_trusted_again(store: Store, clock: FakeClock) -> None:
     await suspects(store, clock, 1, max_attempts=9)
-    again = await store.claim_suspect(await store.slices(), a_lease())
+    again = await claim_suspect(store)
     assert again is not None
     await end(store, clock, again, Snoozed(timedelta(0)))
     assert (await store.get(again.id)).crashes == 0
@@ -180,7 +180,7 @@ async def test_a_job_that_ends_in_order_is_trusted_again(store: Store, clock: Fa
 )
 async def test_a_suspect_that_did_not_end_in_order_stays_one(store: Store, clock: FakeClock, outcome: Outcome) -> None:
     [suspect] = await suspects(store, clock, 1, max_attempts=9)
-    again = await store.claim_suspect(await store.slices(), a_lease())
+    again = await claim_suspect(store)
     assert again is not None
     await end(store, clock, again, outcome)
     assert (await store.get(suspect)).crashes == 1

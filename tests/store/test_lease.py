@@ -6,7 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from tests.store.builders import LEASE, a_job, a_lease, claim, claim_one, due, end, enqueue_one, failure, recurring, running
+from tests.store.builders import (
+    LEASE,
+    a_job,
+    claim,
+    claim_one,
+    claim_suspect,
+    due,
+    end,
+    enqueue_one,
+    failure,
+    recurring,
+    running,
+)
 from tests.support.raw import execute
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Run
@@ -114,7 +126,7 @@ async def test_the_killer_dies_and_its_neighbours_complete_with_one_attempt(stor
     clock.advance(seconds=31)
     await store.reclaim()
     await due(store)
-    while suspect := await store.claim_suspect(await store.slices(), a_lease()):
+    while suspect := await claim_suspect(store):
         if suspect.id == killer:
             deaths += 1
             clock.advance(seconds=31)

@@ -162,14 +162,15 @@ async def test_a_shutdown_gives_back_a_suspect_that_does_not_stop_in_time(rig: R
 async def test_suspects_start_further_apart_when_their_claims_are_slow(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     release = asyncio.Event()
     begun, ended = [], []
-    claim = rig.store.claim_suspect
+    claim = rig.store.claim_suspects
 
-    async def claim_slowly(slices: Slices, lease: Lease) -> Claimed | None:
+    async def claim_slowly(slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
         begun.append(time.monotonic())
         await asyncio.sleep(0.05)
-        suspect = await claim(slices, lease)
+        assert limit == 1
+        suspects = await claim(slices, 1, lease)
         ended.append(time.monotonic())
-        return suspect
+        return suspects
 
     async def other() -> None:
         await release.wait()
@@ -179,7 +180,7 @@ async def test_suspects_start_further_apart_when_their_claims_are_slow(rig: Rig,
     rig.task(other)
     suspects = await make_suspects(rig, "add", 3, payload={"a": 2, "b": 3})
     await rig.enqueue("other")
-    monkeypatch.setattr(rig.store, "claim_suspect", claim_slowly)
+    monkeypatch.setattr(rig.store, "claim_suspects", claim_slowly)
     # Two may go at once, as many do after an ordinary loss.
     monkeypatch.setattr(quarantine, "_AT_FIRST", 2)
     await rig.start(pools="*=3", target=TARGET, lease=timedelta(seconds=20))

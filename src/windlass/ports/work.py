@@ -69,8 +69,8 @@ class Work(Protocol):
         """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
         ...
 
-    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
-        """Take the first suspect, and start it; it is meant to run in quarantine."""
+    async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> Sequence[Claimed]:
+        """Take up to `limit` suspects in order, and start them; they are meant to run in quarantine."""
         ...
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:

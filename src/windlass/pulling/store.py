@@ -159,10 +159,10 @@ class PulledWork:
         except WindlassError as error:
             log.warning("a job may have been pulled and not begun; its lease will run out: %s", error)
 
-    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
+    async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
         """Take nothing: the server gives out suspects as it gives out jobs."""
-        del slices, lease
-        return None
+        del slices, limit, lease
+        return []
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Try nothing: the server gives out probes as it gives out jobs."""

@@ -304,11 +304,11 @@ class Store(Noun):
             self.wakeups.credit()
         return claimed
 
-    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
-        """Take the first suspect, and start it; it is meant to run in quarantine."""
+    async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
+        """Take up to `limit` suspects in order, and start them; they are meant to run in quarantine."""
         if not slices.claimable_suspects:
-            return None
-        return await self.run(work.claim_suspect(slices, lease))
+            return []
+        return await self.run(work.claim_suspects(slices, limit, lease))
 
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""

@@ -72,13 +72,11 @@ class Watch:
             return []
         return self._took(await self._heard(self._store.claim(slices, limit, lease, started=started)))
 
-    async def claim_suspect(self, slices: Slices, lease: Lease) -> Claimed | None:
-        """Take a suspect, unless it is over."""
+    async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
+        """Take suspects, unless it is over."""
         if not await self._may_claim(slices):
-            return None
-        suspect = await self._heard(self._store.claim_suspect(slices, lease))
-        self._took([] if suspect is None else [suspect])
-        return suspect
+            return []
+        return self._took(await self._heard(self._store.claim_suspects(slices, limit, lease)))
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
         """Take a breaker's probe, unless it is over."""

@@ -98,7 +98,7 @@ class Feeder:
         for pool in pools:
             wanted = pool.wants
             is_short |= wanted > 0 and await self._claim(pool, slices, wanted, quarantine) < wanted
-        await self._claim_suspect(slices, quarantine)
+        await self._claim_suspects(slices, quarantine)
         if is_short:
             # The slices are used up, or a gate has moved: look again, unless this was such a look.
             self._slices = None
@@ -137,30 +137,32 @@ class Feeder:
                 pool.put([probe])
             elif quarantine.make_room():
                 self._is_probe(probe)
-                quarantine.put(probe, asked_at)
+                quarantine.put([probe], asked_at)
             else:
                 self._release(probe)
             # The probe has moved the gates, so these slices are of no more use.
             return 1
         return 0
 
-    async def _claim_suspect(self, slices: Slices, quarantine: Quarantine) -> None:
-        """Take one job that may have killed a worker, when there is a safe place for it."""
+    async def _claim_suspects(self, slices: Slices, quarantine: Quarantine) -> None:
+        """Take jobs that may have killed a worker, as many as there are safe places for."""
         mine = quarantine.select(slices, self._tasks)
         if not mine.claimable_suspects:
             quarantine.clear()
             return
-        if not quarantine.make_room():
+        room = quarantine.make_room()
+        if not room:
             return
         asked_at = self._monotonic()
-        suspect = await self._store.claim_suspect(mine, self._lease())
-        if suspect is None:
+        suspects = await self._store.claim_suspects(mine, room, self._lease())
+        if suspects:
+            self._taken(suspects, asked_at)
+            quarantine.put(suspects, asked_at)
+        else:
             quarantine.let_go()
+        if len(suspects) < room:
             # Others have taken them, or a gate has moved.
             self._slices = None
-        else:
-            self._taken([suspect], asked_at)
-            quarantine.put(suspect, asked_at)
 
     def _lease(self) -> Lease:
         return Lease(secrets.randbelow(2**62) + 1, self._name, self._lease_length)

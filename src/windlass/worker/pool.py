@@ -192,6 +192,11 @@ class Pool:
             return 0
         return min(missing, MOST_CLAIMED)
 
+    @property
+    def idle_slots(self) -> int:
+        """How many slots wait for a job."""
+        return len(self._idle)
+
     def runs_at_once(self, jobs: int) -> bool:
         """Whether so many jobs start as soon as they come."""
         return jobs <= len(self._idle)

@@ -72,11 +72,14 @@ class Quarantine:
         """Keep the suspects that this process serves the lanes of."""
         return found.select(lambda part: any(pool.spec.may_take(part, tasks) for pool in self._others))
 
-    def make_room(self) -> bool:
-        """Say whether a suspect may be claimed now; where it must run alone, this may hold up other jobs until it can."""
+    def make_room(self) -> int:
+        """Return how many suspects may be claimed now; where one must run alone, this may hold up other jobs until it can."""
         if not self.is_free:
-            return False
-        return not self._is_alone or self._is_quiet()
+            return 0
+        if self._is_alone:
+            return 1 if self._is_quiet() else 0
+        # One at a time once there are many: the next rests are counted by how long their claims take.
+        return self.pool.idle_slots if self._in_a_row < _AT_FIRST else 1
 
     def _is_quiet(self) -> bool:
         now = self._kit.clock.monotonic()
@@ -93,14 +96,16 @@ class Quarantine:
             self.let_go()
         return False
 
-    def put(self, job: Claimed, asked_at: float) -> None:
-        """Run a suspect that was claimed after `make_room`, asked for at `asked_at` by the steady counter."""
+    def put(self, jobs: Sequence[Claimed], asked_at: float) -> None:
+        """Run suspects that were claimed after `make_room`, asked for at `asked_at` by the steady counter."""
         self._is_used = True
-        self.pool.put([job])
+        self.pool.put(jobs)
         if any(pool.is_busy for pool in self._others):
             now = self._kit.clock.monotonic()
-            self._in_a_row += 1
-            rest_s = _BETWEEN_S if self._in_a_row < _AT_FIRST else max(_BETWEEN_S, (now - asked_at) * _CLAIM_REST)
+            rest_s = _BETWEEN_S * len(jobs)
+            if self._in_a_row >= _AT_FIRST:
+                rest_s = max(rest_s, (now - asked_at) * _CLAIM_REST)
+            self._in_a_row += len(jobs)
             self._rest_until = max(self._rest_until, now + rest_s)
             asyncio.get_running_loop().call_later(rest_s, self._hungry)
 

@@ -211,21 +211,24 @@ def claim(found: Slices, limit: int, lease: Lease, *, started: bool = True) -> C
     return Call(steps, is_single=True, is_engine=True)
 
 
-def claim_suspect(found: Slices, lease: Lease) -> Call[Claimed | None]:
-    """Take the first job whose last run ended in a lost lease, and start it."""
-    return _claim_one("claim_suspect", found.version, found.claimable_suspects, lease=lease)
+def claim_suspects(found: Slices, limit: int, lease: Lease) -> Call[list[Claimed]]:
+    """Take up to `limit` jobs whose last run ended in a lost lease, and start them."""
+    check_range("limit", limit, 1, MAX_CLAIM)
+    check_text("worker", lease.worker, MAX_NAME)
+
+    def steps(means: Means) -> Steps[list[Claimed]]:
+        step = _claim_step("claim_suspect", found.version, found.claimable_suspects[: means.most_arms], lease=lease)
+        return rows.claimed((yield step._replace(params={**step.params, "limit": limit})))
+
+    return Call(steps, is_single=True, is_engine=True)
 
 
 def claim_any(found: Slices, lease: Lease) -> Call[Claimed | None]:
     """Take the first job of `found.open`, suspect or not, and start it."""
-    return _claim_one("claim_any", found.version, found.claimable, lease=lease)
-
-
-def _claim_one(query: str, version: int, parts: Sequence[Slice], *, lease: Lease) -> Call[Claimed | None]:
     check_text("worker", lease.worker, MAX_NAME)
 
     def steps(means: Means) -> Steps[Claimed | None]:
-        taken = rows.claimed((yield _claim_step(query, version, parts[: means.most_arms], lease=lease)))
+        taken = rows.claimed((yield _claim_step("claim_any", found.version, found.claimable[: means.most_arms], lease=lease)))
         return taken[0] if taken else None
 
     return Call(steps, is_single=True, is_engine=True)
