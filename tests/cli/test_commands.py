@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -72,6 +74,23 @@ def test_a_bad_setting_is_named(folder: Path, name: str, value: str) -> None:
 def test_an_unknown_log_level_is_named(folder: Path) -> None:
     done = windlass(folder, "worker", "jobs:app", "--log-level", "loud")
     assert (done.returncode, "'loud'" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_command_without_files_says_so_in_a_line(folder: Path) -> None:
+    def allow_few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "windlass", "up", "jobs:app"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=allow_few_files,
+    )
+    assert done.returncode == 1
+    assert re.fullmatch("windlass: this process may open no more files, raise `ulimit -n`: .*\n", done.stderr), done.stderr
 
 
 @pytest.fixture

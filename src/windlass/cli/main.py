@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib import import_module
 from typing import Any
@@ -64,6 +65,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "worker": ("windlass.cli.worker:worker", "Run the jobs of an application until stopped."),
     "workers": ("windlass.cli.workers:workers", "List the processes that run jobs."),
 }
+_EXHAUSTED = {
+    errno.EMFILE: "this process may open no more files, raise `ulimit -n`",
+    errno.ENFILE: "the system has no files left to open",
+    errno.ENOMEM: "the system has no memory left",
+}
 
 
 class Commands(click.Group):
@@ -97,6 +103,16 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command: 2 means that something has to be written otherwise, 1 that it was refused or not found."""
+        try:
+            return self._invoke(ctx)
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+            # Written by what is loaded already: without files nothing can be imported, not even what shows other errors.
+            sys.stderr.write(f"windlass: {_EXHAUSTED[error.errno]}: {error.__context__ or error}\n")
+            sys.exit(REFUSED)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except WindlassError as error:

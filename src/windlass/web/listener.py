@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import resource
 import socket
 import sys
@@ -69,8 +71,13 @@ class Listener(uvicorn.Server):
 
     async def listen(self) -> None:
         """Answer until `stop`; then finish what is under way within the grace."""
-        with self._exhaustion.heard():
-            await self.serve(sockets=[self._bound])
+        errors = logging.getLogger("uvicorn.error")
+        errors.addFilter(_is_no_cancellation)
+        try:
+            with self._exhaustion.heard():
+                await self.serve(sockets=[self._bound])
+        finally:
+            errors.removeFilter(_is_no_cancellation)
 
     def stop(self) -> None:
         """Take no more requests and end; a second call ends at once."""
@@ -86,6 +93,11 @@ class Listener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals alone: uvicorn would raise them again and end the process before the upkeep has stopped."""
         yield
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Leave out what a second signal cuts off: uvicorn logs each as an error, with its trace."""
+    return record.exc_info is None or record.exc_info[0] is not asyncio.CancelledError
 
 
 def _affordable() -> int:
