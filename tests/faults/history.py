@@ -60,6 +60,8 @@ class History:
     forced: dict[int, int] = field(default_factory=dict)
     """Jobs that were told to run now, and how often: told so during a run, a job runs once more."""
     requeued: set[int] = field(default_factory=set)
+    anew: list[tuple[int, int]] = field(default_factory=list)
+    """Processes that started themselves anew, and when: their runs ended then."""
 
 
 def put_together(lines: Iterable[Line]) -> History:
@@ -70,7 +72,7 @@ def put_together(lines: Iterable[Line]) -> History:
     return history
 
 
-def _take(history: History, line: Line) -> None:  # noqa: C901 - one case for each word
+def _take(history: History, line: Line) -> None:  # noqa: C901, PLR0912 - one case for each word
     fields = line.fields
     match line.word:
         case "start":
@@ -96,6 +98,11 @@ def _take(history: History, line: Line) -> None:  # noqa: C901 - one case for ea
             history.cancelled.add(int(fields[0]))
         case "forcing":
             history.forced[int(fields[0])] = history.forced.get(int(fields[0]), 0) + 1
+        case "anew":
+            history.anew.append((line.pid, line.at_ns))
+            for run in history.runs.values():
+                if run.pid == line.pid and run.ended_ns is None:
+                    run.ended_ns, run.how = line.at_ns, "replaced"
         case "requeued":
             history.requeued.add(int(fields[0]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -66,11 +67,18 @@ async def watch_loop() -> None:
             ledger.write("blocked", before)
 
 
+def note_exec(event: str, _: object) -> None:
+    """Write down that this process starts itself anew: it keeps its number, and nothing of what ran in it goes on."""
+    if event == "os.exec":
+        ledger.write("anew")
+
+
 @app.lifespan
 @asynccontextmanager
 async def lifespan() -> AsyncIterator[None]:
     ledger.open()
     ledger.write("opened", os.getppid())
+    sys.addaudithook(note_exec)
     threading.Thread(target=watch_process, daemon=True).start()
     async with asyncio.TaskGroup() as group:
         watcher = group.create_task(watch_loop())

@@ -140,6 +140,8 @@ class Judge:
         found: dict[int, list[Impairment]] = defaultdict(list)
         for death in self._case.deaths:
             found[death.pid].append(Impairment(death.at_ns, FOREVER_NS, "died"))
+        for pid, at_ns in self._case.history.anew:
+            found[pid].append(Impairment(at_ns, at_ns, "started itself anew"))
         half = self._case.lease_s * SECOND_NS / 2
         suspends = [fault for fault in self._case.faults if fault.kind == "suspend"]
         for stall in self._case.history.stalls:
