@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, PoolSpec, parse_pools
 from windlass.core.retention import Retention
-from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy
+from windlass.core.retry import PROFILES, Profile
 from windlass.core.settings import SETTINGS, read_setting
 from windlass.errors import ConfigError, InvalidInput, nearest, shown
 
@@ -256,9 +256,9 @@ class Settings:
     prefetch: Annotated[int, Read(_whole(0, 500))] = 20
     fast_timeout: _Moment = timedelta(minutes=2)
     timeout: _Moment = timedelta(minutes=20)
-    retry_base: _Duration = timedelta(seconds=1)
-    retry_cap: _Duration = timedelta(minutes=5)
-    retry_jitter: Annotated[float, Read(_fraction)] = 0.1
+    retry_base: _Duration = PROFILES["task"].policy.base
+    retry_cap: _Duration = PROFILES["task"].policy.cap
+    retry_jitter: Annotated[float, Read(_fraction)] = PROFILES["task"].policy.jitter
     breaker_threshold: Annotated[int, Read(_whole(1, 1_000_000))] = 5
     breaker_open: _Moment = timedelta(seconds=60)
     grace: _Duration = timedelta(seconds=30)
@@ -291,12 +291,13 @@ class Settings:
     @property
     def profiles(self) -> Mapping[str, Profile]:
         """What a job's row leaves open about its retries, as it is set here."""
-        task = RetryPolicy(base=self.retry_base, cap=self.retry_cap, jitter=self.retry_jitter, mode=Jitter.SPREAD)
-        pull = RetryPolicy(base=self.pull_backoff_base, cap=self.pull_backoff_cap, jitter=0.2, mode=Jitter.ADD)
+        task, pull = PROFILES["task"], PROFILES["pull"]
+        task_policy = replace(task.policy, base=self.retry_base, cap=self.retry_cap, jitter=self.retry_jitter)
+        pull_policy = replace(pull.policy, base=self.pull_backoff_base, cap=self.pull_backoff_cap)
         return {
             **PROFILES,
-            "task": Profile(policy=task, max_attempts=PROFILES["task"].max_attempts),
-            "pull": Profile(policy=pull, max_attempts=self.pull_max_attempts),
+            "task": replace(task, policy=task_policy),
+            "pull": Profile(policy=pull_policy, max_attempts=self.pull_max_attempts),
         }
 
     @property

@@ -30,7 +30,6 @@ from windlass.core.outcome import (
     fingerprint,
 )
 from windlass.core.retry import PROFILES, Jitter, Profile, RetryPolicy, RetrySpec
-from windlass.core.transitions import is_legal
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 CHOSEN = NOW + timedelta(hours=7)
@@ -600,7 +599,7 @@ def test_a_waiting_job_says_why_it_waits_and_a_closed_one_does_not_wait(job: Cla
 @given(CLAIMS, OUTCOMES)
 def test_every_ending_is_a_legal_move_of_a_running_job(job: Claimed, outcome: Outcome) -> None:
     finish = ending_of(job, outcome)
-    assert is_legal(S.RUNNING, finish.state, is_recurring=job.cadence is not None)
+    assert finish.state in {S.COMPLETED, S.FAILED, S.SCHEDULED, S.CANCELLED}
 
 
 @given(CLAIMS, OUTCOMES)

@@ -16,15 +16,20 @@ from windlass.cli.session import operating
 from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
+from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import WindlassError
 
 _EVERYTHING = JobFilter()
 
 
-def _command(name: str, verb: str, done: str, summary: str, *more: Callable[..., Any]) -> Callable[..., Any]:
+def _command(verb: str, *more: Callable[..., Any]) -> Callable[..., Any]:
     """Make the command of a verb; `more` are the options that only this verb has, in the command line and in the store."""
+    entry = JOB_VERBS[verb]
 
-    @click.command(name=name, help=f"{summary}\n\nJobs are named by number or UUID, or meant by filters; --dry-run only counts.")
+    @click.command(
+        name=verb.replace("_", "-"),
+        help=f"{entry.many}\n\nJobs are named by number or UUID, or meant by filters; --dry-run only counts.",
+    )
     @click.argument("ids", metavar="[ID]...", nargs=-1)
     @options.job_filters
     @click.option("--all", "is_all", is_flag=True, help="Every job that can be; without it, a filter or an ID is needed.")
@@ -53,7 +58,7 @@ def _command(name: str, verb: str, done: str, summary: str, *more: Callable[...,
                 bulk = operator.bulk_sync(verb, wanted, given, dry_run=dry_run)
                 if not bulk.matched:
                     refuse_unknown(operator, wanted.tasks, wanted.lanes)
-                _tell(bulk, done, dry_run=dry_run, as_json=as_json)
+                _tell(bulk, entry.done, dry_run=dry_run, as_json=as_json)
 
     for option in more:
         option(command)
@@ -92,14 +97,8 @@ def _tell(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
         say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")
 
 
-retry = _command("retry", "retry", "retried", "Give failed jobs a fresh start.")
-cancel = _command(
-    "cancel",
-    "cancel",
-    "cancelled",
-    "Cancel jobs at once; a late success of a running one is refused.",
-    click.option("--reason", help="Why; kept with the job and told to whoever waits for it."),
-)
-pause = _command("pause", "pause", "paused", "Hold waiting jobs until they are resumed.")
-resume = _command("resume", "resume", "resumed", "Let paused jobs go on; recurring ones count anew from now.")
-run_now = _command("run-now", "run_now", "to run now", "Run waiting jobs now, running ones once more after their run.")
+retry = _command("retry")
+cancel = _command("cancel", click.option("--reason", help="Why; kept with the job and told to whoever waits for it."))
+pause = _command("pause")
+resume = _command("resume")
+run_now = _command("run_now")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
@@ -17,6 +17,7 @@ from windlass.core.blocking import twin_of
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
 from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob, Stored
+from windlass.core.job_verbs import JOB_VERBS
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.page import JobQuery, Page
 from windlass.core.payload import decode
@@ -25,6 +26,7 @@ from windlass.core.runs import QueueStats
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
 
 if TYPE_CHECKING:
+    from windlass.core.transitions import Moved
     from windlass.store import Store
     from windlass.store.calls.call import Call
 
@@ -58,6 +60,20 @@ class Tasks(Protocol):
     def has_code(self, task: str) -> bool:
         """Whether this process has a task's code."""
         ...
+
+
+def move(name: str) -> tuple[Callable[[Client, JobRef], Coroutine[Any, Any, Job]], Callable[[Client, JobRef], Job]]:
+    """Make the verb of operators that needs nothing but the job, and its twin."""
+    entry = JOB_VERBS[name]
+
+    async def call(self: Client, job: JobRef) -> Job:
+        verb = getattr(await self.store(), entry.in_store or name)
+        moved: Moved = await verb([number_of(job)])
+        return moved.one()
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = entry.summary
+    return call, twin_of(call)
 
 
 class Client:
@@ -213,47 +229,13 @@ class Client:
 
     cancel_sync = twin_of(cancel)
 
-    async def stop(self, job: JobRef) -> Job:
-        """Ask a running recurring job to end this run."""
-        return (await (await self.store()).stop_run([number_of(job)])).one()
-
-    stop_sync = twin_of(stop)
-
-    async def pause(self, job: JobRef) -> Job:
-        """Hold a waiting job until it is resumed."""
-        return (await (await self.store()).pause([number_of(job)])).one()
-
-    pause_sync = twin_of(pause)
-
-    async def resume(self, job: JobRef) -> Job:
-        """Let a paused job go on; a recurring one counts anew from now."""
-        return (await (await self.store()).resume([number_of(job)])).one()
-
-    resume_sync = twin_of(resume)
-
-    async def disable(self, job: JobRef) -> Job:
-        """Stop a job from running by itself; a running one finishes its run first."""
-        return (await (await self.store()).disable([number_of(job)])).one()
-
-    disable_sync = twin_of(disable)
-
-    async def enable(self, job: JobRef) -> Job:
-        """Undo `disable`, keeping the next time."""
-        return (await (await self.store()).enable([number_of(job)])).one()
-
-    enable_sync = twin_of(enable)
-
-    async def run_now(self, job: JobRef) -> Job:
-        """Run a waiting job now, a running one once more after its run."""
-        return (await (await self.store()).run_now([number_of(job)])).one()
-
-    run_now_sync = twin_of(run_now)
-
-    async def retry(self, job: JobRef) -> Job:
-        """Start a failed job afresh; raises SlotTaken when another job holds its unique key."""
-        return (await (await self.store()).retry([number_of(job)])).one()
-
-    retry_sync = twin_of(retry)
+    stop, stop_sync = move("stop")
+    pause, pause_sync = move("pause")
+    resume, resume_sync = move("resume")
+    disable, disable_sync = move("disable")
+    enable, enable_sync = move("enable")
+    run_now, run_now_sync = move("run_now")
+    retry, retry_sync = move("retry")
 
     async def edit(self, job: JobRef, **changes: Unpack[EditOptions]) -> Job:
         """Change a job; its next run stays where it is. Raises InvalidPayload for a payload that its task would not take."""

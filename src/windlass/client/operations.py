@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from windlass.client.client import move
 from windlass.client.options import Duration
 from windlass.client.refs import JobRef, number_of
 from windlass.client.scheduler import Scheduler
@@ -154,11 +155,7 @@ class Operator(Scheduler):
 
     clone_sync = twin_of(clone)
 
-    async def delete(self, job: JobRef) -> Job:
-        """Remove a job that nobody holds; the answer is the job as it was."""
-        return (await (await self.store()).delete([number_of(job)])).one()
-
-    delete_sync = twin_of(delete)
+    delete, delete_sync = move("delete")
 
     async def bury(self, job: JobRef, error: str) -> Job:
         """Fail a waiting job for good, with a dead letter."""
@@ -172,11 +169,7 @@ class Operator(Scheduler):
 
     fail_sync = twin_of(fail)
 
-    async def take_lease(self, job: JobRef) -> Job:
-        """End a job's lease as if nobody had renewed it."""
-        return (await (await self.store()).take_lease([number_of(job)])).one()
-
-    take_lease_sync = twin_of(take_lease)
+    take_lease, take_lease_sync = move("take_lease")
 
     async def override_status(self, job: JobRef, status: JobState, *, by: str, lease: Duration = "15m") -> Job:
         """Put a job into a state by hand, round the table of moves; `running` gives `by` a lease of this length."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from windlass.core.cadence import Overlap, Recurrence
@@ -145,28 +146,26 @@ class NewJob:
     @property
     def is_plain(self) -> bool:
         """Whether the job has nothing but task, lane, payload, priority and retry, as most jobs of a large bulk."""
-        return (
-            self.run_at is None
-            and self.delay is None
-            and self.slot_at is None
-            and self.max_attempts is None
-            and self.recurrence is None
-            and not self.spawn
-            and self.timeout is None
-            and self.name is None
-            and self.unique_key is None
-            and self.child_key is None
-            and self.subject is None
-            and self.correlation_id is None
-            and self.parent_id is None
-            and self.target_count is None
-            and self.item_key is None
-            and self.collection is None
-            and self.metadata is None
-            and self.description is None
-            and self.created_by is None
-            and self.declared_by is None
-        )
+        return _details_of(self) == _NO_DETAILS
+
+    @classmethod
+    def like(cls, job: Job | Mapping[str, Any], **changes: Any) -> NewJob:
+        """Describe a job that does what another one does, as its child; `job` is a row, or its columns by name.
+
+        Everything an enqueuer can set is taken over except the times: a new column needs nothing here.
+        """
+        column = job.__getitem__ if isinstance(job, Mapping) else partial(getattr, job)
+        timeout_us, cadence = column("timeout_us"), column("cadence")
+        values = {name: column(name) for name in _COPIED}
+        values |= {
+            "priority": column("base_priority"),
+            "retry": RetrySpec.decode(column("retry")),
+            "recurrence": None if cadence is None else Recurrence.decode(cadence),
+            "timeout": None if timeout_us is None else timedelta(microseconds=timeout_us),
+            "unique_scope": column("unique_scope") or UniqueScope.ACTIVE,
+            "parent_id": column("id"),
+        }
+        return cls(**values | changes)
 
     def _check_details(self) -> None:
         for field in ("run_at", "slot_at"):
@@ -208,6 +207,10 @@ class NewJob:
             )
 
 
+_ALWAYS_GIVEN = {"task", "payload", "lane", "priority", "retry", "unique_scope", "on_conflict"}
+_DETAILS = [field for field in fields(NewJob) if field.name not in _ALWAYS_GIVEN]
+_details_of = attrgetter(*(field.name for field in _DETAILS))
+_NO_DETAILS = tuple(field.default for field in _DETAILS)
 SHORTEST_TIMEOUT = timedelta(milliseconds=1)
 _OPTIONAL_TEXT = {
     "name": 255,
@@ -317,7 +320,7 @@ class Slices(NamedTuple):
     version: int
     open: tuple[Slice, ...]
     suspects: tuple[Slice, ...] = ()
-    """The slices with jobs whose last run ended in a lost lease; `claim` leaves those jobs to `claim_suspect`."""
+    """The slices with jobs whose last run ended in a lost lease; `claim` leaves those jobs to `claim_suspects`."""
 
     @property
     def claimable(self) -> tuple[Slice, ...]:
@@ -468,6 +471,11 @@ class Job:
     def recurrence(self) -> Recurrence | None:
         """The rule that brings this job back."""
         return None if self.cadence is None else Recurrence.decode(self.cadence)
+
+
+SHARED = {field.name for field in fields(NewJob)} & {field.name for field in fields(Job)}
+"""The columns that an enqueuer sets."""
+_COPIED = sorted(SHARED - {"run_at", "slot_at", "declared_by"})
 
 
 @dataclass(frozen=True, slots=True)

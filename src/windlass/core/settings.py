@@ -16,6 +16,7 @@ from windlass.errors import ConfigError, InvalidInput, nearest
 
 Value = int | str
 PULL = "pull"
+_SECOND = timedelta(seconds=1)
 _WHOLE_NUMBER = re.compile(r"\s*[0-9]{1,18}\s*", re.ASCII)
 
 
@@ -52,9 +53,9 @@ class Choice:
 SETTINGS: Mapping[str, Number | Choice] = MappingProxyType(
     {
         "LEASE_SEC_DEFAULT": Number(180, 30, 600),
-        "BACKOFF_BASE_SEC": Number(30, 1, 3600),
-        "BACKOFF_MAX_SEC": Number(3600, 1, 86_400),
-        "MAX_ATTEMPTS_DEFAULT": Number(5, 1, 100),
+        "BACKOFF_BASE_SEC": Number(PROFILES[PULL].policy.base // _SECOND, 1, 3600),
+        "BACKOFF_MAX_SEC": Number(PROFILES[PULL].policy.cap // _SECOND, 1, 86_400),
+        "MAX_ATTEMPTS_DEFAULT": Number(PROFILES[PULL].max_attempts, 1, 100),
         "PICK_ORDER": Choice("fifo", ("fifo", "newest", "random", "fair")),
     }
 )

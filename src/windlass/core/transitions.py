@@ -1,4 +1,4 @@
-"""The table of legal moves between job states, and the operator moves over it."""
+"""The table of operator moves: from which states each is legal, and where it leads."""
 
 from __future__ import annotations
 
@@ -8,44 +8,45 @@ from windlass.core.job import Job, JobState
 from windlass.errors import InvalidTransition, JobNotFound, LeaseHeld
 
 S = JobState
+_OPEN = frozenset({S.SCHEDULED, S.PENDING, S.PAUSED, S.RUNNING})
 
-TRANSITIONS: dict[JobState, frozenset[JobState]] = {
-    S.PENDING: frozenset({S.RUNNING, S.SCHEDULED, S.PAUSED, S.FAILED, S.CANCELLED}),
-    S.SCHEDULED: frozenset({S.PENDING, S.RUNNING, S.PAUSED, S.FAILED, S.CANCELLED}),
-    S.RUNNING: frozenset({S.COMPLETED, S.FAILED, S.SCHEDULED, S.CANCELLED}),
-    S.PAUSED: frozenset({S.SCHEDULED, S.CANCELLED}),
-    S.COMPLETED: frozenset({S.SCHEDULED}),
-    S.FAILED: frozenset({S.PENDING}),
-    S.CANCELLED: frozenset({S.PENDING}),
+
+class Move(NamedTuple):
+    """Where a move of an operator leads, and the states it may start from; the statements take these conditions from here."""
+
+    target: JobState
+    """What an error names beside the state it met."""
+    sources: frozenset[JobState] = frozenset()
+    recurring: frozenset[JobState] = frozenset()
+    """From these too, if the job is recurring."""
+    retrying: frozenset[JobState] = frozenset()
+    """From these too, if the job waits because a run of it failed or was lost."""
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether its states alone say when it is legal."""
+        return bool(self.sources or self.recurring or self.retrying)
+
+
+MOVES: dict[str, Move] = {
+    "cancel": Move(S.CANCELLED, _OPEN),
+    "stop": Move(S.SCHEDULED, recurring=frozenset({S.RUNNING})),
+    "pause": Move(S.PAUSED, frozenset({S.SCHEDULED}), recurring=frozenset({S.PENDING})),
+    "resume": Move(S.SCHEDULED, frozenset({S.PAUSED})),
+    "disable": Move(S.PAUSED, frozenset({S.SCHEDULED, S.PAUSED, S.RUNNING}), recurring=frozenset({S.PENDING})),
+    "enable": Move(S.SCHEDULED, _OPEN),
+    "run now": Move(S.PENDING, _OPEN),
+    "retry": Move(S.PENDING, frozenset({S.FAILED}), retrying=frozenset({S.SCHEDULED})),
+    "edit": Move(S.SCHEDULED, _OPEN | {S.FAILED}),
+    "boost": Move(S.SCHEDULED, _OPEN | {S.FAILED}),
+    "set priority": Move(S.SCHEDULED, _OPEN | {S.FAILED}),
+    "bury": Move(S.FAILED, frozenset({S.PENDING, S.SCHEDULED})),
+    # What these ask is more than a state: a lease, a key that is free, a job to copy.
+    "clone": Move(S.PENDING),
+    "fail": Move(S.FAILED),
+    "take lease": Move(S.SCHEDULED),
+    "override": Move(S.PENDING),
 }
-"""Legal moves. pending → paused and completed → scheduled are for recurring jobs only; cancelled → pending is `ensure`'s."""
-
-TARGETS: dict[str, JobState] = {
-    "cancel": S.CANCELLED,
-    "stop": S.SCHEDULED,
-    "pause": S.PAUSED,
-    "resume": S.SCHEDULED,
-    "disable": S.PAUSED,
-    "enable": S.SCHEDULED,
-    "run now": S.PENDING,
-    "retry": S.PENDING,
-    "edit": S.SCHEDULED,
-    "boost": S.SCHEDULED,
-    "set priority": S.SCHEDULED,
-    "clone": S.PENDING,
-    "bury": S.FAILED,
-    "fail": S.FAILED,
-    "take lease": S.SCHEDULED,
-    "override": S.PENDING,
-}
-"""Where each operator move leads: what an error names beside the state it met."""
-
-
-def is_legal(state: JobState, target: JobState, *, is_recurring: bool = True) -> bool:
-    """Whether the table has this move."""
-    if not is_recurring and (state, target) in {(S.PENDING, S.PAUSED), (S.COMPLETED, S.SCHEDULED)}:
-        return False
-    return target in TRANSITIONS[state]
 
 
 class Moved(NamedTuple):
@@ -66,5 +67,5 @@ class Moved(NamedTuple):
             job = self.refused[0]
             if self.move == "delete":
                 raise LeaseHeld(job.id, job.worker)
-            raise InvalidTransition(job.id, self.move, job.state, self.target or TARGETS[self.move])
+            raise InvalidTransition(job.id, self.move, job.state, self.target or MOVES[self.move].target)
         raise JobNotFound(self.missing[0])

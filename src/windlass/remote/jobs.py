@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from windlass.core.job import JobState
+from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
 from windlass.remote import records
 from windlass.remote.ask import API, Ask, Duration, JobRef, as_one, get, job_path, plain, post
@@ -111,39 +112,24 @@ def cancel(job: JobRef, reason: str | None = None) -> Ask[records.Job]:
     return post(job_path(job, "cancel"), as_one(records.Job), {"reason": reason})
 
 
-def retry(job: JobRef) -> Ask[records.Job]:
-    """Start a failed job afresh; raises SlotTaken when another job holds its unique key."""
-    return post(job_path(job, "retry"), as_one(records.Job))
+def _move(name: str) -> Callable[[JobRef], Ask[records.Job]]:
+    """Describe a verb of operators that needs nothing but the job."""
+
+    def describe(job: JobRef) -> Ask[records.Job]:
+        return post(job_path(job, name.replace("_", "-")), as_one(records.Job))
+
+    describe.__name__ = describe.__qualname__ = name
+    describe.__doc__ = JOB_VERBS[name].summary
+    return describe
 
 
-def pause(job: JobRef) -> Ask[records.Job]:
-    """Hold a scheduled job until it is resumed."""
-    return post(job_path(job, "pause"), as_one(records.Job))
-
-
-def resume(job: JobRef) -> Ask[records.Job]:
-    """Let a paused job go on; a recurring one counts anew from now."""
-    return post(job_path(job, "resume"), as_one(records.Job))
-
-
-def run_now(job: JobRef) -> Ask[records.Job]:
-    """Run a waiting job now, a running one once more after its run."""
-    return post(job_path(job, "run-now"), as_one(records.Job))
-
-
-def stop(job: JobRef) -> Ask[records.Job]:
-    """Ask a running recurring job to end this run."""
-    return post(job_path(job, "stop"), as_one(records.Job))
-
-
-def enable(job: JobRef) -> Ask[records.Job]:
-    """Undo `disable`, keeping the next time."""
-    return post(job_path(job, "enable"), as_one(records.Job))
-
-
-def disable(job: JobRef) -> Ask[records.Job]:
-    """Stop a job from running by itself; a running one finishes its run first."""
-    return post(job_path(job, "disable"), as_one(records.Job))
+retry = _move("retry")
+pause = _move("pause")
+resume = _move("resume")
+run_now = _move("run_now")
+stop = _move("stop")
+enable = _move("enable")
+disable = _move("disable")
 
 
 def delete(job: JobRef) -> Ask[records.Job]:

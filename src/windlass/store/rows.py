@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.job import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 Row = tuple[Any, ...]
+_Names = list[tuple[int, type[StrEnum]]]
 
 
 class Shape(NamedTuple):
@@ -37,30 +39,51 @@ class Shape(NamedTuple):
     packed: int = 0
     """How many columns cross in one piece on SQLite; none: row by row."""
 
+    @classmethod
+    def of(cls, record: type, *, after: int = 0) -> Shape:
+        """Derive the shape of a query that returns the fields of a record, after so many columns of its own."""
+        kinds = [_kind(hint) for hint in record.__annotations__.values()]
+        places = {kind: tuple(after + place for place, one in enumerate(kinds) if one == kind) for kind in ("datetime", "bool")}
+        return cls(places["datetime"], places["bool"])
 
-CLAIMED_INSTANTS = (5, 6, 18, 19)
+
+def _places(record: type, **kinds: type[StrEnum]) -> _Names:
+    fields = list(record.__annotations__)
+    return [(fields.index(name), kind) for name, kind in kinds.items()]
+
+
+def _kind(hint: Any) -> str:
+    # Named tuples keep their annotations as references.
+    return str(getattr(hint, "__forward_arg__", hint)).removesuffix(" | None")
+
+
 CLAIMED_WIDTH = len(Claimed._fields)
-LETTER = Shape((9, 10, 11, 14))
-JOB = Shape((7, 8, 21, 22, 23, 24, 25, 26, 29, 30, 40, 46, 48, 49, 57), (17, 27, 28))
+CLAIMED = Shape.of(Claimed)
+_CLAIM = CLAIMED._replace(packed=CLAIMED_WIDTH)
+LETTER = Shape.of(DeadLetter)
+JOB = Shape.of(Job)
+_EXECUTION = Shape.of(Execution)
+_JOB_NAMES = _places(Job, state=JobState, wait_reason=WaitReason, unique_scope=UniqueScope)
+_EXECUTION_NAMES = _places(Execution, status=RunStatus, reason=RunReason)
 
 SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
     "contact": Shape((0,)),
     "insert_jobs": Shape((2,)),
-    "claim": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
-    "claim_suspect": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
-    "claim_any": Shape(CLAIMED_INSTANTS, packed=CLAIMED_WIDTH),
+    "claim": _CLAIM,
+    "claim_suspect": _CLAIM,
+    "claim_any": _CLAIM,
     "finish": Shape(packed=2),
     "reclaim": Shape(packed=2),
-    "lapsed": Shape((*CLAIMED_INSTANTS, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
+    "lapsed": Shape((*CLAIMED.instants, CLAIMED_WIDTH), (CLAIMED_WIDTH + 1, CLAIMED_WIDTH + 2)),
     "slices": Shape((4,), (6,)),
     "renew": Shape((4,), (2, 3, 5)),
     "vouch": Shape((2,)),
     "promote": Shape((1,), (2, 3)),
     "get_jobs": JOB,
     "due_templates": JOB,
-    "list_executions": Shape((4, 6, 7, 21)),
-    "get_execution": Shape((4, 6, 7, 21)),
+    "list_executions": _EXECUTION,
+    "get_execution": _EXECUTION,
     "list_dead_letters": LETTER,
     "doctor_jobs": Shape((), (15, 19, 20, *range(29, 43), 50, 53)),
     "doctor_bodies": Shape((), (4,)),
@@ -123,11 +146,7 @@ def jobs(rows: Sequence[Row]) -> list[Job]:
 
 
 def _job(row: Row) -> Job:
-    values = list(row)
-    values[3] = JobState(values[3])
-    values[4] = values[4] and WaitReason(values[4])
-    values[33] = values[33] and UniqueScope(values[33])
-    return Job(*values)
+    return Job(*_named(row, _JOB_NAMES))
 
 
 def executions(rows: Sequence[Row]) -> list[Execution]:
@@ -136,10 +155,16 @@ def executions(rows: Sequence[Row]) -> list[Execution]:
 
 
 def _execution(row: Row) -> Execution:
+    return Execution(*_named(row, _EXECUTION_NAMES))
+
+
+def _named(row: Row, places: _Names) -> list[Any]:
+    """Read the columns that hold the names of enumerations."""
     values = list(row)
-    values[9] = RunStatus(values[9])
-    values[10] = values[10] and RunReason(values[10])
-    return Execution(*values)
+    for place, kind in places:
+        if values[place] is not None:
+            values[place] = kind(values[place])
+    return values
 
 
 def dead_letters(rows: Sequence[Row]) -> list[DeadLetter]:

@@ -15,6 +15,7 @@ from windlass.core.filter import MAX_SEARCH, JobFilter
 from windlass.core.ids import job_uuid, parse_job_id
 from windlass.core.interval_status import states_of
 from windlass.core.job import MAX_NAME, MAX_TEXT, JobState, NewJob
+from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
 from windlass.web.fields import Body, Instant, Name
 from windlass.web.job_forms import JobIn, Key, Priority, native_job
@@ -26,29 +27,9 @@ _MOST_NAMES = 100
 _AT_ONCE = 200
 
 
-class Action(StrEnum):
-    """What may be done to many jobs."""
-
-    CANCEL = "cancel"
-    PAUSE = "pause"
-    RESUME = "resume"
-    RETRY = "retry"
-    RUN_NOW = "run_now"
-    STOP = "stop"
-    ENABLE = "enable"
-    DISABLE = "disable"
-    BOOST = "boost"
-    SET_PRIORITY = "set_priority"
-    FAIL = "fail"
-    BURY = "bury"
-    CLONE = "clone"
-    TAKE_LEASE = "take_lease"
-    DELETE = "delete"
-
-
+Action = StrEnum("Action", {name.upper(): name for name in JOB_VERBS})  # type: ignore[misc]  # made of the table
+"""What may be done to many jobs."""
 _BY_HAND = "failed by an operator"
-_VERBS = {"stop": "stop_run"}
-"""Where the store has another word."""
 
 
 class JobsIn(Body):
@@ -139,7 +120,7 @@ async def run_bulk(request: Request, body: BulkIn) -> BulkOut:
         raise InvalidInput("filter", None, "say which jobs are meant: ids, filter or both")
     ids = None if body.ids is None else list(dict.fromkeys(map(_number, body.ids)))
     known = None if ids is None else [number for number in ids if number is not None]
-    verb = _VERBS.get(body.action, body.action)
+    verb = JOB_VERBS[body.action].in_store or body.action
     wanted = filter_of(body.filter or FilterIn())
     done = await operator_of(request).bulk(verb, wanted, _options(body), ids=known, dry_run=body.dry_run)
     missing = 0 if body.ids is None else len(body.ids) - done.matched
@@ -177,7 +158,7 @@ def _options(body: BulkIn) -> dict[str, Any]:
     for name, value in given.items():
         if name not in takes:
             raise InvalidInput(name, value, f"{body.action} does not take it")
-    if body.action is Action.SET_PRIORITY and body.priority is None:
+    if body.action == "set_priority" and body.priority is None:
         raise InvalidInput("priority", None, "is required")
     options = {takes[name]: value for name, value in given.items()}
     return {**_DEFAULTS.get(body.action, {}), **options}

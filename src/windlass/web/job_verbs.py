@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Request
@@ -9,6 +10,7 @@ from pydantic import Field, StringConstraints
 
 from windlass.core.access import Role
 from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
+from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidTransition
 from windlass.web.fields import Body
 from windlass.web.job_shape import JobOut, eyes_of, job_out
@@ -45,17 +47,7 @@ class FailIn(BuryIn):
     """Whether the retry policy decides; otherwise the job fails for good."""
 
 
-async def pause_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's word, as below
-    """Hold a scheduled job until it is resumed."""
-    return job_out(await operator_of(request).pause(id), eyes_of(request))
-
-
-async def resume_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
-    """Let a paused job go on; a recurring one counts anew from now."""
-    return job_out(await operator_of(request).resume(id), eyes_of(request))
-
-
-async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) -> JobOut:  # noqa: A002
+async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) -> JobOut:  # noqa: A002 - the path's word, as below
     """Cancel a job at once; a late success of its run is refused."""
     return job_out(await operator_of(request).cancel(id, body.reason if body else None), eyes_of(request))
 
@@ -68,26 +60,6 @@ async def retry_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
     if job.state is not JobState.FAILED:
         raise InvalidTransition(job.id, "retry", job.state, JobState.PENDING)
     return job_out(await operator.retry(job), eyes_of(request))
-
-
-async def run_job_now(request: Request, id: JobId) -> JobOut:  # noqa: A002
-    """Run a waiting job now, a running one once more after its run."""
-    return job_out(await operator_of(request).run_now(id), eyes_of(request))
-
-
-async def stop_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
-    """Ask a recurring job to end this run; its schedule goes on."""
-    return job_out(await operator_of(request).stop(id), eyes_of(request))
-
-
-async def enable_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
-    """Let a job go on at its next time, at once if that has passed."""
-    return job_out(await operator_of(request).enable(id), eyes_of(request))
-
-
-async def disable_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
-    """Stop a job from running by itself, keeping its next time; a running one finishes its run."""
-    return job_out(await operator_of(request).disable(id), eyes_of(request))
 
 
 async def boost_job(request: Request, id: JobId, body: BoostIn | None = None) -> JobOut:  # noqa: A002
@@ -114,29 +86,39 @@ async def clone_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
     return job_out(await operator_of(request).clone(id, by), eyes_of(request))
 
 
-async def take_lease(request: Request, id: JobId) -> JobOut:  # noqa: A002
-    """End a job's lease as if its worker had stopped renewing it."""
-    return job_out(await operator_of(request).take_lease(id), eyes_of(request))
+def _moving(name: str) -> Callable[..., Awaitable[JobOut]]:
+    """Make the handler of a verb that needs nothing but the job."""
+
+    async def move(request: Request, id: JobId) -> JobOut:  # noqa: A002
+        return job_out(await getattr(operator_of(request), name)(id), eyes_of(request))
+
+    # The name is the operation's id in the API's documentation.
+    move.__name__ = _OPERATIONS.get(name, f"{name}_job")
+    move.__doc__ = JOB_VERBS[name].summary
+    return move
 
 
-_HANDLERS = {
-    "pause": pause_job,
-    "resume": resume_job,
+_OPERATIONS = {"run_now": "run_job_now", "take_lease": "take_lease"}
+_HANDLERS: dict[str, Callable[..., Awaitable[JobOut]]] = {
     "cancel": cancel_job,
     "retry": retry_job,
-    "run-now": run_job_now,
-    "stop": stop_job,
-    "enable": enable_job,
-    "disable": disable_job,
     "boost": boost_job,
     "fail": fail_job,
     "bury": bury_job,
-    "take-lease": take_lease,
 }
+_ELSEWHERE = {"clone", "delete", "set_priority"}
+"""Verbs with a route of another kind, or only in bulk."""
 ROUTES = (
     *(
-        Route("POST", f"/api/v1/jobs/{{id}}/{verb}", Role.OPERATOR, handler, errors=(404, 409))
-        for verb, handler in _HANDLERS.items()
+        Route(
+            "POST",
+            f"/api/v1/jobs/{{id}}/{name.replace('_', '-')}",
+            Role.OPERATOR,
+            _HANDLERS.get(name) or _moving(name),
+            errors=(404, 409),
+        )
+        for name in JOB_VERBS
+        if name not in _ELSEWHERE
     ),
     Route("POST", "/api/v1/jobs/{id}/clone", Role.OPERATOR, clone_job, 201, errors=(404, 409)),
 )

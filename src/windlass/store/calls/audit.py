@@ -20,7 +20,7 @@ from windlass.store.rows import Row, Shape
 T = TypeVar("T")
 _MOST_IDS = 100
 MAX_LIST = 500
-_ENTRY = Shape((1,))
+_ENTRY = Shape.of(AuditEntry)
 
 SHAPES = dict.fromkeys(("list_audit", "list_unchained", "list_chained", "list_old_refusals", "list_prunings"), _ENTRY)
 _UPKEEP = Actor("windlass")

@@ -50,8 +50,8 @@ SHAPES: dict[str, Shape] = {
     "change_breaker": _BREAKER,
     "list_breaker_events": Shape((5,)),
     "holds_lease": Shape((), (0,)),
-    "claim_probe": rows.Shape(rows.CLAIMED_INSTANTS),
-    "claim_suspect_probe": rows.Shape(rows.CLAIMED_INSTANTS),
+    "claim_probe": rows.CLAIMED,
+    "claim_suspect_probe": rows.CLAIMED,
     "doctor_breakers": Shape((), (5, 6, 7, 8, 9)),
 }
 

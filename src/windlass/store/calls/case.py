@@ -7,11 +7,11 @@ from windlass.core.job import Claimed, JobState
 from windlass.core.report import Case, Past
 from windlass.store import documents
 from windlass.store.calls.call import Step, Steps
-from windlass.store.rows import CLAIMED_INSTANTS, CLAIMED_WIDTH, Row, Shape
+from windlass.store.rows import CLAIMED, CLAIMED_WIDTH, Row, Shape
 
 SHAPES = {
     "report_case": Shape(
-        (*CLAIMED_INSTANTS, CLAIMED_WIDTH, CLAIMED_WIDTH + 7),
+        (*CLAIMED.instants, CLAIMED_WIDTH, CLAIMED_WIDTH + 7),
         (CLAIMED_WIDTH + 2, CLAIMED_WIDTH + 3),
     ),
     "report_past": Shape((), (3,)),

@@ -13,7 +13,7 @@ from windlass.store.calls.call import Call, single
 from windlass.store.calls.work import MAX_CURSOR
 from windlass.store.rows import Shape
 
-SHAPES = {"list_chores": Shape((2, 3, 4))}
+SHAPES = {"list_chores": Shape.of(Chore)}
 
 
 def due(chore: str, every: timedelta, worker: str) -> Call[Permit | None]:

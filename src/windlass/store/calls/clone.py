@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 from windlass.core.checks import check_text
-from windlass.core.job import CLOSED, MAX_NAME, Enqueued, Job, NewJob, UniqueScope
-from windlass.core.retry import RetrySpec
+from windlass.core.job import CLOSED, MAX_NAME, Enqueued, Job, NewJob
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, SlotTaken
 from windlass.store import documents, rows
@@ -70,26 +68,4 @@ def _raise_refusal(found: Sequence[Job], made: dict[int, Enqueued]) -> None:
 
 def copy_of(job: Job, created_by: str | None) -> NewJob:
     """Describe a job that does what this one did, as its child."""
-    return NewJob(
-        task=job.task,
-        lane=job.lane,
-        payload=job.payload,
-        priority=job.base_priority,
-        max_attempts=job.max_attempts,
-        retry=RetrySpec.decode(job.retry),
-        recurrence=job.recurrence,
-        spawn=job.spawn,
-        timeout=None if job.timeout_us is None else timedelta(microseconds=job.timeout_us),
-        unique_key=job.unique_key,
-        unique_scope=job.unique_scope or UniqueScope.ACTIVE,
-        child_key=job.child_key,
-        subject=job.subject,
-        correlation_id=job.correlation_id,
-        parent_id=job.id,
-        target_count=job.target_count,
-        item_key=job.item_key,
-        collection=job.collection,
-        metadata=job.metadata,
-        description=job.description,
-        created_by=created_by or job.created_by,
-    )
+    return NewJob.like(job, name=None, created_by=created_by or job.created_by)

@@ -35,10 +35,10 @@ from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
-_FEED = Shape((8, 9, 12, 19, 20, 21, 22))
+_FEED = Shape.of(Feed)
 SHAPES = {
     **dict.fromkeys(("find_feed", "get_feed", "list_feeds", "list_subscribed_feeds", "expiring_websub"), _FEED),
-    "list_entries": Shape((7, 8, 9)),
+    "list_entries": Shape.of(FeedEntry),
 }
 
 

@@ -19,7 +19,7 @@ from windlass.store.rows import Row, Shape
 
 MOST_COUNTED = 10_000
 
-SHAPES = {"list_items": Shape((5,)), "list_job_items": Shape((5,))}
+SHAPES = dict.fromkeys(("list_items", "list_job_items"), Shape.of(Item))
 
 
 def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]]) -> Call[Added]:

@@ -26,7 +26,7 @@ from windlass.store.rows import Row, Shape
 _MOST_COUNTED = 10_000
 _MOST_LOOKED = 5_000
 _HEAD = 4
-_PAGE = Shape((2, *(_HEAD + place for place in rows.LETTER.instants)))
+_PAGE = Shape((2, *Shape.of(DeadLetter, after=_HEAD).instants))
 SHAPES = {f"list_letters_{source}": _PAGE for source in ("died", "alike", "open")} | {
     "get_letter": rows.LETTER,
     "group_letters": Shape((4,)),

@@ -9,12 +9,10 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from windlass.core.audit import Deed
-from windlass.core.cadence import Recurrence
 from windlass.core.checks import check_range, check_text
-from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, JobState, NewJob, UniqueScope
+from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, JobState, NewJob
 from windlass.core.letters import LetterFilter, Settled
 from windlass.core.payload import encode, sanitise_text
-from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, SlotTaken
 from windlass.store import documents, rows
 from windlass.store.calls import wakes
@@ -149,32 +147,10 @@ def _originals(letters: Sequence[DeadLetter]) -> Iterator[tuple[int, NewJob]]:
 def original(letter: DeadLetter) -> NewJob:
     """Describe the job a letter is about, as a child of the one that is gone."""
     kept: dict[str, Any] = json.loads(letter.original_job)
-    cadence, timeout = kept["cadence"], kept["timeout_us"]
-    return NewJob(
-        task=kept["task"],
-        lane=kept["lane"],
-        payload=encode(kept["payload"]),
-        priority=kept["base_priority"],
-        max_attempts=kept["max_attempts"],
-        retry=RetrySpec.decode(kept["retry"]),
-        delay=None if cadence is None or kept["spawn"] else timedelta(),
-        recurrence=None if cadence is None else Recurrence.decode(cadence),
-        spawn=bool(kept["spawn"]),
-        timeout=None if timeout is None else timedelta(microseconds=timeout),
-        name=kept["name"],
-        unique_key=kept["unique_key"],
-        unique_scope=kept["unique_scope"] or UniqueScope.ACTIVE,
-        child_key=kept["child_key"],
-        subject=kept["subject"],
-        correlation_id=kept["correlation_id"],
-        parent_id=letter.job_id,
-        target_count=kept["target_count"],
-        item_key=None if kept["item_key"] is None else encode(kept["item_key"]),
-        collection=kept["collection"],
-        metadata=None if kept["metadata"] is None else encode(kept["metadata"]),
-        description=kept["description"],
-        created_by=kept["created_by"],
-    )
+    # What is JSON in the row is a value in the letter.
+    texts = {name: encode(kept[name]) for name in ("payload", "metadata", "item_key") if kept[name] is not None}
+    comes_back = kept["cadence"] is not None and not kept["spawn"]
+    return NewJob.like({**kept, **texts, "spawn": bool(kept["spawn"])}, delay=timedelta() if comes_back else None)
 
 
 def highest() -> Call[int]:

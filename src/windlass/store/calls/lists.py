@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from windlass.core.cadence import EPOCH
 from windlass.core.filter import JobFilter, StateFilter
-from windlass.core.job import CLOSED, Count, JobState
+from windlass.core.job import CLOSED, Count, Job, JobState
 from windlass.core.page import MOST_COUNTED, MOST_SORTED, Cursor, JobQuery, Keys, Page, Sort
 from windlass.store import documents, rows
 from windlass.store.calls.call import MAX_ARMS, Call, Means, Step, Steps
@@ -25,9 +25,7 @@ MOST_GATHERED = 20_000
 # The slices' shares bound what is gathered; leases come on top of it.
 _LEAST_DEPTH = 100_000
 _SOURCES = ("all", "gathered", "slices", "subject", "correlation", "own", "parent", "recurring", "closed", "due", "waiting")
-_PAGE = rows.Shape(
-    tuple(_KEY_WIDTH + place for place in rows.JOB.instants), tuple(_KEY_WIDTH + place for place in rows.JOB.booleans)
-)
+_PAGE = rows.Shape.of(Job, after=_KEY_WIDTH)
 SHAPES = {f"list_{one}_{end}": _PAGE for one in _SOURCES for end in ("newest", "oldest")}
 
 

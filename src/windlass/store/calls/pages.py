@@ -21,7 +21,7 @@ from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
 T = TypeVar("T")
-_PAGE = Shape((8, 9, 10))
+_PAGE = Shape.of(WebPage)
 SHAPES = dict.fromkeys(("get_page", "list_pages", "list_source_pages", "search_pages"), _PAGE)
 
 

@@ -13,13 +13,13 @@ from windlass.core.pull import MAX_PULLS, Candidate, PickOrder, Pull, pick
 from windlass.store import documents, rows
 from windlass.store.calls import breakers, report, work
 from windlass.store.calls.call import Call, Means, Step, Steps
-from windlass.store.rows import CLAIMED_INSTANTS, Shape
+from windlass.store.rows import CLAIMED, Shape
 
 SHAPES = {
     "pick_oldest": Shape((1,)),
     "pick_newest": Shape((1,)),
     "last_turns": Shape((1,)),
-    "claim_picked": Shape(CLAIMED_INSTANTS),
+    "claim_picked": CLAIMED,
 }
 # A gate that moved between look and claim makes the claim come back empty: one more look tells.
 _LOOKS = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windlass.core.checks import check_range, check_text
 from windlass.core.filter import own_job
 from windlass.core.ids import MAX_JOB, job_uuid
-from windlass.core.job import MAX_KEY
+from windlass.core.job import MAX_KEY, Job
 from windlass.core.related import MOST_RELATED, Branch, Related, Tree
 from windlass.store import rows
 from windlass.store.calls.call import Call, single
@@ -14,7 +14,7 @@ from windlass.store.rows import Row, Shape
 
 SHAPES = {
     "list_correlation": rows.JOB,
-    "list_tree": Shape(tuple(1 + place for place in rows.JOB.instants), tuple(1 + place for place in rows.JOB.booleans)),
+    "list_tree": Shape.of(Job, after=1),
 }
 
 

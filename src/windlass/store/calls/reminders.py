@@ -21,7 +21,7 @@ from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
-_REMINDER = Shape((1, 4, 5))
+_REMINDER = Shape.of(Reminder)
 SHAPES = dict.fromkeys(("add_reminder", "get_reminder", "list_reminders", "due_reminders", "delete_reminder"), _REMINDER)
 
 

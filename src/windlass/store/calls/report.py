@@ -22,11 +22,11 @@ from windlass.store import rows
 from windlass.store.calls import breakers, items, settings, wakes, work
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.case import read_case
-from windlass.store.rows import CLAIMED_INSTANTS, Row, Shape
+from windlass.store.rows import CLAIMED, Row, Shape
 
 SHAPES = {
     "add_progress": Shape((1,)),
-    "repull": Shape(CLAIMED_INSTANTS),
+    "repull": CLAIMED,
     "job_status": Shape((), (4,)),
 }
 _TOKENS = 2**63

@@ -15,7 +15,7 @@ from windlass.store.rows import Row, Shape
 
 _PRUNED = 100
 _SECOND = timedelta(seconds=1)
-SHAPES = dict.fromkeys(("open_session", "find_session"), Shape((3, 4)))
+SHAPES = dict.fromkeys(("open_session", "find_session"), Shape.of(Session))
 
 
 def open_session(digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta) -> Call[Session]:

@@ -14,7 +14,7 @@ from windlass.core.settings import StoredSetting, from_table, is_pulled, profile
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
-SHAPES = {"set_setting": Shape((3,)), "unset_setting": Shape((3,)), "list_settings": Shape((3,))}
+SHAPES = dict.fromkeys(("set_setting", "unset_setting", "list_settings"), Shape.of(StoredSetting))
 
 
 def set_setting(name: str, value: object, by: str | None = None) -> Call[StoredSetting]:

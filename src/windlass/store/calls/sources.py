@@ -17,7 +17,7 @@ from windlass.store.calls.call import Call, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
 
-_SOURCE = Shape((3, 5, 6))
+_SOURCE = Shape.of(Source)
 SHAPES = dict.fromkeys(("upsert_source", "get_source", "list_sources", "stale_sources", "touch_source", "delete_source"), _SOURCE)
 
 

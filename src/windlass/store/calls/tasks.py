@@ -15,7 +15,7 @@ from windlass.store.rows import Shape
 
 MAX_LIST = 500
 
-_TASK = Shape((5, 7, 8), (4,))
+_TASK = Shape.of(KnownTask)
 SHAPES = {"stale_tasks": Shape((), (1,)), "list_tasks": _TASK, "get_known_task": _TASK}
 
 

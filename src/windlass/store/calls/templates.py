@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from random import Random
 from typing import NamedTuple
 
 from windlass.core.cadence import MISSED_AFTER, Misfire, Overlap, Recurrence
-from windlass.core.job import Enqueued, Job, JobState, NewJob, WaitReason
-from windlass.core.retry import RetrySpec
+from windlass.core.job import Enqueued, Job, JobState, NewJob, UniqueScope, WaitReason
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
 from windlass.store import documents, rows
@@ -130,21 +129,14 @@ def _child(template: Job) -> NewJob:
     is_planned = template.wait_reason is WaitReason.RECURRENCE and template.slot_at is not None
     # A run by hand must not take the key of the slot that is still to come.
     fires_at = template.slot_at if is_planned and template.slot_at is not None else template.run_at
-    return NewJob(
-        task=template.task,
-        lane=template.lane,
-        payload=template.payload,
-        priority=template.base_priority,
-        max_attempts=template.max_attempts,
-        retry=RetrySpec.decode(template.retry),
-        timeout=None if template.timeout_us is None else timedelta(microseconds=template.timeout_us),
+    return NewJob.like(
+        template,
+        recurrence=None,
+        spawn=False,
+        name=None,
         unique_key=template.child_key or f"{template.id}@{documents.microseconds(fires_at)}",
-        subject=template.subject,
-        correlation_id=template.correlation_id,
-        parent_id=template.id,
-        metadata=template.metadata,
-        collection=template.collection,
-        item_key=template.item_key,
-        target_count=template.target_count,
+        unique_scope=UniqueScope.ACTIVE,
+        child_key=None,
+        description=None,
         created_by=f"scheduler:{template.name or template.id}"[:200],
     )

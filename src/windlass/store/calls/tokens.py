@@ -19,7 +19,7 @@ from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
 MAX_LIST = 500
-_TOKEN = Shape((5, 6, 7, 8), (9,))
+_TOKEN = Shape.of(Token)
 SHAPES = dict.fromkeys(("mint_token", "find_token", "revoke_token", "list_tokens"), _TOKEN)
 
 

@@ -19,7 +19,7 @@ OFFLINE_AFTER = timedelta(minutes=1)
 GONE_FOR = timedelta(days=7)
 MAX_STARTED = 10_000
 
-SHAPES = {"list_workers": Shape((8, 9, 10), (11,)), "list_started": Shape((3,))}
+SHAPES = {"list_workers": Shape.of(Worker), "list_started": Shape((3,))}
 
 
 def register(worker: NewWorker) -> Call[bool]:

@@ -1,58 +1,3 @@
--- name: pause_lane
--- Who paused it first stays named.
-insert into windlass_lanes (name, paused_at, paused_by, updated_at) values (:lane, {now}, :principal::text, {now})
-on conflict (name) do update set
-    paused_at = excluded.paused_at, paused_by = excluded.paused_by, updated_at = excluded.updated_at
-where windlass_lanes.paused_at is null
-returning name
-
--- name: resume_lane
-update windlass_lanes set paused_at = null, paused_by = null, updated_at = {now} where name = :lane and paused_at is not null
-returning name
-
--- name: get_lane
--- The pause of `*` is every lane's; a lane's own is named first.
-select name, paused_at, paused_by from windlass_lanes
-where name in (:lane, '*') and (name = :lane or paused_at is not null) order by paused_at is null, name = '*' limit 1
-
--- name: list_lanes
-with counted as (
-    select lane, state, sum(jobs)::bigint as jobs from (
-        select lane, state, jobs from windlass_counts union all select lane, state, jobs from windlass_count_deltas
-    ) as both_halves group by lane, state having sum(jobs) <> 0
-), named as (
-    select name from windlass_lanes where name <> '*' or paused_at is not null union select lane from counted union select lane from windlass_tasks where is_declared
-)
-select n.name, coalesce(l.paused_at, every.paused_at), coalesce(l.paused_by, every.paused_by), c.state, c.jobs
-from named n left join windlass_lanes l on l.name = n.name left join windlass_lanes every on every.name = '*'
-left join counted c on c.lane = n.name
-order by n.name, c.state
-
--- name: pause_task
--- A task that only pull workers know is paused without becoming a known one.
-insert into windlass_tasks (name, lane, paused_at, paused_by, is_declared, first_seen_at, seen_at)
-values (:task, 'default', {now}, :principal::text, false, {now}, {now})
-on conflict (name) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by
-where windlass_tasks.paused_at is null
-returning name
-
--- name: resume_task
-update windlass_tasks set paused_at = null, paused_by = null where name = :task and paused_at is not null
-returning name
-
--- name: get_task
-select name, paused_at, paused_by from windlass_tasks where name = :task
-
--- name: move_gates
--- A claim made from an older view of the gates takes nothing.
-update windlass_gates set version = version + 1
-returning version
-
--- name: count_leased
--- What a drain waits for: runs, and cancelled ones whose worker has not said that it stopped.
-select count(*) from windlass_jobs
-where token is not null and (:lane::text is null or lane = :lane::text) and (:task::text is null or task = :task::text)
-
 -- name: list_writers
 -- Whoever writes jobs at this moment, a claim among them: the lock on the table is taken before the claim's snapshot and kept
 -- until its end.
@@ -60,3 +5,51 @@ select distinct virtualtransaction from pg_locks
 where locktype = 'relation' and relation = 'windlass_jobs'::regclass and mode = 'RowExclusiveLock' and granted
   and database = (select oid from pg_database where datname = current_database()) and pid is distinct from pg_backend_pid()
   and (:writers::json is null or virtualtransaction in (select json_array_elements_text(:writers::json)))
+
+-- name: change_breaker
+update windlass_breakers b set
+    state = :state, failures = :failures, successes = :successes, threshold = :threshold, open_us = :open_us,
+    last_failure_at = :last_failure_at::timestamptz, opened_at = :opened_at::timestamptz, probe_at = :probe_at::timestamptz,
+    half_opened_at = :half_opened_at::timestamptz, probe_job_id = :probe_job_id::bigint, probe_token = :probe_token::bigint,
+    last_probe_job_id = :last_probe_job_id::bigint, is_forced = :is_forced::boolean, updated_at = {now}
+where b.name = :name
+returning {breaker_columns}
+
+-- name: claim_probe
+-- One job of one slice, and not the one that the last probe was made with, so that a poison job is not every probe.
+update windlass_jobs j set {taken}
+where j.ctid = any(array(
+    select k.ctid from windlass_jobs k
+    where k.state = 'pending' and k.crashes = 0 and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
+      and (select version from windlass_gates) = :version
+    order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
+))
+returning {claimed_columns}
+
+-- name: claim_suspect_probe
+-- The same where only suspects wait: otherwise their breaker would never be tried.
+update windlass_jobs j set {taken}
+where j.ctid = any(array(
+    select k.ctid from windlass_jobs k
+    where k.state = 'pending' and k.crashes > 0 and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
+      and (select version from windlass_gates) = :version
+    order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
+))
+returning {claimed_columns}
+
+-- name: stale_tasks
+-- Read before anything is written: workers that start together and declare the same tasks only read.
+select s.name, s.breaker is distinct from t.breaker
+from json_to_recordset(:tasks::json) as s (name text, lane text, options text, breaker text)
+left join windlass_tasks t on t.name = s.name
+where t.name is null or not t.is_declared or t.lane <> s.lane or t.options::text <> s.options
+   or t.breaker is distinct from s.breaker or t.seen_at < {now} - interval '1 minute'
+order by s.name
+
+-- name: declare_tasks
+insert into windlass_tasks (name, lane, options, breaker, is_declared, first_seen_at, seen_at)
+select s.name, s.lane, s.options::json, s.breaker, true, {now}, {now}
+from json_to_recordset(:tasks::json) as s (name text, lane text, options text, breaker text) order by s.name
+on conflict (name) do update set
+    lane = excluded.lane, options = excluded.options, breaker = excluded.breaker, is_declared = true, seen_at = excluded.seen_at
+returning name

@@ -12,234 +12,234 @@ with recursive search (low, high) as (
 )
 select max(low) from search
 
--- name: list_all_newest
--- Every list looks at candidates in an order that an index has, no more than it needs or than a bound, and keeps what
--- matches. The limits inside are literals, as in the claim.
-{list_head}
-select {listed} from windlass_jobs j where j.id > :above::bigint and j.id < :below::bigint
-    order by j.id desc limit 10501
-{list_tail}
-
--- name: list_all_oldest
-{list_head}
-select {listed} from windlass_jobs j where j.id > :above::bigint and j.id < :below::bigint
-    order by j.id limit 10501
-{list_tail}
-
--- name: list_subject_newest
+-- name: list_subject_{direction}
 -- Compared as pairs: with a plain equality the order could be had from the primary key, by stepping over the jobs of all
 -- other subjects.
 {list_head}
 select {listed} from windlass_jobs j where j.subject is not null
     and (j.subject, j.id) > (:subject::text, :above::bigint) and (j.subject, j.id) < (:subject::text, :below::bigint)
-    order by j.subject desc, j.id desc limit 10501
+    order by j.subject {down}, j.id {down} limit {most_listed}
 {list_tail}
 
--- name: list_subject_oldest
-{list_head}
-select {listed} from windlass_jobs j where j.subject is not null
-    and (j.subject, j.id) > (:subject::text, :above::bigint) and (j.subject, j.id) < (:subject::text, :below::bigint)
-    order by j.subject, j.id limit 10501
-{list_tail}
-
--- name: list_correlation_newest
+-- name: list_correlation_{direction}
 {list_head}
 select {listed} from windlass_jobs j where j.correlation_id is not null
     and (j.correlation_id, j.id) > (:correlation_id::text, :above::bigint)
         and (j.correlation_id, j.id) < (:correlation_id::text, :below::bigint)
-    order by j.correlation_id desc, j.id desc limit 10501
+    order by j.correlation_id {down}, j.id {down} limit {most_listed}
 {list_tail}
 
--- name: list_correlation_oldest
-{list_head}
-select {listed} from windlass_jobs j where j.correlation_id is not null
-    and (j.correlation_id, j.id) > (:correlation_id::text, :above::bigint)
-        and (j.correlation_id, j.id) < (:correlation_id::text, :below::bigint)
-    order by j.correlation_id, j.id limit 10501
-{list_tail}
-
--- name: list_own_newest
+-- name: list_own_{direction}
 -- A job's own UUID means the job and its children, beside those that carry it as their correlation id.
 {list_head}
 select {listed} from windlass_jobs j where j.id = any(array(
         (select k.id from windlass_jobs k where k.correlation_id is not null
             and (k.correlation_id, k.id) > (:correlation_id::text, :above::bigint)
             and (k.correlation_id, k.id) < (:correlation_id::text, :below::bigint)
-         order by k.correlation_id desc, k.id desc limit 10501)
+         order by k.correlation_id {down}, k.id {down} limit {most_listed})
         union select k.id from windlass_jobs k where k.id = :own::bigint and k.id > :above::bigint and k.id < :below::bigint
         union (select k.id from windlass_jobs k where k.parent_id is not null
             and (k.parent_id, k.id) > (:own::bigint, :above::bigint) and (k.parent_id, k.id) < (:own::bigint, :below::bigint)
-         order by k.parent_id desc, k.id desc limit 10501)
-    )) order by j.id desc limit 10501
+         order by k.parent_id {down}, k.id {down} limit {most_listed})
+    )) order by j.id {down} limit {most_listed}
 {list_tail}
 
--- name: list_own_oldest
--- As above, from the other end.
-{list_head}
-select {listed} from windlass_jobs j where j.id = any(array(
-        (select k.id from windlass_jobs k where k.correlation_id is not null
-            and (k.correlation_id, k.id) > (:correlation_id::text, :above::bigint)
-            and (k.correlation_id, k.id) < (:correlation_id::text, :below::bigint)
-         order by k.correlation_id, k.id limit 10501)
-        union select k.id from windlass_jobs k where k.id = :own::bigint and k.id > :above::bigint and k.id < :below::bigint
-        union (select k.id from windlass_jobs k where k.parent_id is not null
-            and (k.parent_id, k.id) > (:own::bigint, :above::bigint) and (k.parent_id, k.id) < (:own::bigint, :below::bigint)
-         order by k.parent_id, k.id limit 10501)
-    )) order by j.id limit 10501
-{list_tail}
-
--- name: list_parent_newest
+-- name: list_parent_{direction}
 {list_head}
 select {listed} from windlass_jobs j where j.parent_id is not null
     and (j.parent_id, j.id) > (:parent_id::bigint, :above::bigint)
         and (j.parent_id, j.id) < (:parent_id::bigint, :below::bigint)
-    order by j.parent_id desc, j.id desc limit 10501
+    order by j.parent_id {down}, j.id {down} limit {most_listed}
 {list_tail}
 
--- name: list_parent_oldest
-{list_head}
-select {listed} from windlass_jobs j where j.parent_id is not null
-    and (j.parent_id, j.id) > (:parent_id::bigint, :above::bigint)
-        and (j.parent_id, j.id) < (:parent_id::bigint, :below::bigint)
-    order by j.parent_id, j.id limit 10501
-{list_tail}
-
--- name: list_recurring_newest
-{list_head}
-select {listed} from windlass_jobs j where j.cadence is not null and j.id > :above::bigint and j.id < :below::bigint
-    order by j.id desc limit 10501
-{list_tail}
-
--- name: list_recurring_oldest
-{list_head}
-select {listed} from windlass_jobs j where j.cadence is not null and j.id > :above::bigint and j.id < :below::bigint
-    order by j.id limit 10501
-{list_tail}
-
--- name: list_gathered_newest
+-- name: list_gathered_{direction}
 -- The first of each slice: no more rows than slices times a share, and a text that does not grow with them.
 {list_head}
 select {listed} from json_to_recordset(:slices::json) as s (task text, lane text, state text) cross join lateral (
         select k.* from windlass_jobs k where k.task = s.task and k.lane = s.lane and k.state = s.state and k.token is null
-        and -k.id < -:above::bigint and -k.id > -:below::bigint order by -k.id limit :share::integer
+        and -k.id < -:above::bigint and -k.id > -:below::bigint order by -k.id {up} limit :share::integer
     ) as j
     union all
     select {listed} from windlass_jobs j
     where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
 {list_tail}
 
--- name: list_gathered_oldest
-{list_head}
-select {listed} from json_to_recordset(:slices::json) as s (task text, lane text, state text) cross join lateral (
-        select k.* from windlass_jobs k where k.task = s.task and k.lane = s.lane and k.state = s.state and k.token is null
-        and -k.id < -:above::bigint and -k.id > -:below::bigint order by -k.id desc limit :share::integer
-    ) as j
-    union all
-    select {listed} from windlass_jobs j
-    where j.token is not null and j.id > :above::bigint and j.id < :below::bigint and {list_sliced}
-{list_tail}
-
--- name: list_slices_newest_arm
+-- name: list_slices_{direction}_arm
 (select {listed} from windlass_jobs j
  where j.token is null and j.task = (select :task_{i}::text) and j.lane = (select :lane_{i}::text)
-   and j.state = (select :state_{i}::text) and -j.id < -:above::bigint and -j.id > -:below::bigint order by -j.id limit 10501)
+   and j.state = (select :state_{i}::text) and -j.id < -:above::bigint and -j.id > -:below::bigint order by -j.id {up} limit {most_listed})
 
--- name: list_slices_newest
+-- name: list_slices_{direction}
 -- For pages so deep that gathering would read too much. The values come from subqueries, so that the plan does not depend on
 -- them.
 {list_head}
 select * from ({arms}
 union all (select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint
     and j.id < :below::bigint and {list_sliced}
- order by -j.id limit 10501)) as slices order by rank limit 10501
+ order by -j.id {up} limit {most_listed})) as slices order by rank {up} limit {most_listed}
 {list_tail}
 
--- name: list_slices_oldest_arm
-(select {listed} from windlass_jobs j
- where j.token is null and j.task = (select :task_{i}::text) and j.lane = (select :lane_{i}::text)
-   and j.state = (select :state_{i}::text) and -j.id < -:above::bigint and -j.id > -:below::bigint
-       order by -j.id desc limit 10501)
-
--- name: list_slices_oldest
-{list_head}
-select * from ({arms}
-union all (select {listed} from windlass_jobs j where j.token is not null and j.id > :above::bigint
-    and j.id < :below::bigint and {list_sliced}
- order by -j.id desc limit 10501)) as slices order by rank desc limit 10501
-{list_tail}
-
--- name: list_closed_newest_arm
+-- name: list_closed_{direction}_arm
 (select {listed} from windlass_jobs j
  where j.closed_at is not null and j.state = (select :state_{i}::text)
-     and (j.closed_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
- order by j.closed_at desc, j.id desc limit 10501)
+     and (j.closed_at, j.id) {before} (:edge_at::timestamptz, :edge_id::bigint)
+ order by j.closed_at {down}, j.id {down} limit {most_listed})
 
--- name: list_closed_newest
+-- name: list_closed_{direction}
 {list_head}
-select * from ({arms}) as slices order by closed_at desc, id desc limit 10501
+select * from ({arms}) as slices order by closed_at {down}, id {down} limit {most_listed}
 {list_tail}
 
--- name: list_closed_oldest_arm
-(select {listed} from windlass_jobs j
- where j.closed_at is not null and j.state = (select :state_{i}::text)
-     and (j.closed_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
- order by j.closed_at, j.id limit 10501)
-
--- name: list_closed_oldest
-{list_head}
-select * from ({arms}) as slices order by closed_at, id limit 10501
-{list_tail}
-
--- name: list_due_newest
+-- name: list_due_{direction}
 {list_head}
 select * from ((select {listed} from windlass_jobs j where j.state = 'scheduled' and not j.spawn
-    and (j.run_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
- order by j.run_at desc, j.id desc limit 10501)
+    and (j.run_at, j.id) {before} (:edge_at::timestamptz, :edge_id::bigint)
+ order by j.run_at {down}, j.id {down} limit {most_listed})
 union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and j.spawn
-    and (j.run_at, j.id) < (:edge_at::timestamptz, :edge_id::bigint)
- order by j.run_at desc, j.id desc limit 10501)) as slices order by run_at desc, id desc limit 10501
+    and (j.run_at, j.id) {before} (:edge_at::timestamptz, :edge_id::bigint)
+ order by j.run_at {down}, j.id {down} limit {most_listed})) as slices order by run_at {down}, id {down} limit {most_listed}
 {list_tail}
 
--- name: list_due_oldest
-{list_head}
-select * from ((select {listed} from windlass_jobs j where j.state = 'scheduled' and not j.spawn
-    and (j.run_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
- order by j.run_at, j.id limit 10501)
-union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and j.spawn
-    and (j.run_at, j.id) > (:edge_at::timestamptz, :edge_id::bigint)
- order by j.run_at, j.id limit 10501)) as slices order by run_at, id limit 10501
-{list_tail}
-
--- name: list_waiting_newest
+-- name: list_waiting_{direction}
 {list_head}
 select {listed} from json_to_recordset(:slices::json) as s (task text, lane text) cross join lateral (
         (select k.* from windlass_jobs k
          where k.state = 'pending' and k.crashes = 0 and k.lane = s.lane and k.task = s.task
-           and k.priority <= :edge_priority::bigint
-           and (k.priority < :edge_priority::bigint or (k.run_at, k.id) > (:edge_at::timestamptz, :edge_id::bigint))
-         order by k.priority desc, k.run_at, k.id limit :share::integer)
+           and k.priority {before}= :edge_priority::bigint
+           and (k.priority {before} :edge_priority::bigint or (k.run_at, k.id) {after} (:edge_at::timestamptz, :edge_id::bigint))
+         order by k.priority {down}, k.run_at {up}, k.id {up} limit :share::integer)
         union all
         (select k.* from windlass_jobs k
          where k.state = 'pending' and k.crashes > 0 and k.lane = s.lane and k.task = s.task
-           and k.priority <= :edge_priority::bigint
-           and (k.priority < :edge_priority::bigint or (k.run_at, k.id) > (:edge_at::timestamptz, :edge_id::bigint))
-         order by k.priority desc, k.run_at, k.id limit :share::integer)
+           and k.priority {before}= :edge_priority::bigint
+           and (k.priority {before} :edge_priority::bigint or (k.run_at, k.id) {after} (:edge_at::timestamptz, :edge_id::bigint))
+         order by k.priority {down}, k.run_at {up}, k.id {up} limit :share::integer)
     ) as j
 {list_tail}
 
--- name: list_waiting_oldest
-{list_head}
-select {listed} from json_to_recordset(:slices::json) as s (task text, lane text) cross join lateral (
-        (select k.* from windlass_jobs k
-         where k.state = 'pending' and k.crashes = 0 and k.lane = s.lane and k.task = s.task
-           and k.priority >= :edge_priority::bigint
-           and (k.priority > :edge_priority::bigint or (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint))
-         order by k.priority, k.run_at desc, k.id desc limit :share::integer)
+-- name: identity
+select database_id || '@' || current_database() from windlass_gates
+
+-- name: count_task
+-- One statement, so that all parts are of one moment. Templates that wait have an index of their own, and few have failed.
+select task, lane, state, wait_reason, sum(jobs)::bigint from (
+    select task, lane, state, wait_reason, jobs from windlass_counts where task = :task
+    union all
+    select task, lane, state, wait_reason, jobs from windlass_count_deltas where task = :task
+    union all
+    select task, lane, state, coalesce(wait_reason, ''), -1 from windlass_jobs
+    where state = 'scheduled' and spawn and task = :task
+    union all
+    select task, lane, state, '', -1 from windlass_jobs
+    where state = 'failed' and closed_at is not null and cadence is not null and spawn and task = :task
+) as counted where state not in ('paused', 'cancelled')
+group by task, lane, state, wait_reason having sum(jobs) <> 0 order by 1, 2, 3, 4
+
+-- name: list_tree
+with recursive above (id, parent_id, steps) as (
+    select j.id, j.parent_id, 0 from windlass_jobs j where j.id = :job_id::bigint
+    union all
+    select j.id, j.parent_id, a.steps + 1 from above a join windlass_jobs j on j.id = a.parent_id where a.steps < 20
+), tree (id, depth) as (
+    (select id, 0 from above order by steps desc limit 1)
+    union all
+    select k.id, t.depth + 1 from tree t cross join lateral (
+        select j.id from windlass_jobs j where j.parent_id = t.id order by j.id limit 501
+    ) as k
+    where t.depth < 20
+), page as materialized (select id, depth from tree limit 501)
+select p.depth, {job_columns} from page p join windlass_jobs j on j.id = p.id join windlass_bodies b on b.job_id = p.id
+order by p.depth, p.id
+
+-- name: fold_runs
+-- Written in key order, so that two processes folding at once cannot deadlock; the second adds to what the first has written.
+with taken as materialized (
+    delete from windlass_run_deltas where id in (
+        select id from windlass_run_deltas order by id limit :limit::integer for update skip locked
+    ) returning minute, task, status, reason, wait_bucket, run_bucket, runs, wait_ms, duration_ms
+), counted as materialized (
+    select minute, task, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from taken
+    where reason not in ('released', 'snoozed')
+    union all
+    select minute, '', status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from taken
+    where reason not in ('released', 'snoozed')
+), parts as materialized (
+    select minute, task, 'wait' as kind, wait_bucket as bucket, sum(runs) as runs,
+        coalesce(sum(runs) filter (where status = 'completed'), 0) as completed,
+        coalesce(sum(runs) filter (where status = 'failed'), 0) as failed,
+        coalesce(sum(runs) filter (where status = 'cancelled'), 0) as cancelled,
+        sum(wait_ms) as wait_ms, sum(duration_ms) as duration_ms
+    from counted group by minute, task, wait_bucket
+    union all
+    select minute, task, 'run', run_bucket, sum(runs), 0, 0, 0, 0, 0 from counted group by minute, task, run_bucket
+), totals as (
+    insert into windlass_totals (task, status, reason, runs, wait_ms, duration_ms)
+    select task, status, reason, sum(runs), sum(wait_ms), sum(duration_ms) from taken group by 1, 2, 3 order by 1, 2, 3
+    on conflict (task, status, reason) do update set runs = windlass_totals.runs + excluded.runs,
+        wait_ms = windlass_totals.wait_ms + excluded.wait_ms, duration_ms = windlass_totals.duration_ms + excluded.duration_ms
+), minutes as (
+    insert into windlass_minutes (
+        minute, task, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram
+    )
+    select minute, task, sum(completed), sum(failed), sum(cancelled), sum(wait_ms), sum(duration_ms),
+        json_object_agg(bucket, runs) filter (where kind = 'wait'), json_object_agg(bucket, runs) filter (where kind = 'run')
+    from parts group by minute, task order by task, minute
+    on conflict (task, minute) do update set
+        completed = windlass_minutes.completed + excluded.completed, failed = windlass_minutes.failed + excluded.failed,
+        cancelled = windlass_minutes.cancelled + excluded.cancelled, wait_ms = windlass_minutes.wait_ms + excluded.wait_ms,
+        duration_ms = windlass_minutes.duration_ms + excluded.duration_ms,
+        wait_histogram = windlass_merged(windlass_minutes.wait_histogram, excluded.wait_histogram),
+        run_histogram = windlass_merged(windlass_minutes.run_histogram, excluded.run_histogram)
+)
+select count(*) from taken
+
+-- name: prune_minutes
+with pruned as (
+    delete from windlass_minutes where ctid = any(array(
+        select ctid from windlass_minutes where minute < {now} - :keep_for::interval order by minute
+            limit :limit::integer for update skip locked
+    )) returning 1
+)
+select count(*) from pruned
+
+-- name: job_stats
+select count(x.number) filter (where coalesce(x.reason, '') not in ('released', 'snoozed')), count(*)
+    filter (where x.status = 'completed'),
+    count(*) filter (where x.status = 'failed'),
+    (sum(floor(extract(epoch from x.finished_at - x.started_at) * 1000))
+        filter (where coalesce(x.reason, '') not in ('released', 'snoozed')))::bigint,
+    greatest(max(x.started_at), j.started_at),
+    case when j.state in ('scheduled', 'pending') then j.run_at end
+from windlass_jobs j left join windlass_executions x on x.job_id = j.id
+where j.id = :job_id::bigint group by j.id, j.started_at, j.state, j.run_at
+
+-- name: oldest_pending
+-- One probe for each lane, task and priority with pending work, however long the backlog behind it is.
+with recursive heads as (
+    (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes = 0
+     order by lane, task, priority desc, run_at, id limit 1)
+    union all
+    select n.lane, n.task, n.priority, n.run_at from heads h cross join lateral (
+        (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
+         where j.state = 'pending' and j.crashes = 0 and j.lane = h.lane and j.task = h.task and j.priority < h.priority
+         order by j.priority desc, j.run_at, j.id limit 1)
         union all
-        (select k.* from windlass_jobs k
-         where k.state = 'pending' and k.crashes > 0 and k.lane = s.lane and k.task = s.task
-           and k.priority >= :edge_priority::bigint
-           and (k.priority > :edge_priority::bigint or (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint))
-         order by k.priority, k.run_at desc, k.id desc limit :share::integer)
-    ) as j
-{list_tail}
+        (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
+         where j.state = 'pending' and j.crashes = 0 and (j.lane, j.task) > (h.lane, h.task)
+         order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1)
+        limit 1
+    ) as n
+)
+select {now}, least(
+    (select min(run_at) from (select run_at from heads limit 10000) as found),
+    (select min(run_at) from (select run_at from windlass_jobs where state = 'pending' and crashes > 0 limit 10000) as suspects)
+)
+
+-- name: pending_priorities
+select priority, count(*) from (
+    select priority from (
+        (select priority from windlass_jobs where state = 'pending' and crashes = 0 limit 10001)
+        union all (select priority from windlass_jobs where state = 'pending' and crashes > 0 limit 10001)
+    ) as pending limit 10001
+) as found
+group by priority order by priority desc

@@ -66,17 +66,30 @@ where b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
   and j.name <> all(array(select json_array_elements_text(:names::json)))
 order by j.id limit 1000
 
--- name: withdraw_declared
--- Without declared_at, a later declaration knows that it may enable the schedule again.
-update windlass_bodies b set declared_at = null
-where b.job_id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
-  and b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
-returning b.job_id
+-- name: catch_up
+-- Of rows locked before. Without a time: nobody can read its rule, so it runs as if by hand.
+with moved as (update windlass_jobs j set
+    state = case when s.has_ended then 'cancelled' when {epoch} + s.run_us * {us} > {now} then 'scheduled' else 'pending' end,
+    wait_reason = case when s.has_ended then null when s.run_us is null then 'operator' else 'recurrence' end,
+    run_at = coalesce({epoch} + s.run_us * {us}, j.run_at), slot_at = coalesce({epoch} + s.slot_us * {us}, j.slot_at),
+    closed_at = case when s.has_ended then {now} end, done_reason = case when s.has_ended then 'ended' end,
+    unique_slot = case when s.has_ended and j.unique_scope <> 'forever' then null else j.unique_slot end,
+    held = j.held and not coalesce(s.has_ended, false), priority = j.base_priority, updated_at = {now}
+from json_to_recordset(:jobs::json) as s (id bigint, slot_us bigint, run_us bigint, has_ended boolean)
+where j.id = s.id and j.state in ('scheduled', 'pending')
+returning j.state)
+select count(*) filter (where state = 'pending') from moved
 
--- name: rename_schedule
-update windlass_jobs j set name = :name, updated_at = {now}
-where j.id = :id and not exists (select 1 from windlass_jobs o where o.name = :name and o.id <> :id)
+-- name: set_cadences
+-- The jobs are locked and were read after that: nobody can have changed them meanwhile. Their next time stays, unless one is given.
+with s as materialized (
+    select c.id, c.cadence, c.metadata, c.next_us
+    from json_to_recordset(:jobs::json) as c (id bigint, cadence text, metadata text, next_us bigint)
+), bodies as (
+    update windlass_bodies b set metadata = s.metadata::json from s where b.job_id = s.id
+)
+update windlass_jobs j set
+    cadence = s.cadence, run_at = coalesce({epoch} + s.next_us * {us}, j.run_at),
+    slot_at = coalesce({epoch} + s.next_us * {us}, j.slot_at), updated_at = {now}
+from s where j.id = s.id
 returning j.id
-
--- name: holder_of_name
-select id from windlass_jobs where name = :name

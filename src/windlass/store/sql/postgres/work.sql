@@ -1,6 +1,3 @@
--- name: clock
-select {now}
-
 -- name: contact
 -- Contact is being able to write jobs, not only to read: while nobody can renew, leases end that are alive. The empty update
 -- waits for whatever keeps writers out, the other one fails where the disk is full, and the clock is read after both.
@@ -116,15 +113,9 @@ order by open.priority desc, open.run_at
 (select ctid as tid, priority, run_at, id from windlass_jobs
  where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
 
--- name: claim
-{take}
-
 -- name: claim_suspect_arm
 (select ctid as tid, priority, run_at, id from windlass_jobs
  where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
-
--- name: claim_suspect
-{take}
 
 -- name: claim_any_arm
 (select ctid as tid, priority, run_at, id from windlass_jobs
@@ -132,10 +123,6 @@ order by open.priority desc, open.run_at
 union all
 (select ctid as tid, priority, run_at, id from windlass_jobs
  where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
-
--- name: claim_any
--- For who runs one job at a time, and so needs no quarantine.
-{take}
 
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
@@ -297,3 +284,30 @@ select (select count(*) from promoted), least(
     (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now})
 ), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, false),
     coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after::interval, false)
+
+-- name: see_pull_workers
+-- They never register; what only a process of ours knows of itself stays empty.
+insert into windlass_workers as w (id, kind, host, pid, version, pools, tasks, started_at, seen_at)
+select s.id, 'pull', s.host, 0, '', '{}', '[]', {now}, {now}
+from json_to_recordset(:batch::json) as s (id text, host text) order by s.id
+on conflict (id) do update set host = excluded.host, seen_at = excluded.seen_at, stopped_at = null where w.kind = 'pull'
+returning w.id
+
+-- name: lose_workers
+-- Named with the process that is gone: a worker that has come back under the same name is another one.
+update windlass_workers w set stopped_at = {now}, running = 0
+from json_to_recordset(:batch::json) as s (id text, pid integer, process_start bigint)
+where w.id = s.id and w.pid = s.pid and w.process_start = s.process_start and w.place = :place::text and w.stopped_at is null
+returning w.id
+
+-- name: prune_workers
+with gone as (
+    delete from windlass_workers where id = any(array(
+        select id from windlass_workers where seen_at < {now} - :gone_for::interval
+        order by seen_at limit :limit for update skip locked
+    )) returning id
+), vouchers as (
+    -- Kept for a while: a renewal under way may still ask for what was taken back.
+    delete from windlass_vouchers where until < {now} - interval '1 hour'
+)
+select count(*) from gone

@@ -9,15 +9,6 @@ priority, run_at, slot_at,
     attempt, max_attempts, executions, crashes, consecutive_failures, completed_runs, retry, cadence, timeout_us, token, worker,
     claimed_at, lease_expires_at, subject, correlation_id, parent_id, last_cursor, progress_count, result_count, target_count
 
--- name: job_columns
-j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority, j.run_at, j.slot_at, j.attempt, j.max_attempts,
-    j.executions, j.crashes, j.consecutive_failures, j.completed_runs, j.retry, j.cadence, j.spawn, j.timeout_us, j.token,
-    j.worker, j.claimed_at, j.lease_expires_at, j.started_at, j.finished_at, j.closed_at, j.paused_at, j.held,
-    j.stop_requested, j.rerun_at, j.rerun_slot_at, j.name, j.unique_key, j.unique_scope, j.unique_slot, j.child_key, j.subject,
-    j.correlation_id, j.parent_id, j.last_error, j.last_error_at, j.last_cursor, j.progress_message, j.progress_count,
-    j.result_count, j.target_count, j.last_progress_at, j.done_reason, j.created_at, j.updated_at, b.payload,
-    b.metadata, b.description, b.item_key, b.collection, b.created_by, b.declared_by, b.declared_at
-
 -- name: original_job
 json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload', json(b.payload), 'metadata', json(b.metadata),
     'priority', j.priority, 'base_priority', j.base_priority,
@@ -100,14 +91,6 @@ with f as materialized (
 f cross join json_each(f.rows) as r cross join windlass_jobs as j
     on j.id = r.value ->> 'id' and j.token = r.value ->> 'token' and j.state = 'running' and {is_over}
 
--- name: is_over
--- For endings that somebody else than the holder decides.
-(:expired_before is null or j.lease_expires_at <= :expired_before or {worker_gone})
-
--- name: worker_gone
--- It said goodbye, or somebody saw that its process is gone: nobody is left who could renew.
-exists (select 1 from windlass_workers w where w.id = j.worker and w.stopped_at is not null)
-
 -- name: started
 coalesce(r.value ->> 'started_us', j.started_at, j.claimed_at)
 
@@ -139,12 +122,11 @@ coalesce(r.value ->> 'started_us', j.started_at, j.claimed_at)
 
 -- name: retriable
 select c.id from (
-    select id, task, unique_key, row_number() over (
-        partition by task, unique_key order by unique_slot is null, id
+    select j.id, j.task, j.unique_key, row_number() over (
+        partition by j.task, j.unique_key order by j.unique_slot is null, j.id
     ) as place
-    from windlass_jobs
-    where id in (select value from json_each(:ids))
-      and (state = 'failed' or state = 'scheduled' and wait_reason in ('retry', 'lost'))
+    from windlass_jobs j
+    where j.id in (select value from json_each(:ids)) and {may_retry}
 ) as c
 where c.unique_key is null or c.place = 1 and not exists (
     select 1 from windlass_jobs o where o.task = c.task and o.unique_slot = c.unique_key and o.id <> c.id
@@ -214,10 +196,6 @@ from {decided} as g
 where j.id = g.id;
 select id, state from windlass_jobs where id in (select value from json_each(:ids_found))
 
--- name: enough
--- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
-(:max_attempts > j.attempt or :max_attempts >= j.max_attempts)
-
 -- name: taken
 state = 'running', wait_reason = null, attempt = attempt + 1, executions = executions + 1,
     token = :token, worker = :worker, claimed_at = {now}, lease_expires_at = {now} + :lease,
@@ -227,14 +205,6 @@ state = 'running', wait_reason = null, attempt = attempt + 1, executions = execu
 -- name: probe_alive
 case when b.probe_job_id is null then coalesce(b.half_opened_at + b.open_us > {now}, 0)
     else coalesce((select p.token from windlass_jobs p where p.id = b.probe_job_id) = b.probe_token, 0) end
-
--- name: breaker_due
-case b.state when 'open' then b.probe_at <= {now} when 'half_open' then not ({probe_alive}) end
-
--- name: breaker_columns
-b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure_at, b.opened_at, b.probe_at,
-    b.half_opened_at, b.probe_job_id, b.probe_token, b.last_probe_job_id, b.is_forced, b.updated_at, {probe_alive}, {now}
-
 
 -- name: overridable
 -- Of several jobs with one key only the first may take it, and none while another job holds it.
@@ -255,18 +225,8 @@ where not c.takes_key or c.place = 1 and not exists (
 select id from windlass_jobs where id in (select value from json_each(:ids)) and token is null
 
 -- name: aged
--- For a job that has waited for more than an hour.
-min(100, j.base_priority + 10 * (1 + ({now} - j.run_at - 3600000000) / 300000000))
-
--- name: prunable
--- A schedule, a key that is held for ever, a lease that has not ended and a letter nobody has dealt with keep their job.
-j.cadence is null and j.token is null and j.unique_scope is not 'forever' and not exists (
-    select 1 from windlass_dead_letters d where d.job_id = j.id and d.closed_at is null and d.acknowledged_at is null
-)
-
--- name: audit_columns
-id, at, principal, action, target, outcome, details, request_id, chain, place
-
+-- For a job that has waited longer than aging waits; the same as `aged` in core.
+min({aging_top}, j.base_priority + {aging_gain} * (1 + ({now} - j.run_at - {aging_patience_us}) / {aging_step_us}))
 
 -- name: listed
 j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_at, j.updated_at, j.closed_at, j.created_at, j.subject,
@@ -322,10 +282,6 @@ select h.looked, h.matched, h.lowest, h.highest, p.first_key, p.second_key, p.th
 from head h left join page p on true left join windlass_jobs j on j.id = p.id left join windlass_bodies b on b.job_id = p.id
 order by p.first_key, p.second_key, p.third_key
 
--- name: state_rank
-case j.state when 'scheduled' then 1 when 'pending' then 2 when 'running' then 3 when 'paused' then 4 when 'completed' then 5
-                when 'failed' then 6 else 7 end
-
 -- name: run_columns
 x.job_id, x.number, x.attempt, x.token, x.slot_at, x.worker, x.started_at, x.finished_at, x.wait_ms, x.status, x.reason, x.error,
     x.error_type, x.stack_trace, x.log_excerpt, x.cpu_time_ms, x.memory_peak_mb, x.items_crawled, x.items_indexed, x.metadata,
@@ -344,13 +300,6 @@ select j.id as job_id, j.executions as number, j.attempt, j.token, j.slot_at, j.
     order by minute, task, status, reason, wait_bucket, run_bucket limit :limit
 )
 
--- name: letter_columns
-d.id, d.job_id, d.task, d.lane, d.original_job, d.error, d.details, d.fingerprint, d.deaths, d.first_died_at, d.died_at,
-    d.acknowledged_at, d.acknowledged_by, d.note, d.closed_at, d.closed_reason
-
--- name: letter_facts
-d.id, d.task, d.fingerprint, d.died_at, d.acknowledged_at, d.closed_at
-
 -- name: letters_head
 with candidates as materialized (
     select d.id, d.died_at, case when (:task is null or d.task = :task)
@@ -361,32 +310,6 @@ with candidates as materialized (
         then 1 else 0 end as is_match
     from (
 
--- name: letters_tail
-    ) as d
-), page as materialized (
-    select c.id, c.died_at from candidates c
-    where c.is_match and (c.died_at, c.id) < (:edge_at, :edge_id)
-    order by c.died_at desc, c.id desc limit :limit
-), head as materialized (
-    select count(*) as looked, count(*) filter (where is_match) as matched,
-        (select c.died_at from candidates c order by c.died_at, c.id limit 1) as last_at,
-        (select c.id from candidates c order by c.died_at, c.id limit 1) as last_id
-    from candidates
-)
-select h.looked, h.matched, h.last_at, h.last_id, {letter_columns}
-from head h left join page p on true left join windlass_dead_letters d on d.id = p.id
-order by d.died_at desc, d.id desc
-
--- name: letter_groups
-select n.looked, g.fingerprint, g.letters, g.deaths, g.died_at, g.id, g.task,
-    (select d.error from windlass_dead_letters d where d.id = g.id)
-from (select count(*) as looked from newest) as n left join (
-    select fingerprint, count(*) over w as letters, sum(deaths) over w as deaths, died_at, id, task,
-        row_number() over (partition by fingerprint order by died_at desc, id desc) as place
-    from meant window w as (partition by fingerprint)
-) as g on g.place = 1
-order by g.died_at desc, g.id desc limit :limit
-
 -- name: missed
 -- What a rule with a say in missed slots may want moved: written as in the index, word for word, so that it is found.
 case when j.wait_reason = 'recurrence' and not j.spawn then
@@ -394,21 +317,18 @@ case when j.wait_reason = 'recurrence' and not j.spawn then
             when 'pending' then instr(j.cadence, '"misfire":"skip"') > 0 else 0 end
     else 0 end
 
--- name: page_columns
-p.id, p.source_id, p.url, p.title, substr(p.text, 1, 300), p.status, p.etag, p.last_modified, p.fetched_at, p.changed_at, p.created_at
-
 -- name: asked_words
 -- Each word in quotes, so that nothing in it is taken for an operator.
 (select group_concat('"' || rtrim(w.value, '*') || '"' || iif(w.value like '%*', '*', ''), ' ') from json_each(:words) as w)
 
--- name: feed_columns
-f.id, f.url, f.fetch_url, f.title, f.site_url, f.etag, f.last_modified, f.job_id, f.next_fetch_at, f.last_fetched_at,
-    f.consecutive_failures, f.last_error, f.gone_at, f.subscribers,
-    f.websub_hub, f.websub_topic, f.websub_state, f.websub_token, f.websub_secret, f.websub_asked_at, f.websub_expires_at,
-    f.created_at, f.updated_at
+-- name: chosen
 
--- name: entry_columns
-e.id, e.feed_id, e.guid, e.title, e.link, e.author, e.summary, e.published_at, e.created_at, e.updated_at
+-- name: where_chosen
+where j.id in (select value from json_each(:ids))
 
--- name: keeps_hub
-(not :is_changed or f.websub_hub is :hub and f.websub_topic is :topic)
+-- name: least
+-- Of numbers that are not null.
+min
+
+-- name: greatest
+max

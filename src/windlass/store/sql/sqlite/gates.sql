@@ -1,58 +1,50 @@
--- name: pause_lane
--- Who paused it first stays named.
-insert into windlass_lanes (name, paused_at, paused_by, updated_at) values (:lane, {now}, :principal, {now})
-on conflict (name) do update set
-    paused_at = excluded.paused_at, paused_by = excluded.paused_by, updated_at = excluded.updated_at
-where windlass_lanes.paused_at is null
-returning name
-
--- name: resume_lane
-update windlass_lanes set paused_at = null, paused_by = null, updated_at = {now} where name = :lane and paused_at is not null
-returning name
-
--- name: get_lane
--- The pause of `*` is every lane's; a lane's own is named first.
-select name, paused_at, paused_by from windlass_lanes
-where name in (:lane, '*') and (name = :lane or paused_at is not null) order by paused_at is null, name = '*' limit 1
-
--- name: list_lanes
-with counted as (
-    select lane, state, sum(jobs) as jobs from (
-        select lane, state, jobs from windlass_counts union all select lane, state, jobs from windlass_count_deltas
-    ) as both_halves group by lane, state having sum(jobs) <> 0
-), named as (
-    select name from windlass_lanes where name <> '*' or paused_at is not null union select lane from counted union select lane from windlass_tasks where is_declared
-)
-select n.name, coalesce(l.paused_at, every.paused_at), coalesce(l.paused_by, every.paused_by), c.state, c.jobs
-from named n left join windlass_lanes l on l.name = n.name left join windlass_lanes every on every.name = '*'
-left join counted c on c.lane = n.name
-order by n.name, c.state
-
--- name: pause_task
--- A task that only pull workers know is paused without becoming a known one.
-insert into windlass_tasks (name, lane, paused_at, paused_by, is_declared, first_seen_at, seen_at)
-values (:task, 'default', {now}, :principal, 0, {now}, {now})
-on conflict (name) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by
-where windlass_tasks.paused_at is null
-returning name
-
--- name: resume_task
-update windlass_tasks set paused_at = null, paused_by = null where name = :task and paused_at is not null
-returning name
-
--- name: get_task
-select name, paused_at, paused_by from windlass_tasks where name = :task
-
--- name: move_gates
--- A claim made from an older view of the gates takes nothing.
-update windlass_gates set version = version + 1
-returning version
-
--- name: count_leased
--- What a drain waits for: runs, and cancelled ones whose worker has not said that it stopped.
-select count(*) from windlass_jobs
-where token is not null and (:lane is null or lane = :lane) and (:task is null or task = :task)
-
 -- name: list_writers
 -- Nobody else: the transaction that paused had the file to itself.
 select '' where :writers is null and false
+
+-- name: change_breaker
+update windlass_breakers set
+    state = :state, failures = :failures, successes = :successes, threshold = :threshold, open_us = :open_us,
+    last_failure_at = :last_failure_at, opened_at = :opened_at, probe_at = :probe_at, half_opened_at = :half_opened_at,
+    probe_job_id = :probe_job_id, probe_token = :probe_token, last_probe_job_id = :last_probe_job_id, is_forced = :is_forced,
+    updated_at = {now}
+where name = :name;
+select {breaker_columns} from windlass_breakers b where b.name = :name
+
+-- name: claim_probe
+-- One job of one slice, and not the one that the last probe was made with, so that a poison job is not every probe.
+update windlass_jobs set {taken}
+where id = (
+    select id from windlass_jobs indexed by windlass_jobs_pending
+    where state = 'pending' and crashes = 0 and lane = :lane and task = :task and id <> :avoid
+      and (select version from windlass_gates) = :version
+    order by priority desc, run_at, id limit 1
+)
+returning {claimed_columns}
+
+-- name: claim_suspect_probe
+-- The same where only suspects wait: otherwise their breaker would never be tried.
+update windlass_jobs set {taken}
+where id = (
+    select id from windlass_jobs indexed by windlass_jobs_suspects
+    where state = 'pending' and crashes > 0 and lane = :lane and task = :task and id <> :avoid
+      and (select version from windlass_gates) = :version
+    order by priority desc, run_at, id limit 1
+)
+returning {claimed_columns}
+
+-- name: stale_tasks
+-- Read before anything is written: workers that start together and declare the same tasks only read.
+select s.value ->> 'name' as name, s.value ->> 'breaker' is not t.breaker
+from json_each(:tasks) as s left join windlass_tasks t on t.name = s.value ->> 'name'
+where t.name is null or not t.is_declared or t.lane <> s.value ->> 'lane' or t.options <> s.value ->> 'options'
+   or t.breaker is not s.value ->> 'breaker' or t.seen_at < {now} - 60000000
+order by 1
+
+-- name: declare_tasks
+insert into windlass_tasks (name, lane, options, breaker, is_declared, first_seen_at, seen_at)
+select value ->> 'name', value ->> 'lane', value ->> 'options', value ->> 'breaker', 1, {now}, {now} from json_each(:tasks)
+where true order by 1
+on conflict (name) do update set
+    lane = excluded.lane, options = excluded.options, breaker = excluded.breaker, is_declared = 1, seen_at = excluded.seen_at
+returning name

@@ -54,16 +54,27 @@ where b.declared_by = :app and b.declared_at <= {now} - :older_than
   and j.name not in (select value from json_each(:names))
 order by j.id limit 1000
 
--- name: withdraw_declared
--- Without declared_at, a later declaration knows that it may enable the schedule again.
-update windlass_bodies set declared_at = null
-where job_id in (select value from json_each(:ids)) and declared_by = :app and declared_at <= {now} - :older_than
-returning job_id
+-- name: catch_up
+-- Of rows read in this transaction. Without a time: nobody can read its rule, so it runs as if by hand.
+update windlass_jobs as j set
+    state = case when s.value ->> 'has_ended' then 'cancelled' when s.value ->> 'run_us' > {now} then 'scheduled'
+        else 'pending' end,
+    wait_reason = case when s.value ->> 'has_ended' then null when s.value ->> 'run_us' is null then 'operator'
+        else 'recurrence' end,
+    run_at = coalesce(s.value ->> 'run_us', j.run_at), slot_at = coalesce(s.value ->> 'slot_us', j.slot_at),
+    closed_at = case when s.value ->> 'has_ended' then {now} end,
+    done_reason = case when s.value ->> 'has_ended' then 'ended' end,
+    unique_slot = case when s.value ->> 'has_ended' and j.unique_scope <> 'forever' then null else j.unique_slot end,
+    held = j.held and not coalesce(s.value ->> 'has_ended', 0), priority = j.base_priority, updated_at = {now}
+from json_each(:jobs) as s
+where j.id = s.value ->> 'id' and j.state in ('scheduled', 'pending');
+select count(*) from json_each(:jobs) as s join windlass_jobs j on j.id = s.value ->> 'id' where j.state = 'pending'
 
--- name: rename_schedule
-update windlass_jobs as j set name = :name, updated_at = {now}
-where j.id = :id and not exists (select 1 from windlass_jobs o where o.name = :name and o.id <> :id)
+-- name: set_cadences
+-- The transaction has the file to itself. The next time of a job stays, unless one is given.
+update windlass_bodies as b set metadata = s.value ->> 'metadata' from json_each(:jobs) as s where b.job_id = s.value ->> 'id';
+update windlass_jobs as j set
+    cadence = s.value ->> 'cadence', run_at = coalesce(s.value ->> 'next_us', j.run_at),
+    slot_at = coalesce(s.value ->> 'next_us', j.slot_at), updated_at = {now}
+from json_each(:jobs) as s where j.id = s.value ->> 'id'
 returning id
-
--- name: holder_of_name
-select id from windlass_jobs where name = :name

@@ -1,6 +1,3 @@
--- name: clock
-select {now}
-
 -- name: contact
 -- Contact is being able to write: while the disk is full, nobody can renew and leases end that are alive.
 insert into windlass_contact (id, touched_at) values (1, {now})
@@ -113,25 +110,15 @@ order by open.priority desc, open.run_at
 select priority, run_at, id from windlass_jobs indexed by windlass_jobs_pending
 where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i}
 
--- name: claim
-{take}
-
 -- name: claim_suspect_arm
 select priority, run_at, id from windlass_jobs indexed by windlass_jobs_suspects
 where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i}
-
--- name: claim_suspect
-{take}
 
 -- name: claim_any_arm
 select priority, run_at, id from windlass_jobs indexed by windlass_jobs_pending
 where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i}
 union all select priority, run_at, id from windlass_jobs indexed by windlass_jobs_suspects
 where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i}
-
--- name: claim_any
--- For who runs one job at a time, and so needs no quarantine.
-{take}
 
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
@@ -222,3 +209,24 @@ select changes(), min(
     coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after, 0) from (select
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}) as ordinary,
     (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now}) as template)
+
+-- name: see_pull_workers
+-- They never register; what only a process of ours knows of itself stays empty.
+insert into windlass_workers as w (id, kind, host, pid, version, pools, tasks, started_at, seen_at)
+select s.value ->> 'id', 'pull', s.value ->> 'host', 0, '', '{}', '[]', {now}, {now} from json_each(:batch) as s where true
+on conflict (id) do update set host = excluded.host, seen_at = excluded.seen_at, stopped_at = null where w.kind = 'pull'
+returning id
+
+-- name: lose_workers
+-- Named with the process that is gone: a worker that has come back under the same name is another one.
+update windlass_workers as w set stopped_at = {now}, running = 0
+from json_each(:batch) as s
+where w.id = s.value ->> 'id' and w.pid = s.value ->> 'pid' and w.process_start = s.value ->> 'process_start'
+  and w.place = :place and w.stopped_at is null
+returning id
+
+-- name: prune_workers
+delete from windlass_workers where id in (
+    select id from windlass_workers where seen_at < {now} - :gone_for order by seen_at limit :limit
+);
+select changes()

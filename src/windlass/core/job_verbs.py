@@ -1,0 +1,62 @@
+"""What operators do to jobs: one entry for each verb; HTTP routes, commands, bulk actions and both clients are made of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class JobVerb(NamedTuple):
+    """A verb on one job, and on many."""
+
+    summary: str
+    """What it does to one job: the docstring of its methods and the description of its route."""
+    done: str
+    """What many jobs then are: "7 matched: 5 paused, 2 refused"."""
+    many: str | None = None
+    """What it does to many, as the help of its command; None: there is no command that takes filters."""
+    in_store: str | None = None
+    """Its name in the store, where that is another."""
+    takes_job_only: bool = True
+    """Whether it needs nothing but the job, so that its route and methods can be made here."""
+
+
+JOB_VERBS = {
+    "cancel": JobVerb(
+        "Cancel a job at once; a late success of its run is refused.",
+        "cancelled",
+        many="Cancel jobs at once; a late success of a running one is refused.",
+        takes_job_only=False,
+    ),
+    "pause": JobVerb("Hold a waiting job until it is resumed.", "paused", many="Hold waiting jobs until they are resumed."),
+    "resume": JobVerb(
+        "Let a paused job go on; a recurring one counts anew from now.",
+        "resumed",
+        many="Let paused jobs go on; recurring ones count anew from now.",
+    ),
+    "retry": JobVerb(
+        "Start a failed job afresh; raises SlotTaken when another job holds its unique key.",
+        "retried",
+        many="Give failed jobs a fresh start.",
+    ),
+    "run_now": JobVerb(
+        "Run a waiting job now, a running one once more after its run.",
+        "to run now",
+        many="Run waiting jobs now, running ones once more after their run.",
+    ),
+    "stop": JobVerb("Ask a recurring job to end this run; its schedule goes on.", "stopping", in_store="stop_run"),
+    "enable": JobVerb("Let a job go on at its next time, at once if that has passed.", "enabled"),
+    "disable": JobVerb("Stop a job from running by itself, keeping its next time; a running one finishes its run.", "disabled"),
+    "boost": JobVerb("Raise the priority of a job that is not over, up to 100.", "boosted", takes_job_only=False),
+    "set_priority": JobVerb(
+        "Give a job that is not over a new priority, which is also the one it returns to.", "changed", takes_job_only=False
+    ),
+    "fail": JobVerb(
+        "End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot.",
+        "failed",
+        takes_job_only=False,
+    ),
+    "bury": JobVerb("Fail a waiting job for good, with a dead letter.", "buried", takes_job_only=False),
+    "clone": JobVerb("Make a new job from a finished one, which becomes its parent.", "cloned", takes_job_only=False),
+    "take_lease": JobVerb("End a job's lease as if its worker had stopped renewing it.", "taken back"),
+    "delete": JobVerb("Remove a job that nobody holds; the answer is the job as it was.", "deleted"),
+}

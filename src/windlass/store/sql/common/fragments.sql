@@ -1,0 +1,88 @@
+-- name: job_columns
+j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority, j.run_at, j.slot_at, j.attempt, j.max_attempts,
+    j.executions, j.crashes, j.consecutive_failures, j.completed_runs, j.retry, j.cadence, j.spawn, j.timeout_us, j.token,
+    j.worker, j.claimed_at, j.lease_expires_at, j.started_at, j.finished_at, j.closed_at, j.paused_at, j.held,
+    j.stop_requested, j.rerun_at, j.rerun_slot_at, j.name, j.unique_key, j.unique_scope, j.unique_slot, j.child_key, j.subject,
+    j.correlation_id, j.parent_id, j.last_error, j.last_error_at, j.last_cursor, j.progress_message, j.progress_count,
+    j.result_count, j.target_count, j.last_progress_at, j.done_reason, j.created_at, j.updated_at, b.payload::text,
+    b.metadata::text, b.description, b.item_key::text, b.collection, b.created_by, b.declared_by, b.declared_at
+
+-- name: is_over
+-- For endings that somebody else than the holder decides.
+(:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz or {worker_gone})
+
+-- name: worker_gone
+-- It said goodbye, or somebody saw that its process is gone: nobody is left who could renew.
+exists (select 1 from windlass_workers w where w.id = j.worker and w.stopped_at is not null)
+
+-- name: enough
+-- A worker decides by the limit it was claimed with, so a lower one must leave room for the attempt that may follow.
+(:max_attempts::integer > j.attempt or :max_attempts::integer >= j.max_attempts)
+
+-- name: breaker_due
+case b.state when 'open' then b.probe_at <= {now} when 'half_open' then not ({probe_alive}) end
+
+-- name: breaker_columns
+b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure_at, b.opened_at, b.probe_at,
+    b.half_opened_at, b.probe_job_id, b.probe_token, b.last_probe_job_id, b.is_forced, b.updated_at, {probe_alive}, {now}
+
+-- name: prunable
+-- A schedule, a key that is held for ever, a lease that has not ended and a letter nobody has dealt with keep their job.
+j.cadence is null and j.token is null and j.unique_scope is distinct from 'forever' and not exists (
+    select 1 from windlass_dead_letters d where d.job_id = j.id and d.closed_at is null and d.acknowledged_at is null
+)
+
+-- name: audit_columns
+id, at, principal, action, target, outcome, details::text, request_id, chain, place
+
+-- name: state_rank
+case j.state when 'scheduled' then 1 when 'pending' then 2 when 'running' then 3 when 'paused' then 4 when 'completed' then 5
+                when 'failed' then 6 else 7 end
+
+-- name: letter_columns
+d.id, d.job_id, d.task, d.lane, d.original_job::text, d.error, d.details::text, d.fingerprint, d.deaths, d.first_died_at, d.died_at,
+    d.acknowledged_at, d.acknowledged_by, d.note, d.closed_at, d.closed_reason
+
+-- name: letter_facts
+d.id, d.task, d.fingerprint, d.died_at, d.acknowledged_at, d.closed_at
+
+-- name: letters_tail
+    ) as d
+), page as materialized (
+    select c.id, c.died_at from candidates c
+    where c.is_match and (c.died_at, c.id) < (:edge_at::timestamptz, :edge_id::bigint)
+    order by c.died_at desc, c.id desc limit :limit::integer
+), head as materialized (
+    select count(*) as looked, count(*) filter (where is_match) as matched,
+        (select c.died_at from candidates c order by c.died_at, c.id limit 1) as last_at,
+        (select c.id from candidates c order by c.died_at, c.id limit 1) as last_id
+    from candidates
+)
+select h.looked, h.matched, h.last_at, h.last_id, {letter_columns}
+from head h left join page p on true left join windlass_dead_letters d on d.id = p.id
+order by d.died_at desc, d.id desc
+
+-- name: letter_groups
+select n.looked, g.fingerprint, g.letters, g.deaths::bigint, g.died_at, g.id, g.task,
+    (select d.error from windlass_dead_letters d where d.id = g.id)
+from (select count(*) as looked from newest) as n left join (
+    select fingerprint, count(*) over w as letters, sum(deaths) over w as deaths, died_at, id, task,
+        row_number() over (partition by fingerprint order by died_at desc, id desc) as place
+    from meant window w as (partition by fingerprint)
+) as g on g.place = 1
+order by g.died_at desc, g.id desc limit :limit::integer
+
+-- name: page_columns
+p.id, p.source_id, p.url, p.title, substr(p.text, 1, 300), p.status, p.etag, p.last_modified, p.fetched_at, p.changed_at, p.created_at
+
+-- name: feed_columns
+f.id, f.url, f.fetch_url, f.title, f.site_url, f.etag, f.last_modified, f.job_id, f.next_fetch_at, f.last_fetched_at,
+    f.consecutive_failures, f.last_error, f.gone_at, f.subscribers,
+    f.websub_hub, f.websub_topic, f.websub_state, f.websub_token, f.websub_secret, f.websub_asked_at, f.websub_expires_at,
+    f.created_at, f.updated_at
+
+-- name: entry_columns
+e.id, e.feed_id, e.guid, e.title, e.link, e.author, e.summary, e.published_at, e.created_at, e.updated_at
+
+-- name: keeps_hub
+(not :is_changed::boolean or f.websub_hub is not distinct from :hub::text and f.websub_topic is not distinct from :topic::text)

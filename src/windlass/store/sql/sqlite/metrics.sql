@@ -1,3 +1,0 @@
--- name: fold_counts
--- Nothing to fold: the triggers keep the counts in place.
-select 0 where :limit > 0
