@@ -14,7 +14,7 @@ from windlass.core import aging, transitions
 from windlass.core.job import JobState
 from windlass.core.transitions import Move
 from windlass.errors import InvalidTransition
-from windlass.store import Store
+from windlass.store import Store, postgres
 from windlass.store.queries import queries
 from windlass.store.spelling import spell
 from windlass.testing import FakeClock
@@ -29,6 +29,7 @@ def _changed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(aging, "TOP", 50)
     monkeypatch.setitem(transitions.MOVES, "pause", Move(JobState.PAUSED, frozenset({JobState.PENDING})))
     queries.cache_clear()
+    monkeypatch.setattr(postgres, "_texts", postgres._Texts(queries("postgres")))
     yield
     monkeypatch.undo()
     queries.cache_clear()

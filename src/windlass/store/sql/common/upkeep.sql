@@ -41,7 +41,7 @@ select j.id from windlass_jobs j where j.id = any(array(select value::bigint fro
 order by j.id for update skip locked
 
 -- name: prune_jobs
-delete from windlass_jobs j
+delete from windlass_jobs as j
 where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
   and j.closed_at < {now} - :keep_for::interval and {prunable}
 returning id
