@@ -399,7 +399,9 @@ class Windlass(Operator):
             finally:
                 worker.stop()
                 await work
-                await presence.leave()
+                if not worker.holds_runs:
+                    # Whoever says goodbye loses its leases at once.
+                    await presence.leave()
                 for task in beside:
                     task.cancel()
 

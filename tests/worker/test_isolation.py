@@ -193,6 +193,61 @@ async def test_a_process_that_does_not_stop_in_time_is_killed_and_its_job_given_
     assert not any(_is_alive(int(pid)) for pid in note.read_text().split())
 
 
+@pytest.mark.parametrize("is_hurried", [False, True], ids=["stop", "hurry"])
+async def test_an_exclusive_function_that_does_not_stop_keeps_its_lease_until_its_process_ends(
+    rig: Rig, *, is_hurried: bool
+) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def stubborn() -> None:
+        begun.set()
+        release.wait(30)
+
+    rig.task(stubborn, is_exclusive=True)
+    job_id = await rig.enqueue("stubborn")
+    grace = timedelta(milliseconds=100)
+    worker = await rig.start(lease=timedelta(seconds=20), grace=grace, stop_grace=grace)
+
+    async def has_begun() -> bool:
+        return begun.is_set()
+
+    await rig.until(has_begun)
+    if is_hurried:
+        worker.hurry()
+    try:
+        await rig.stop()
+        job = await rig.store.get(job_id)
+        assert (job.state, job.worker, await rig.executions(job_id)) == (JobState.RUNNING, "worker-1", [])
+        assert worker.holds_runs
+    finally:
+        release.set()
+
+
+async def test_an_exclusive_function_past_its_timeout_keeps_its_lease_until_it_ends(rig: Rig) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def stubborn() -> None:
+        begun.set()
+        release.wait(30)
+
+    rig.task(stubborn, is_exclusive=True, timeout=timedelta(milliseconds=200))
+    job_id = await rig.enqueue("stubborn", max_attempts=1)
+    await rig.start(lease=timedelta(seconds=2), stop_grace=timedelta(milliseconds=100))
+
+    async def has_begun() -> bool:
+        return begun.is_set()
+
+    await rig.until(has_begun)
+    await asyncio.sleep(1)
+    try:
+        assert (await rig.store.get(job_id)).state is JobState.RUNNING
+    finally:
+        release.set()
+    job = await rig.ended(job_id)
+    [execution] = await rig.executions(job_id)
+    assert (job.state, execution.reason) == (JobState.FAILED, RunReason.TIMED_OUT)
+
+
 async def test_the_job_of_a_process_that_survives_its_kill_is_given_back_as_well(
     processes: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

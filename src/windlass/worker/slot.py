@@ -350,15 +350,17 @@ class Slot:
         """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot.
 
         The end of a killed process is waited for, unless this is the last chance to report its run. An exclusive run is never
-        reported before its process has ended.
+        reported while its handler may go on: it keeps its slot and its lease until it has ended, or its process has.
         """
         flight = self.flight
         if flight is None or flight.is_reported:
             return
         if flight.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.kill_now(self._child.number)
-            if not is_last or flight.spec.is_exclusive:
+            if not is_last:
                 return
+        if flight.spec.is_exclusive:
+            return
         if flight.spec.isolation is Isolation.THREAD and self._thread is not None:
             self._thread.abandon()
         else:

@@ -115,7 +115,12 @@ class Worker:
     @property
     def has_lost(self) -> bool:
         """Whether handlers that would not stop still run."""
-        return self._lost > 0
+        return self._lost > 0 or self.holds_runs
+
+    @property
+    def holds_runs(self) -> bool:
+        """Whether runs are held that nobody has reported: once the worker has ended, they go on until its process ends."""
+        return any(slot.has_unreported for slot in self._roster.flying)
 
     @property
     def running(self) -> int:
