@@ -16,8 +16,6 @@ class JobVerb(NamedTuple):
     """What it does to many, as the help of its command; None: there is no command that takes filters."""
     in_store: str | None = None
     """Its name in the store, where that is another."""
-    takes_job_only: bool = True
-    """Whether it needs nothing but the job, so that its route and methods can be made here."""
 
 
 JOB_VERBS = {
@@ -25,7 +23,6 @@ JOB_VERBS = {
         "Cancel a job at once; a late success of its run is refused.",
         "cancelled",
         many="Cancel jobs at once; a late success of a running one is refused.",
-        takes_job_only=False,
     ),
     "pause": JobVerb("Hold a waiting job until it is resumed.", "paused", many="Hold waiting jobs until they are resumed."),
     "resume": JobVerb(
@@ -46,17 +43,14 @@ JOB_VERBS = {
     "stop": JobVerb("Ask a recurring job to end this run; its schedule goes on.", "stopping", in_store="stop_run"),
     "enable": JobVerb("Let a job go on at its next time, at once if that has passed.", "enabled"),
     "disable": JobVerb("Stop a job from running by itself, keeping its next time; a running one finishes its run.", "disabled"),
-    "boost": JobVerb("Raise the priority of a job that is not over, up to 100.", "boosted", takes_job_only=False),
-    "set_priority": JobVerb(
-        "Give a job that is not over a new priority, which is also the one it returns to.", "changed", takes_job_only=False
-    ),
+    "boost": JobVerb("Raise the priority of a job that is not over, up to 100.", "boosted"),
+    "set_priority": JobVerb("Give a job that is not over a new priority, which is also the one it returns to.", "changed"),
     "fail": JobVerb(
         "End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot.",
         "failed",
-        takes_job_only=False,
     ),
-    "bury": JobVerb("Fail a waiting job for good, with a dead letter.", "buried", takes_job_only=False),
-    "clone": JobVerb("Make a new job from a finished one, which becomes its parent.", "cloned", takes_job_only=False),
+    "bury": JobVerb("Fail a waiting job for good, with a dead letter.", "buried"),
+    "clone": JobVerb("Make a new job from a finished one, which becomes its parent.", "cloned"),
     "take_lease": JobVerb("End a job's lease as if its worker had stopped renewing it.", "taken back"),
     "delete": JobVerb("Remove a job that nobody holds; the answer is the job as it was.", "deleted"),
 }

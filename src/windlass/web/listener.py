@@ -71,13 +71,10 @@ class Listener(uvicorn.Server):
 
     async def listen(self) -> None:
         """Answer until `stop`; then finish what is under way within the grace."""
-        errors = logging.getLogger("uvicorn.error")
-        errors.addFilter(_is_no_cancellation)
-        try:
-            with self._exhaustion.heard():
-                await self.serve(sockets=[self._bound])
-        finally:
-            errors.removeFilter(_is_no_cancellation)
+        # Left there: what is cut off when the event loop ends is logged after this.
+        logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
+        with self._exhaustion.heard():
+            await self.serve(sockets=[self._bound])
 
     def stop(self) -> None:
         """Take no more requests and end; a second call ends at once."""
