@@ -10,10 +10,10 @@ class JobVerb(NamedTuple):
 
     summary: str
     """What it does to one job: the docstring of its methods and the description of its route."""
-    done: str
-    """What many jobs then are: "7 matched: 5 paused, 2 refused"."""
     many: str | None = None
     """What it does to many, as the help of its command; None: there is no command that takes filters."""
+    done: str = ""
+    """What many jobs then are, by that command: "7 matched: 5 paused, 2 refused"."""
     in_store: str | None = None
     """Its name in the store, where that is another."""
 
@@ -21,36 +21,35 @@ class JobVerb(NamedTuple):
 JOB_VERBS = {
     "cancel": JobVerb(
         "Cancel a job at once; a late success of its run is refused.",
-        "cancelled",
+        done="cancelled",
         many="Cancel jobs at once; a late success of a running one is refused.",
     ),
-    "pause": JobVerb("Hold a waiting job until it is resumed.", "paused", many="Hold waiting jobs until they are resumed."),
+    "pause": JobVerb("Hold a waiting job until it is resumed.", done="paused", many="Hold waiting jobs until they are resumed."),
     "resume": JobVerb(
         "Let a paused job go on; a recurring one counts anew from now.",
-        "resumed",
+        done="resumed",
         many="Let paused jobs go on; recurring ones count anew from now.",
     ),
     "retry": JobVerb(
         "Start a failed job afresh; raises SlotTaken when another job holds its unique key.",
-        "retried",
+        done="retried",
         many="Give failed jobs a fresh start.",
     ),
     "run_now": JobVerb(
         "Run a waiting job now, a running one once more after its run.",
-        "to run now",
+        done="to run now",
         many="Run waiting jobs now, running ones once more after their run.",
     ),
-    "stop": JobVerb("Ask a recurring job to end this run; its schedule goes on.", "stopping", in_store="stop_run"),
-    "enable": JobVerb("Let a job go on at its next time, at once if that has passed.", "enabled"),
-    "disable": JobVerb("Stop a job from running by itself, keeping its next time; a running one finishes its run.", "disabled"),
-    "boost": JobVerb("Raise the priority of a job that is not over, up to 100.", "boosted"),
-    "set_priority": JobVerb("Give a job that is not over a new priority, which is also the one it returns to.", "changed"),
+    "stop": JobVerb("Ask a recurring job to end this run; its schedule goes on.", in_store="stop_run"),
+    "enable": JobVerb("Let a job go on at its next time, at once if that has passed."),
+    "disable": JobVerb("Stop a job from running by itself, keeping its next time; a running one finishes its run."),
+    "boost": JobVerb("Raise the priority of a job that is not over, up to 100."),
+    "set_priority": JobVerb("Give a job that is not over a new priority, which is also the one it returns to."),
     "fail": JobVerb(
         "End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot.",
-        "failed",
     ),
-    "bury": JobVerb("Fail a waiting job for good, with a dead letter.", "buried"),
-    "clone": JobVerb("Make a new job from a finished one, which becomes its parent.", "cloned"),
-    "take_lease": JobVerb("End a job's lease as if its worker had stopped renewing it.", "taken back"),
-    "delete": JobVerb("Remove a job that nobody holds; the answer is the job as it was.", "deleted"),
+    "bury": JobVerb("Fail a waiting job for good, with a dead letter."),
+    "clone": JobVerb("Make a new job from a finished one, which becomes its parent."),
+    "take_lease": JobVerb("End a job's lease as if its worker had stopped renewing it."),
+    "delete": JobVerb("Remove a job that nobody holds; the answer is the job as it was."),
 }

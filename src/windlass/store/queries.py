@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from windlass.core import aging, transitions
 from windlass.core.job import WaitReason
 from windlass.core.page import MAX_PAGE, MOST_COUNTED
+from windlass.store.documents import microseconds
 from windlass.store.spelling import spell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import timedelta
 
     from windlass.core.job import JobState
 
@@ -82,8 +82,8 @@ def _rules() -> dict[str, str]:
         "most_listed": str(MOST_COUNTED + MAX_PAGE + 1),
         "aging_top": str(aging.TOP),
         "aging_gain": str(aging.GAIN),
-        "aging_patience_us": _microseconds(aging.PATIENCE),
-        "aging_step_us": _microseconds(aging.STEP),
+        "aging_patience_us": str(microseconds(aging.PATIENCE)),
+        "aging_step_us": str(microseconds(aging.STEP)),
     }
 
 
@@ -96,10 +96,6 @@ def _may(move: transitions.Move) -> str:
 
 def _quoted(states: Iterable[JobState]) -> str:
     return ", ".join(f"'{state}'" for state in sorted(states))
-
-
-def _microseconds(duration: timedelta) -> str:
-    return str(round(duration.total_seconds() * 1_000_000))
 
 
 def _read(dialect: str) -> Iterator[tuple[str, str, str]]:

@@ -201,55 +201,49 @@ def slices() -> Call[Slices]:
 
 def claim(found: Slices, limit: int, lease: Lease, *, started: bool = True) -> Call[list[Claimed]]:
     """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
-    check_range("limit", limit, 1, MAX_CLAIM)
-    check_text("worker", lease.worker, MAX_NAME)
-
-    def steps(means: Means) -> Steps[list[Claimed]]:
-        step = _claim_step("claim", found.version, found.claimable[: means.most_arms], lease=lease)
-        return rows.claimed((yield step._replace(params={**step.params, "limit": limit, "started": started})))
-
-    return Call(steps, is_single=True, is_engine=True)
+    return _claim("claim", found.version, found.claimable, limit=limit, lease=lease, started=started)
 
 
 def claim_suspects(found: Slices, limit: int, lease: Lease) -> Call[list[Claimed]]:
     """Take up to `limit` jobs whose last run ended in a lost lease, and start them."""
-    check_range("limit", limit, 1, MAX_CLAIM)
-    check_text("worker", lease.worker, MAX_NAME)
-
-    def steps(means: Means) -> Steps[list[Claimed]]:
-        step = _claim_step("claim_suspect", found.version, found.claimable_suspects[: means.most_arms], lease=lease)
-        return rows.claimed((yield step._replace(params={**step.params, "limit": limit})))
-
-    return Call(steps, is_single=True, is_engine=True)
+    return _claim("claim_suspect", found.version, found.claimable_suspects, limit=limit, lease=lease)
 
 
 def claim_any(found: Slices, lease: Lease) -> Call[Claimed | None]:
     """Take the first job of `found.open`, suspect or not, and start it."""
-    check_text("worker", lease.worker, MAX_NAME)
+    claims = _claim("claim_any", found.version, found.claimable, limit=1, lease=lease)
 
     def steps(means: Means) -> Steps[Claimed | None]:
-        taken = rows.claimed((yield _claim_step("claim_any", found.version, found.claimable[: means.most_arms], lease=lease)))
+        taken = yield from claims.steps(means)
         return taken[0] if taken else None
 
     return Call(steps, is_single=True, is_engine=True)
 
 
-def _claim_step(query: str, version: int, parts: Sequence[Slice], *, lease: Lease) -> Step:
-    """Write a claim of one job that starts at once."""
-    params: dict[str, Any] = {
-        "version": version,
-        "limit": 1,
-        "token": lease.token,
-        "worker": lease.worker,
-        "lease": lease.length,
-        "started": True,
-    }
-    arms = padded(len(parts))
-    # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
-    for place, part in enumerate([*parts, *[_NO_SLICE] * (arms - len(parts))]):
-        params[f"lane_{place}"] = part.lane
-        params[f"task_{place}"] = part.task
-    return Step(query, params, arms)
+def _claim(
+    query: str, version: int, slices: Sequence[Slice], *, limit: int, lease: Lease, started: bool = True
+) -> Call[list[Claimed]]:
+    check_range("limit", limit, 1, MAX_CLAIM)
+    check_text("worker", lease.worker, MAX_NAME)
+
+    def steps(means: Means) -> Steps[list[Claimed]]:
+        parts = slices[: means.most_arms]
+        params: dict[str, Any] = {
+            "version": version,
+            "limit": limit,
+            "token": lease.token,
+            "worker": lease.worker,
+            "lease": lease.length,
+            "started": started,
+        }
+        arms = padded(len(parts))
+        # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
+        for place, part in enumerate([*parts, *[_NO_SLICE] * (arms - len(parts))]):
+            params[f"lane_{place}"] = part.lane
+            params[f"task_{place}"] = part.task
+        return rows.claimed((yield Step(query, params, arms)))
+
+    return Call(steps, is_single=True, is_engine=True)
 
 
 _NO_SLICE = Slice("", "", 0, EPOCH)

@@ -86,3 +86,14 @@ e.id, e.feed_id, e.guid, e.title, e.link, e.author, e.summary, e.published_at, e
 
 -- name: keeps_hub
 (not :is_changed::boolean or f.websub_hub is not distinct from :hub::text and f.websub_topic is not distinct from :topic::text)
+
+-- name: run_parts
+-- The two histograms of each minute; what is counted besides stands in the first.
+select minute, task, 'wait' as kind, wait_bucket as bucket, sum(runs) as runs,
+    coalesce(sum(runs) filter (where status = 'completed'), 0) as completed,
+    coalesce(sum(runs) filter (where status = 'failed'), 0) as failed,
+    coalesce(sum(runs) filter (where status = 'cancelled'), 0) as cancelled,
+    sum(wait_ms) as wait_ms, sum(duration_ms) as duration_ms
+from counted group by minute, task, wait_bucket
+union all
+select minute, task, 'run', run_bucket, sum(runs), 0, 0, 0, 0, 0 from counted group by minute, task, run_bucket

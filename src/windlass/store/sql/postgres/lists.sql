@@ -164,14 +164,7 @@ with taken as materialized (
     select minute, '', status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from taken
     where reason not in ('released', 'snoozed')
 ), parts as materialized (
-    select minute, task, 'wait' as kind, wait_bucket as bucket, sum(runs) as runs,
-        coalesce(sum(runs) filter (where status = 'completed'), 0) as completed,
-        coalesce(sum(runs) filter (where status = 'failed'), 0) as failed,
-        coalesce(sum(runs) filter (where status = 'cancelled'), 0) as cancelled,
-        sum(wait_ms) as wait_ms, sum(duration_ms) as duration_ms
-    from counted group by minute, task, wait_bucket
-    union all
-    select minute, task, 'run', run_bucket, sum(runs), 0, 0, 0, 0, 0 from counted group by minute, task, run_bucket
+    {run_parts}
 ), totals as (
     insert into windlass_totals (task, status, reason, runs, wait_ms, duration_ms)
     select task, status, reason, sum(runs), sum(wait_ms), sum(duration_ms) from taken group by 1, 2, 3 order by 1, 2, 3

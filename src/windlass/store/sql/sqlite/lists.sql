@@ -161,14 +161,7 @@ with counted as materialized (
     select minute, '', status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from {taken_runs} as taken
     where reason not in ('released', 'snoozed')
 ), parts as materialized (
-    select minute, task, 'wait' as kind, wait_bucket as bucket, sum(runs) as runs,
-        coalesce(sum(runs) filter (where status = 'completed'), 0) as completed,
-        coalesce(sum(runs) filter (where status = 'failed'), 0) as failed,
-        coalesce(sum(runs) filter (where status = 'cancelled'), 0) as cancelled,
-        sum(wait_ms) as wait_ms, sum(duration_ms) as duration_ms
-    from counted group by minute, task, wait_bucket
-    union all
-    select minute, task, 'run', run_bucket, sum(runs), 0, 0, 0, 0, 0 from counted group by minute, task, run_bucket
+    {run_parts}
 )
 insert into windlass_minutes (minute, task, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram)
 select minute, task, sum(completed), sum(failed), sum(cancelled), sum(wait_ms), sum(duration_ms),
