@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 
-def steady() -> float:
-    """Count seconds that never go back and go on while the machine sleeps: a lease runs out in that time too."""
-    return time.clock_gettime(_COUNTER)
-
+steady: Callable[[], float]
+"""Counts seconds that never go back and go on while the machine sleeps: a lease runs out in that time too."""
 
 if sys.platform == "linux":
-    _COUNTER = time.CLOCK_BOOTTIME
+    steady = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 elif sys.platform == "darwin":
     # Runs on in sleep there, unlike what Python's own monotonic clock reads.
-    _COUNTER = time.CLOCK_MONOTONIC
+    steady = partial(time.clock_gettime, time.CLOCK_MONOTONIC)
 else:
     steady = time.monotonic
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from windlass.core.current import CurrentJob
 from windlass.core.durations import in_words
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
@@ -34,8 +35,10 @@ class Flight:
     """A run that has started and has not been reported; instants are database time, seconds are monotonic."""
 
     __slots__ = (
+        "began",
         "context",
         "cpu_time_ms",
+        "current",
         "deadline",
         "end",
         "error",
@@ -63,6 +66,8 @@ class Flight:
         """How the handler speaks to the store, if it can."""
         self.started_at = started_at
         self.finished_at: datetime | None = None
+        self.began = now
+        self.current = CurrentJob.of(job)
         self.timeout = timeout
         self.deadline = now + timeout.total_seconds()
         self.tasks: set[Task[Any]] = set()

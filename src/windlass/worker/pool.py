@@ -18,6 +18,8 @@ _MOST_AHEAD = 20
 """Times the prefetch setting: what jobs of next to no length are held ready at most."""
 _UNIT_S = 0.001
 _LONGEST_AHEAD_S = 0.02
+_LONGEST_TURN_S = 0.002
+"""For how long runs that never wait may follow each other before the event loop gets its turn."""
 _STALLED_S = 0.25
 _TOGETHER_S = 0.001
 _MOST_TOGETHER = 32
@@ -62,7 +64,9 @@ class Pool:
         self._quick_s = kit.options.prefetch * spec.slots * _UNIT_S
         self._most_ahead = kit.options.prefetch * _MOST_AHEAD
         self._taken_at = 0.0
+        self._loop = asyncio.get_running_loop()
         self._is_held = False
+        self._is_going_on = False
         self._is_closing = False
         self._done = asyncio.Event()
 
@@ -83,29 +87,34 @@ class Pool:
 
     def go_on(self) -> None:
         """Start what can be started now."""
-        while self._idle and self._buffer and self._may_start:
-            self._serve(self._idle.popleft())
+        # A run that ends as soon as it starts comes back here before its start has returned.
+        if not self._is_going_on:
+            self._is_going_on = True
+            try:
+                self._fill_slots()
+            finally:
+                self._is_going_on = False
+        if self._is_closing and self.is_idle:
+            self._done.set()
 
-    def _serve(self, slot: Slot) -> None:
-        """Start the next job in a free slot, or let it wait for one."""
-        buffer = self._buffer
-        while buffer and self._may_start:
-            job = buffer.popleft()
-            self._taken_at = self._kit.clock.monotonic()
-            if len(buffer) <= self._ahead // 2:
+    def _fill_slots(self) -> None:
+        idle, monotonic = self._idle, self._kit.clock.monotonic
+        until = monotonic() + _LONGEST_TURN_S
+        while idle and self._buffer and self._may_start:
+            slot, job = idle.popleft(), self._buffer.popleft()
+            self._taken_at = now = monotonic()
+            if len(self._buffer) <= self._ahead // 2:
                 self._hungry()
             try:
-                if self._start(slot, job):
-                    return
+                if not self._start(slot, job):
+                    idle.append(slot)
             except Exception:
                 # Not tried again at once, as it might fail for ever: `watch` revives the slot, and a job that is held without a
                 # run is given back.
                 log.exception("job %d could not be started", job.id, extra={"job_id": job.id})
+            if now > until:
+                self._loop.call_soon(self.go_on)
                 return
-        self._idle.append(slot)
-        self._hungry()
-        if self._is_closing and self.is_idle:
-            self._done.set()
 
     def _start(self, slot: Slot, job: Claimed) -> bool:
         """Start a job; False when it cannot run here, or when its lease may be somebody else's by now."""
@@ -128,7 +137,10 @@ class Pool:
         else:
             self._learn(run_s)
         if not slot.is_lost:
-            self._serve(slot)
+            self._idle.append(slot)
+        self.go_on()
+        if self._idle and not self._buffer:
+            self._hungry()
 
     def _rest(self, slot: Slot, shortage: str) -> None:
         """Give back the jobs of a slot that can start none now, and let it try again later; others may be able to."""
@@ -275,9 +287,8 @@ class Pool:
                 self._add_slot()
         for slot in [slot for slot, until in self._resting.items() if now >= until]:
             del self._resting[slot]
-            self._serve(slot)
-        if self._is_closing and self.is_idle:
-            self._done.set()
+            self._idle.append(slot)
+            self._hungry()
         self.go_on()
 
     def _revive(self) -> None:

@@ -94,7 +94,7 @@ class Roster:
         """Note a start; called on the thread where the handler is about to run."""
         self._held[flight.job.id] = flight
         self._news.started(flight)
-        if log.isEnabledFor(logging.DEBUG):
+        if log.logger.isEnabledFor(logging.DEBUG):
             log.debug("job started")
 
     def ended(self, flight: Flight, outcome: Outcome | None) -> None:
@@ -310,7 +310,7 @@ def _tell(ending: Finish) -> None:
     """Log how a run ended."""
     failure = ending.failure
     if failure is None:
-        if log.isEnabledFor(logging.INFO):
+        if log.logger.isEnabledFor(logging.INFO):
             run = ending.run
             fields: dict[str, object] = {}
             if run.started_at is not None and run.finished_at is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
@@ -12,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
-from windlass.core.current import CurrentJob, current_job, run_tasks
+from windlass.core.current import current_job, run_tasks
 from windlass.core.job import Claimed
 from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Released, Returned
 from windlass.core.payload import sanitise_result
@@ -22,6 +21,7 @@ from windlass.core.task import Isolation, TaskSpec
 from windlass.errors import ConfigError
 from windlass.ports import Clock, Work
 from windlass.worker.context import JobContext
+from windlass.worker.eager_task import eager_task
 from windlass.worker.flight import Flight, Why
 from windlass.worker.lease_times import Late, LeaseTimes
 from windlass.worker.link import StoreLink
@@ -32,12 +32,11 @@ from windlass.worker.program import Program
 from windlass.worker.run_tasks import end_tasks, has_started
 from windlass.worker.threads import Abandoned, NoThread, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
-from windlass.worker.volley import Landed, Volley
+from windlass.worker.volley import Volley
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
 from windlass.worker.worker_log import log
 
 _RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
-_EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +57,6 @@ class Kit:
     lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
-class _End(NamedTuple):
-    """How a handler came back."""
-
-    value: Any
-    error: BaseException | None
-
-
 class Slot:
     """Runs one job at a time, in the way its task asks for, each in an asyncio task and a context of its own."""
 
@@ -78,7 +70,6 @@ class Slot:
         self._child: ChildRunner | None = None
         self._flight: Flight | None = None
         self._volley: Volley | None = None
-        self._started = 0.0
         self.is_lost = False
         """Whether a handler that would not stop still sits in it; another slot has taken its place."""
         self.shortage: str | None = None
@@ -107,52 +98,61 @@ class Slot:
     def start(self, job: Claimed, spec: TaskSpec) -> None:
         """Start a coroutine, or a function in a child process."""
         self._volley = self.shortage = None
-        self._started = self._kit.clock.monotonic()
         self._flight = flight = self._take_off(job, spec)
-        self._launch(self._run(flight), self._landed)
+        task = self._make_task(self._run(flight))
+        # The run may have ended by now.
+        if self._flight is flight:
+            self._task = task
+            task.add_done_callback(self._landed, context=self._kit.context.copy())
 
     def start_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
         """Start functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
         self.shortage = None
         self._volley = volley = Volley(jobs)
-        self._launch(self._run_in_thread(volley, spec), self._thread_freed)
+        self._task = task = self._make_task(self._run_in_thread(volley, spec))
+        task.add_done_callback(self._thread_freed, context=self._kit.context.copy())
 
-    def _launch(self, work: Coroutine[Any, Any, Any], then: Callable[[asyncio.Task[Any]], None]) -> None:
-        context = self._kit.context
-        # Made by hand: a loop's own factory may belong to the application.
-        self._task = task = asyncio.Task(work, loop=self._loop, context=context.copy(), **_EAGER)
-        # Not inside the task: whatever its handler has done to it, the slot goes on.
-        task.add_done_callback(then, context=context.copy())
+    def _make_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return eager_task(work, self._loop, self._kit.context.copy())
 
-    async def _run(self, flight: Flight) -> _End:
-        # An eager task takes its first step before `_launch` has it, and may block the event loop in that step.
-        self._task = asyncio.current_task()
+    async def _run(self, flight: Flight) -> None:
+        # The first step is taken before `start` has the task, and may block the event loop.
+        self._task = task = asyncio.current_task(self._loop)
+        value, error = None, None
         try:
             self._enter(flight)
             if flight.spec.isolation is Isolation.PROCESS:
-                return _End(await self._run_child(flight), None)
-            call = self._call_of(flight)
-            self._look_again(flight)
-            return _End(await call(), None)
-        except BaseException as error:  # noqa: BLE001 - a handler may raise anything, and its job must end
-            return _End(None, error)
+                value = await self._run_child(flight)
+            else:
+                call = self._call_of(flight)
+                self._look_again(flight)
+                value = await call()
+        except BaseException as raised:  # noqa: BLE001 - a handler may raise anything, and its job must end
+            error = raised
+        # Not in the callback: the next run starts without a turn of the event loop in between.
+        task.remove_done_callback(self._landed)  # type: ignore[union-attr]
+        # What is started from here on is not the handler's.
+        run_tasks.set(None)
+        self._land(flight, value, error)
 
-    def _landed(self, task: asyncio.Task[_End]) -> None:
-        flight, self._flight, self._task = self._flight, None, None
-        assert flight is not None  # noqa: S101 - set by `start`, cleared only here
+    def _landed(self, _task: asyncio.Task[None]) -> None:
+        """Hear of a task that was cancelled before its first step; whatever is done to it later, its run reaches its end."""
+        if self._flight is not None:
+            self._land(self._flight, None, asyncio.CancelledError())
+
+    def _land(self, flight: Flight, value: Any, error: BaseException | None) -> None:
+        self._flight = self._task = None
         try:
-            # Cancelled before its first step, a task has no result.
-            end = _End(None, asyncio.CancelledError()) if task.cancelled() else task.result()
-            self._settle(flight, partial(self._outcome, flight, end))
+            self._settle(flight, self._outcome, value, error)
         finally:
-            self._freed(self, self._kit.clock.monotonic() - self._started)
+            self._freed(self, self._kit.clock.monotonic() - flight.began)
 
-    def _outcome(self, flight: Flight, end: _End) -> Outcome | None:
-        if end.error is not None:
-            return self._raised(flight, end.error)
-        if isinstance(end.value, ChildEnd) and flight.spec.isolation is Isolation.PROCESS:
-            return self._child_ended(flight, end.value)
-        return self._returned(flight, end.value)
+    def _outcome(self, flight: Flight, value: Any, error: BaseException | None) -> Outcome | None:
+        if error is not None:
+            return self._raised(flight, error)
+        if flight.spec.isolation is Isolation.PROCESS:
+            return self._child_ended(flight, value)
+        return self._returned(flight, value)
 
     async def _run_in_thread(self, volley: Volley, spec: TaskSpec) -> None:
         if self._thread is None:
@@ -174,7 +174,7 @@ class Slot:
                 log.error("a slot's thread ended early: %r", error)
                 flight = None if self._volley is None else self._volley.flight
                 if flight is not None:
-                    self._settle(flight, partial(self._raised, flight, error))
+                    self._settle(flight, self._raised, error)
         finally:
             self._freed(self, None)
 
@@ -182,7 +182,7 @@ class Slot:
         """Report the runs that came back from the thread; returns how long each took."""
         landed = [] if self._volley is None else self._volley.collect()
         for run in landed:
-            self._kit.context.copy().run(self._settle, run.flight, partial(self._judge_landed, run))
+            self._kit.context.copy().run(self._settle, run.flight, self._outcome, run.value, run.error)
         return [run.seconds for run in landed]
 
     def recall(self) -> list[Claimed]:
@@ -199,7 +199,7 @@ class Slot:
 
     def _enter(self, flight: Flight) -> None:
         """Begin a run in its own context."""
-        current_job.set(CurrentJob.of(flight.job))
+        current_job.set(flight.current)
         current_excerpt.set(flight.excerpt)
         run_tasks.set(flight.tasks)
         self._kit.started(flight)
@@ -233,19 +233,15 @@ class Slot:
         self._look_again(flight)
         return _run_alone(call) if inspect.iscoroutinefunction(flight.spec.function) else call()
 
-    def _judge_landed(self, landed: Landed) -> Outcome | None:
-        flight = landed.flight
-        return self._returned(flight, landed.value) if landed.error is None else self._raised(flight, landed.error)
-
-    def _settle(self, flight: Flight, judged: Callable[[], Outcome | None]) -> None:
+    def _settle(self, flight: Flight, judge: Callable[..., Outcome | None], *how: Any) -> None:
         """Report the end of a run once; raises nothing, as a job whose end is not reported would be held for ever."""
-        current_job.set(CurrentJob.of(flight.job))
+        current_job.set(flight.current)
         is_news, flight.is_reported = not flight.is_reported, True
         try:
             if flight.tasks:
                 end_tasks(flight.tasks)
             if is_news:
-                self._kit.ended(flight, judged())
+                self._kit.ended(flight, judge(flight, *how))
         except BaseException as error:  # a value's own methods may raise anything
             log.exception("the end of a run could not be judged")
             if is_news:
@@ -365,7 +361,7 @@ class Slot:
             self._thread.abandon()
         else:
             self.is_lost = True
-        self._kit.context.copy().run(self._settle, flight, flight.cut_short)
+        self._kit.context.copy().run(self._settle, flight, Flight.cut_short)
 
     async def close(self) -> None:
         """Let go of the thread and the child."""
