@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-
 steady: Callable[[], float]
 """Counts seconds that never go back and go on while the machine sleeps: a lease runs out in that time too."""
 

@@ -93,6 +93,13 @@ def test_a_command_without_files_says_so_in_a_line(folder: Path) -> None:
     assert re.fullmatch("windlass: this process may open no more files, raise `ulimit -n`: .*\n", done.stderr), done.stderr
 
 
+def test_code_that_cannot_be_read_is_an_error_in_a_line(folder: Path) -> None:
+    code = "import resource, windlass.__main__ as m; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); m.main()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch("windlass: its code cannot be read: .*\n", done.stderr), done.stderr
+
+
 @pytest.fixture
 def empty_url(postgres_server: PostgresServer) -> Iterator[str]:
     name = "windlass_empty"

@@ -175,10 +175,13 @@ class Injector:
         await self._stop_for("freeze_server", "server", self._fleet.pids("server"), self._length(most=1.5))
 
     async def _stop_for(self, kind: str, name: str, pids: list[int], seconds: float) -> None:
-        async with self._fault(kind, name, pids=pids, detail=f"{seconds:.1f} s"):
+        async with self._fault(kind, name, pids=pids, detail=f"{seconds:.1f} s") as fault:
             try:
                 for pid in pids:
                     kill(pid, signal.SIGSTOP)
+                if self._tables.writer() in pids:
+                    fault.is_outage = True
+                    fault.detail += ", inside a write"
                 await asyncio.sleep(seconds)
             finally:
                 for pid in pids:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -12,6 +15,10 @@ import psycopg
 
 from windlass.core.job import CLOSED, JobState
 from windlass.store.sqlite_library import sqlite_driver as driver
+
+_LOCK = "hhqqi4x"
+"""The kernel's description of a file lock: kind, whence, start, length, process."""
+_WRITE_LOCK_BYTE = 120
 
 
 class JobRow(NamedTuple):
@@ -126,10 +133,22 @@ class Tables:
         with closing(self.connect()) as connection:
             yield from connection.execute(query.format(**instants)).fetchall()
 
+    def writer(self) -> int | None:
+        """Find the process that is inside a write to an SQLite file, which no other can write to meanwhile."""
+        if not self._is_sqlite:
+            return None
+        # Never closed: with it would go the locks of every connection that this process has to the file.
+        file = os.open(f"{self._path}-shm", os.O_RDWR)
+        asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, _WRITE_LOCK_BYTE, 1, 0)
+        kind, *_, pid = struct.unpack(_LOCK, fcntl.fcntl(file, fcntl.F_GETLK, asked))
+        return None if kind == fcntl.F_UNLCK else pid
+
+    @property
+    def _path(self) -> str:
+        return urlsplit(self._url).path.removeprefix("/")
+
     def connect(self) -> Any:
         """Open a connection of a stranger."""
         if self._is_sqlite:
-            return driver.connect(
-                urlsplit(self._url).path.removeprefix("/"), timeout=30, isolation_level=None, check_same_thread=False
-            )
+            return driver.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False)
         return psycopg.connect(self._url, autocommit=True)

@@ -337,6 +337,15 @@ def test_a_death_may_be_noticed_after_the_engine_has_acted_on_it() -> None:
     assert "overlap" in forged.rules()
 
 
+def test_a_process_that_starts_itself_anew_loses_the_leases_it_held(forged: Forged) -> None:
+    forged.run(1, 10, 12, how="replaced")
+    forged.execution(1, "failed", "lease_expired", 15)
+    forged.completed(2, 16, 17, pid=RIGHT)
+    assert forged.rules() == ["taken"]
+    forged.history.anew.append((LEFT, 12 * SECOND_NS))
+    assert forged.rules() == []
+
+
 def test_an_exclusive_run_gives_up_when_its_lease_cannot_be_renewed() -> None:
     forged = Forged()
     forged.job(task="exclusive_nap")

@@ -46,3 +46,12 @@ def test_lines_become_runs_and_answers(tmp_path: Path) -> None:
     assert history.rolled_back == {"c"}
     [run] = history.runs.values()
     assert (run.how, run.starts) == ("ok", 2)
+
+
+def test_a_process_that_starts_itself_anew_ends_its_runs(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.write("start", 7, 11, 1, 1, "nap", 1)
+    ledger.write("anew")
+    ledger.write("start", 7, 12, 2, 1, "nap", 1)
+    history = put_together(read_ledger(tmp_path))
+    assert [(run.how, run.ended_ns is None) for run in history.runs.values()] == [("replaced", False), (None, True)]

@@ -21,7 +21,7 @@ _BETWEEN_S = 0.025
 _CLAIM_REST = 9.0
 """The same in multiples of the time that the claim of the first took, since no other claim is made meanwhile; counts once many
 suspects have gone before."""
-_AT_FIRST = 40
+_AT_FIRST = 200
 """How many suspects of a row go before their claims count: what a lost worker held is to run again soon."""
 _CHILDREN = 4
 """How many suspects run at once, each in a child process of its own: a lost worker leaves as many as it had slots."""
