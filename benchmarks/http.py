@@ -30,18 +30,18 @@ from windlass import Windlass
 from windlass.core.access import Role
 from windlass.core.job import NewJob
 from windlass.core.payload import decode_request, encode_object
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.web.job_forms import read_form
-from windlass.web.listener import Listener, bind
+from windlass.web.listener import HttpListener, bind
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
 from windlass.web.server import Server
 
 TOKEN = "benchmark-admin-token"
 BODY = json.dumps({"task": "note", "payload": {"to": "ann@example.org", "number": 7, "text": "x" * 60}}).encode()
-DOCUMENT = documents.in_order([documents.new_job(NewJob(task="raw", payload=encode_object(json.loads(BODY)["payload"])))])
+DOCUMENT = batches.in_order([batches.new_job(NewJob(task="raw", payload=encode_object(json.loads(BODY)["payload"])))])
 CONNECTIONS = 16
 ROUNDS = 5
 SECONDS = 1.5
@@ -68,7 +68,7 @@ def serve(url: str) -> None:
 
     empty = Route("POST", "/api/v1/empty", Role.PRODUCER, described, 201, hot=only_parse)
     bound = bind("127.0.0.1", 0)
-    listener = Listener(Server(app, (*ROUTES, empty)), bound)
+    listener = HttpListener(Server(app, (*ROUTES, empty)), bound)
 
     async def run() -> None:
         async with app, asyncio.TaskGroup() as group:

@@ -29,7 +29,7 @@ from windlass.core.cadence import Every, Recurrence
 from windlass.core.job import Lease, NewJob
 from windlass.core.outcome import Returned, Run, decide
 from windlass.store import Store, open_store
-from windlass.store.documents import microseconds
+from windlass.store.batches import microseconds
 from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.testing import FakeClock
 from windlass.upkeep.loop import Upkeep

@@ -26,7 +26,7 @@ from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.job import Lease, NewJob, Slices
 from windlass.core.outcome import Returned, Run, decide
 from windlass.core.payload import JsonText
-from windlass.store import Store, documents, open_store
+from windlass.store import Store, batches, open_store
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.shapes import SHAPES
 from windlass.store.sqlite import Sqlite, run_statements
@@ -67,8 +67,8 @@ class Bench:
 
     async def enqueue_raw(self, jobs: int, batch: int) -> float:
         """Send the same insert with a document made beforehand."""
-        entries = [documents.new_job(NewJob(task="work", payload=PAYLOAD))] * batch
-        params = {"jobs": documents.in_order(entries), "now": None}
+        entries = [batches.new_job(NewJob(task="work", payload=PAYLOAD))] * batch
+        params = {"jobs": batches.in_order(entries), "now": None}
         async with self._raw(1) as [run]:
             started = time.perf_counter()
             for _ in range(0, jobs, batch):
@@ -204,7 +204,7 @@ class _RawSqlite:
 
 
 def _plain(value: Any) -> Any:
-    return documents.microseconds(value) if isinstance(value, timedelta) else value
+    return batches.microseconds(value) if isinstance(value, timedelta) else value
 
 
 async def interleaved(rounds: int, *measures: Callable[[], Awaitable[float]]) -> list[float]:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 from windlass import __version__
 from windlass.client.declared import DeclaredTasks
-from windlass.client.doors import Door, Doors
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
+from windlass.client.stores_by_loop import OpenedStore, StoresByLoop
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
 from windlass.config import Settings, check_settings, load
 from windlass.core.audit import Actor
@@ -114,7 +114,7 @@ class Windlass(Operator):
         return load(self._given, file=self._file)
 
     def configure(self, **settings: Any) -> None:
-        """Give settings after the application was made, as a command line does; before anything is opened."""
+        """Set settings after the application was made, as a command line does; before anything is opened."""
         if "_doors" in self.__dict__:
             raise ConfigError("settings can be given only before the database is opened")
         self._given |= settings
@@ -128,8 +128,8 @@ class Windlass(Operator):
         await (await self.blocking_store()).check_schema()
 
     @cached_property
-    def _doors(self) -> Doors:
-        return Doors(self._backend(self.settings))
+    def _stores(self) -> StoresByLoop:
+        return StoresByLoop(self._backend(self.settings))
 
     def _backend(self, settings: Settings) -> Backend:
         from windlass.store.backend import open_backend  # noqa: PLC0415 - the engine is loaded when it is needed
@@ -143,37 +143,37 @@ class Windlass(Operator):
         )
 
     async def _here(self) -> Any:
-        return await self._doors.here()
+        return await self._stores.here()
 
     async def _blocking(self) -> Any:
-        return await self._doors.blocking()
+        return await self._stores.blocking()
 
     def acting(self, actor: Actor) -> Operator:
-        """Give the same verbs with what they change written to the audit log under this name."""
+        """Return the same verbs with what they change written to the audit log under this name."""
 
-        async def door() -> Door:
-            here = await self._doors.here()
+        async def opened() -> OpenedStore:
+            here = await self._stores.here()
             return here._replace(store=here.store.acting(actor))
 
-        return Operator(door, self, self.hooks)
+        return Operator(opened, self, self.hooks)
 
     def bounded(self, timeout: timedelta) -> Operator:
-        """Give the same verbs whose reads raise StoreBusy when they take longer."""
+        """Return the same verbs whose reads raise StoreBusy when they take longer."""
 
-        async def door() -> Door:
-            here = await self._doors.here()
+        async def opened() -> OpenedStore:
+            here = await self._stores.here()
             return here._replace(store=here.store.bounded(timeout))
 
-        return Operator(door, self, self.hooks)
+        return Operator(opened, self, self.hooks)
 
     def acting_sync(self, actor: Actor) -> Operator:
         """Do what `acting` does for code without an event loop."""
 
-        async def door() -> Door:
-            blocking = await self._doors.blocking()
+        async def opened() -> OpenedStore:
+            blocking = await self._stores.blocking()
             return blocking._replace(store=blocking.store.acting(actor))
 
-        return Operator(door, self, self.hooks)
+        return Operator(opened, self, self.hooks)
 
     @property
     def blocking(self) -> Operator:
@@ -181,8 +181,8 @@ class Windlass(Operator):
         return self._twin
 
     async def blocking_store(self) -> Store:
-        """Give the store of code without an event loop, whose coroutines never suspend."""
-        return (await self._doors.blocking()).store
+        """Return the store of code without an event loop, whose coroutines never suspend."""
+        return (await self._stores.blocking()).store
 
     def migrate(self) -> None:
         """Bring the database's schema up to date; SQLite files do it by themselves."""
@@ -218,17 +218,17 @@ class Windlass(Operator):
     async def aclose(self) -> None:
         """Let go of the database, as far as this event loop and blocking code hold it; the next use opens it again."""
         if "_doors" in self.__dict__:
-            await self._doors.aclose()
+            await self._stores.aclose()
 
     def close(self) -> None:
         """Let go of the database without an event loop; pools of running event loops are theirs to close."""
         if "_doors" in self.__dict__:
-            self._doors.close()
+            self._stores.close()
 
     async def leave(self) -> None:
         """Close what only the running event loop uses; for a loop that ends while the application goes on."""
         if "_doors" in self.__dict__:
-            await self._doors.leave()
+            await self._stores.leave()
 
     @contextmanager
     def bound(self, database_url: str, *, around: Callable[[Backend], Backend]) -> Iterator[Self]:
@@ -238,9 +238,9 @@ class Windlass(Operator):
         """
         before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
         settings = replace(self.settings, database_url=database_url, listen_url=None)
-        doors = Doors(around(self._backend(settings)))
+        stores = StoresByLoop(around(self._backend(settings)))
         own = {"registry": self.registry.copy(), "tasks": dict(self.tasks), "declared_elsewhere": DeclaredTasks()}
-        vars(self).update(settings=settings, _doors=doors, **own)
+        vars(self).update(settings=settings, _stores=stores, **own)
         self._failures.clear()
         try:
             yield self
@@ -322,7 +322,7 @@ class Windlass(Operator):
         return Guard(BreakerSpec(name, threshold or known.threshold, wait), (self, self._twin), self._failures)
 
     def lifespan(self, function: Lifespan) -> Lifespan:
-        """Say what a worker opens before its first job and closes after its last; what it yields is `ctx.state`."""
+        """Declare what a worker opens before its first job and closes after its last; what it yields is `ctx.state`."""
         if self._lifespan is not None:
             raise InvalidInput("lifespan", function, "the application has one already")
         self._lifespan = function
@@ -446,7 +446,7 @@ class Windlass(Operator):
         return f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
 
     def served(self) -> Registry:
-        """Give the tasks this process runs: all it has code for, or those the settings name."""
+        """Return the tasks this process runs: all it has code for, or those the settings name."""
         wanted = self.settings.tasks
         if wanted is None:
             return self.registry
@@ -460,7 +460,7 @@ class Windlass(Operator):
         return served
 
     def worker_options(self) -> WorkerOptions:
-        """Say how workers of this application work."""
+        """Return how workers of this application work."""
         from windlass.worker.options import WorkerOptions  # noqa: PLC0415 - as in `working`
 
         settings = self.settings

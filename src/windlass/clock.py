@@ -34,5 +34,5 @@ class DatabaseClock:
         self._noted = steady()
 
     def now(self) -> datetime:
-        """Say what time it is at the database, as far as this process knows."""
+        """Return what time it is at the database, as far as this process knows."""
         return self._at + timedelta(0, steady() - self._noted)

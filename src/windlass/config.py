@@ -314,7 +314,7 @@ class Settings:
         return BreakerSpec(name, self.breaker_threshold, self.breaker_open)
 
 
-class Known(NamedTuple):
+class KnownSetting(NamedTuple):
     """A setting and every name it goes by."""
 
     attribute: str
@@ -325,13 +325,13 @@ class Known(NamedTuple):
 
 
 @cache
-def known() -> tuple[Known, ...]:
+def known() -> tuple[KnownSetting, ...]:
     """List the settings; not before they are asked for, since reading the hints takes a while."""
     found = []
     for attribute, hint in get_type_hints(Settings, include_extras=True).items():
         read: Read = hint.__metadata__[0]
         key = read.key or attribute
-        found.append(Known(attribute, key, read.variable or f"{PREFIX}{key.upper()}", read.parse, read.is_secret))
+        found.append(KnownSetting(attribute, key, read.variable or f"{PREFIX}{key.upper()}", read.parse, read.is_secret))
     return tuple(found)
 
 
@@ -392,12 +392,12 @@ def _threads(environ: Mapping[str, str]) -> dict[str, Any]:
     if not any(name in environ for name in names.values()):
         return {}
     default = {pool.lane: pool.slots for pool in parse_pools(DEFAULT_POOLS)}
-    setting = Known("pools", "pools", "", _whole(1, MAX_SLOTS), is_secret=False)
+    setting = KnownSetting("pools", "pools", "", _whole(1, MAX_SLOTS), is_secret=False)
     slots = {lane: _parsed(setting, name, environ.get(name, default[lane])) for lane, name in names.items()}
     return {"pools": parse_pools(slots)}
 
 
-def _parsed(setting: Known, name: str, value: Any) -> Any:
+def _parsed(setting: KnownSetting, name: str, value: Any) -> Any:
     try:
         return setting.parse(value)
     except ValueError as error:

@@ -84,7 +84,7 @@ def test_a_loop_that_ended_without_closing_is_cleaned_up_by_the_next(url: str) -
     note = declared(app)
     asyncio.run(enqueue_some(note, 2))
     asyncio.run(close_after(app, note))
-    assert app._doors._by_loop == {}
+    assert app._stores._by_loop == {}
     assert count(app) == 4
     app.close()
 

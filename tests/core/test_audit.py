@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
-from windlass.core.audit import START, AuditEntry, Link, breaks, link_of, next_link
+from windlass.core.audit import START, AuditEntry, ChainLink, breaks, link_of, next_link
 
 
 def chained(length: int) -> list[AuditEntry]:
@@ -67,4 +67,4 @@ def test_every_field_counts() -> None:
     links = {next_link(START, replace(entry, **change)) for change in changes}
     assert len(links) == len(changes)
     assert link_of(entry) not in links
-    assert next_link(Link(1, ""), entry) != link_of(entry)
+    assert next_link(ChainLink(1, ""), entry) != link_of(entry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windlass.core.crontab import Entry, Unreadable, parse_crontab
+from windlass.core.crontab import CrontabEntry, Unreadable, parse_crontab
 
 USERS = r"""
 # Edit this file to introduce tasks to be run by cron.
@@ -23,8 +23,8 @@ CRON_TZ=Europe/Helsinki
 """
 
 
-def entries(text: str, *, has_users: bool = False) -> list[Entry]:
-    return [each for each in parse_crontab(text, has_users=has_users) if isinstance(each, Entry)]
+def entries(text: str, *, has_users: bool = False) -> list[CrontabEntry]:
+    return [each for each in parse_crontab(text, has_users=has_users) if isinstance(each, CrontabEntry)]
 
 
 def test_a_users_crontab_is_read_line_by_line() -> None:

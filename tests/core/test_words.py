@@ -5,7 +5,7 @@ from hypothesis import given
 
 from tests.core.test_cadence import CADENCES
 from windlass.core.cadence import Cadence, parse_cadence
-from windlass.core.words import describe
+from windlass.core.cadence_text import describe
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.support.raw import execute
 from windlass.core.cadence import MISSED_AFTER, Every, Recurrence
 from windlass.core.job import NewJob
 from windlass.store import Store
-from windlass.store.documents import microseconds
+from windlass.store.batches import microseconds
 
 
 class Campaign(NamedTuple):

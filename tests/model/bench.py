@@ -41,7 +41,7 @@ from windlass.core.job import (
 from windlass.core.known_task import DeclaredTask
 from windlass.core.letters import Settled
 from windlass.core.outcome import Finish, Run
-from windlass.core.report import Answer, Report
+from windlass.core.report import Report, ReportAnswer
 from windlass.core.retention import Pruned, Retention
 from windlass.core.transitions import Moved
 from windlass.errors import StoreUnavailable, WindlassError
@@ -231,7 +231,7 @@ class Side:
     async def add_items(self, number: int, token: int, phones: Sequence[str], now: datetime) -> Added:
         return await self.at(now).items.add(self._theirs[number], token, [{"phone": phone} for phone in phones])
 
-    async def report(self, told: Report, now: datetime) -> Answer:
+    async def report(self, told: Report, now: datetime) -> ReportAnswer:
         return await self.at(now).report(replace(told, job_id=self._theirs[told.job_id]))
 
     async def finish(self, endings: Sequence[Finish], now: datetime) -> dict[int, JobState]:

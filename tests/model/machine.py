@@ -22,7 +22,7 @@ from windlass.core.gate import GateKind
 from windlass.core.job import CLOSED, Claimed, JobState, Lease, Slices, UniqueScope
 from windlass.core.outcome import Finish, Run, decide
 from windlass.core.retention import Retention
-from windlass.store.doctor import Problem, check
+from windlass.store.doctor import BrokenRule, check
 from windlass.testing import FakeClock
 
 T = TypeVar("T")
@@ -714,7 +714,7 @@ class LockStep(RuleBasedStateMachine):
 
     def _consult_the_doctor(self) -> None:
         found = self.bench.each(lambda side: check(side.at(self.clock.now()), kept=wishes.RETENTIONS[0]))
-        healthy: list[list[Problem]] = [[] for _ in found]
+        healthy: list[list[BrokenRule]] = [[] for _ in found]
         assert found == healthy, found
 
 

@@ -10,7 +10,7 @@ from tests.model.verdict import PastRun
 from windlass.core.item import Added
 from windlass.core.job import CLOSED, JobState, RunReason
 from windlass.core.outcome import Failure, Raised, Returned
-from windlass.core.report import Answer, Report
+from windlass.core.report import Report, ReportAnswer
 from windlass.errors import JobNotFound, LeaseLost, TokenNeeded
 
 S = JobState
@@ -21,7 +21,7 @@ class Reports:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._answers: dict[tuple[int, str], tuple[int | None, Answer]] = {}
+        self._answers: dict[tuple[int, str], tuple[int | None, ReportAnswer]] = {}
         self._found: dict[str, set[str]] = {}
 
     def add(self, number: int, token: int, phones: list[str], now: datetime) -> Added:
@@ -47,7 +47,7 @@ class Reports:
         row.run_started_at = row.run_started_at or now
         return Added(added, len(phones) - added)
 
-    def report(self, told: Report, now: datetime) -> Answer:
+    def report(self, told: Report, now: datetime) -> ReportAnswer:
         """Do all of it, once for each key."""
         row = self._row(told.job_id)
         token, known = self._answers.get((row.id, told.key or ""), (None, None))
@@ -56,19 +56,19 @@ class Reports:
             return replace(known, is_repeated=True)
         _fence(row, told)
         if row.state in {S.COMPLETED, S.FAILED}:
-            return Answer(state=row.state, is_done=True, done_reason=row.done_reason)
+            return ReportAnswer(state=row.state, is_done=True, done_reason=row.done_reason)
         token = row.token
         answer = self._stop(row, now) if row.state is S.CANCELLED else self._hear(row, told, now)
         if told.key is not None:
             self._answers[row.id, told.key] = token, answer
         return answer
 
-    def _stop(self, row: Row, now: datetime) -> Answer:
+    def _stop(self, row: Row, now: datetime) -> ReportAnswer:
         if row.token is not None:
             self._model.stop([Told(row.id, row.token, None)], now)
-        return Answer(state=row.state, is_done=True, done_reason=row.done_reason, should_stop=True)
+        return ReportAnswer(state=row.state, is_done=True, done_reason=row.done_reason, should_stop=True)
 
-    def _hear(self, row: Row, told: Report, now: datetime) -> Answer:
+    def _hear(self, row: Row, told: Report, now: datetime) -> ReportAnswer:
         added, duplicates = self._add(row, [item["phone"] for item in told.items], now)
         row.last_cursor = told.cursor or row.last_cursor
         extension = min(max((told.extend or timedelta(seconds=120)).total_seconds(), 60), 600)
@@ -76,11 +76,11 @@ class Reports:
         outcome = _outcome(row, told)
         if outcome is None:
             lease, stops = row.lease_expires_at, row.stop_requested
-            return Answer(state=row.state, added=added, duplicates=duplicates, lease_expires_at=lease, should_stop=stops)
+            return ReportAnswer(state=row.state, added=added, duplicates=duplicates, lease_expires_at=lease, should_stop=stops)
         self._model.finish([Ending(row.claimed(), outcome, None, now)], now)
         is_done = isinstance(outcome, Returned) or row.state in CLOSED
         why = outcome.done_reason if isinstance(outcome, Returned) else None
-        return Answer(state=row.state, added=added, duplicates=duplicates, is_done=is_done, done_reason=why)
+        return ReportAnswer(state=row.state, added=added, duplicates=duplicates, is_done=is_done, done_reason=why)
 
 
 def _outcome(row: Row, told: Report) -> Returned | Raised | None:

@@ -21,7 +21,7 @@ from windlass.core.job import Execution, Job, JobState, WaitReason
 from windlass.core.source import NewSource
 from windlass.errors import InvalidPayload
 from windlass.packs.crawl import reading
-from windlass.packs.crawl.html import Document, read_html
+from windlass.packs.crawl.html import HtmlDocument, read_html
 from windlass.packs.crawl.politeness import Politeness
 from windlass.testing import Ran, run_all
 
@@ -202,7 +202,7 @@ async def test_a_site_that_goes_down_is_left_alone(app: Windlass) -> None:
 
 
 async def test_a_page_that_cannot_be_read_is_one_error(app: Windlass, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(text: str) -> Document:
+    def read(text: str) -> HtmlDocument:
         if "<title>odd" in text:
             raise RecursionError
         return read_html(text)

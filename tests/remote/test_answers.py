@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from windlass import errors
-from windlass.remote.answers import error_of
+from windlass.http_client.answers import error_of
 from windlass.web.errors import STATUS_OF, refusal_of
 
 SENT = [

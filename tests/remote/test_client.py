@@ -33,12 +33,13 @@ from windlass.errors import (
     WaitTimeout,
     WindlassError,
 )
-from windlass.remote import AsyncClient, Client, async_client
-from windlass.remote import client as sync_client
-from windlass.remote.courier import Courier
-from windlass.remote.nouns import list_lanes
-from windlass.remote.records import Job
-from windlass.remote.waiting import Waiting
+from windlass.http_client import async_client
+from windlass.http_client import client as sync_client
+from windlass.http_client.courier import Courier
+from windlass.http_client.nouns import list_lanes
+from windlass.http_client.records import RemoteJob
+from windlass.http_client.waiting import Waiting
+from windlass.remote import AsyncClient, Client
 from windlass.store import Store
 
 
@@ -276,7 +277,7 @@ def test_a_wait_ends_with_its_time() -> None:
         waiting.is_over(a_job("scheduled", cadence="@daily"))
 
 
-def a_job(state: str, **fields: Any) -> Job:
+def a_job(state: str, **fields: Any) -> RemoteJob:
     now = "2026-01-01T00:00:00Z"
     told = {"id": "b17d0000-0000-8002-8000-000000000007", "number": 7, "task": "t", "payload": {}, "lane": "default"}
     rest = {
@@ -288,4 +289,4 @@ def a_job(state: str, **fields: Any) -> Job:
         "created_at": now,
         "updated_at": now,
     }
-    return TypeAdapter(Job).validate_python({**told, **rest, "state": state, "status": state, **fields, "new_field": 1})
+    return TypeAdapter(RemoteJob).validate_python({**told, **rest, "state": state, "status": state, **fields, "new_field": 1})

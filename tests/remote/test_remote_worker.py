@@ -25,9 +25,9 @@ from windlass.core.job import Execution, Job, JobState, Lease, NewJob, RunReason
 from windlass.core.payload import decode, encode_object
 from windlass.core.retry import RetrySpec
 from windlass.errors import ConfigError, StoreUnavailable
-from windlass.pulling.running import working
-from windlass.pulling.store import PulledWork, Wants
 from windlass.remote import AsyncClient
+from windlass.remote_worker.running import working
+from windlass.remote_worker.store import PulledWork, Wants
 from windlass.store import Store
 
 TARGET = "tests.remote.remote_app:app"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.builders import enqueue_one
 from tests.support.raw import execute
-from windlass.core.audit import START, Actor, AuditFilter, Deed, Link
+from windlass.core.audit import START, Actor, AuditFilter, ChainLink, Deed
 from windlass.errors import InvalidInput
 from windlass.store import Store
 from windlass.store.postgres import Postgres
@@ -139,7 +139,7 @@ async def test_a_head_kept_elsewhere_shows_that_the_newest_lines_were_cut_off(st
     await tamper(store, f"delete from windlass_audit where id >= {numbers[3]}")
     assert await store.audit.verify() == ()
     assert [broken.place for broken in await store.audit.verify(head)] == [5]
-    assert [broken.place for broken in await store.audit.verify(Link(2, "other"))] == [2]
+    assert [broken.place for broken in await store.audit.verify(ChainLink(2, "other"))] == [2]
 
 
 async def test_many_chainers_and_writers_make_one_chain(stores: list[Store]) -> None:

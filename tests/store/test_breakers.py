@@ -17,7 +17,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.raw import execute
 from tests.support.stores import fresh_postgres
 from windlass.core.audit import Actor
-from windlass.core.breaker import DEFAULT_OPEN, Admission, BreakerReason, BreakerSpec, BreakerState, Permit
+from windlass.core.breaker import DEFAULT_OPEN, Admission, BreakerPermit, BreakerReason, BreakerSpec, BreakerState
 from windlass.core.job import Claimed, JobState
 from windlass.core.outcome import NO_RUN, Outcome, Released, Snoozed
 from windlass.core.retry import RetrySpec
@@ -178,7 +178,7 @@ async def test_a_breaker_that_is_due_lets_exactly_one_job_through(store: Store, 
     breaker = await store.breakers.get("mail")
     assert breaker is not None
     assert (breaker.state, breaker.half_opened_at) == (HALF_OPEN, clock.now())
-    assert (breaker.probe, breaker.last_probe_job_id, breaker.is_probe_alive) == (Permit(first, job.token), first, True)
+    assert (breaker.probe, breaker.last_probe_job_id, breaker.is_probe_alive) == (BreakerPermit(first, job.token), first, True)
     assert await store.claim_probe(found, "mail", a_lease()) is None
     assert (await store.slices()).open == ()
     assert (await store.get(second)).state is JobState.PENDING
@@ -237,7 +237,7 @@ async def test_a_success_closes_it_for_all(store: Store, clock: FakeClock) -> No
     assert len(await claim(store)) == 1
     found = await store.breakers.get("mail")
     assert found is not None
-    assert (found.failures, found.successes, found.probe_at, found.probe) == (0, 1, None, Permit())
+    assert (found.failures, found.successes, found.probe_at, found.probe) == (0, 1, None, BreakerPermit())
 
 
 async def test_a_failure_reopens_it_and_the_wait_starts_anew(store: Store, clock: FakeClock) -> None:

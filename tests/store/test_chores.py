@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from windlass.core.audit import Actor
-from windlass.core.chore import Permit
+from windlass.core.chore import ChorePermit
 from windlass.errors import InvalidInput
 from windlass.store import Store
 from windlass.testing import FakeClock
@@ -20,7 +20,7 @@ async def test_of_many_instances_one_gets_the_permit_for_each_interval(stores: l
     for turn in range(1, 5):
         asked = [store.chores.due("age", EVERY, f"w{place}") for place, store in enumerate(stores * 4)]
         permits = [permit for permit in await asyncio.gather(*asked) if permit is not None]
-        assert permits == [Permit("age", turn, None)]
+        assert permits == [ChorePermit("age", turn, None)]
         clock.advance(minutes=5)
 
 
@@ -41,7 +41,7 @@ async def test_what_a_chore_says_of_itself_is_kept(store: Store, clock: FakeCloc
     assert (chore.last_rows, chore.last_duration_ms, chore.last_error, chore.cursor) == (12, 34, "bo\ufffdom", "17")
     assert chore.due_at == clock.now() + EVERY
     clock.advance(minutes=5)
-    assert await store.chores.due("prune", EVERY, "bob") == Permit("prune", 2, "17")
+    assert await store.chores.due("prune", EVERY, "bob") == ChorePermit("prune", 2, "17")
 
 
 async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: Store, clock: FakeClock) -> None:
@@ -50,7 +50,7 @@ async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: St
     await store.chores.done(permit, 12, timedelta(), cursor="17", again=timedelta(seconds=1))
     assert await store.chores.due("prune", EVERY, "bob") is None
     clock.advance(seconds=1)
-    assert await store.chores.due("prune", EVERY, "bob") == Permit("prune", 2, "17")
+    assert await store.chores.due("prune", EVERY, "bob") == ChorePermit("prune", 2, "17")
 
 
 async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: Store, clock: FakeClock) -> None:
@@ -85,4 +85,4 @@ async def test_bad_chores_are_refused(store: Store) -> None:
     with pytest.raises(InvalidInput, match="every"):
         await store.chores.due("age", timedelta(), "w")
     with pytest.raises(InvalidInput, match="rows"):
-        await store.chores.done(Permit("age", 1, None), -1, timedelta())
+        await store.chores.done(ChorePermit("age", 1, None), -1, timedelta())

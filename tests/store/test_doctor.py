@@ -24,7 +24,7 @@ from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES
 from windlass.store import Store, doctor, open_store
 from windlass.store.calls.call import Call, Means
-from windlass.store.doctor import Problem, check
+from windlass.store.doctor import BrokenRule, check
 from windlass.store.postgres import Postgres, _drive_async
 from windlass.store.sqlite import Sqlite, _drive
 from windlass.testing import FakeClock
@@ -65,7 +65,7 @@ class Life:
         await self.run(task, *outcomes)
         return self.ids[task]
 
-    async def problems(self, *statements: str, **options: Any) -> list[Problem]:
+    async def problems(self, *statements: str, **options: Any) -> list[BrokenRule]:
         """Say what the doctor finds after these statements, and take them back."""
         database = self.store.database
         if isinstance(database, Sqlite):
@@ -95,11 +95,13 @@ def inside(run: Callable[[Call[Any]], Awaitable[Any]], clock: FakeClock) -> Stor
 class Undo(Exception):
     """Rolls a transaction back and carries out what was found in it."""
 
-    def __init__(self, found: list[Problem]) -> None:
+    def __init__(self, found: list[BrokenRule]) -> None:
         self.found = found
 
 
-def _problems_in_sqlite(database: Sqlite, statements: Sequence[str], clock: FakeClock, options: dict[str, Any]) -> list[Problem]:
+def _problems_in_sqlite(
+    database: Sqlite, statements: Sequence[str], clock: FakeClock, options: dict[str, Any]
+) -> list[BrokenRule]:
     def work(connection: Any) -> None:
         async def run(call: Call[Any]) -> Any:
             return _drive(connection, database.queries, call)
@@ -487,7 +489,7 @@ async def test_only_retention_may_take_the_oldest_runs(life: Life) -> None:
     assert await life.broken(*history, f"{pruned} 3") == set()
     assert await life.broken(*history, f"{pruned} 4") == {("executions", job_id)}
     assert await life.problems(*history, f"{pruned} 3", kept=Retention(keep_executions=101)) == [
-        Problem("executions", job_id, "runs 4..103 are kept as 100 rows: retention keeps the newest 101")
+        BrokenRule("executions", job_id, "runs 4..103 are kept as 100 rows: retention keeps the newest 101")
     ]
 
 

@@ -16,12 +16,12 @@ from tests.store.builders import a_lease, claim_one, due, end, ending, failure, 
 from tests.store.rivals import rivals
 from tests.support.raw import execute
 from windlass.core.audit import Actor
+from windlass.core.capped_count import CappedCount
 from windlass.core.feed import KEPT_ENTRIES, Feed, Fetched, NewEntry
 from windlass.core.filter import JobFilter
 from windlass.core.job import Claimed, Job, JobState
 from windlass.core.outcome import Returned
 from windlass.core.page import JobQuery
-from windlass.core.tally import Tally
 from windlass.errors import FeedNotFound, InvalidInput, LeaseLost
 from windlass.store import Store
 from windlass.store.calls import feeds
@@ -248,7 +248,11 @@ async def test_feeds_are_listed_page_by_page_and_by_subscriber(store: Store) -> 
     assert [one.url[-1] for one in await store.feeds.list(subscriber="ann")] == ["3"]
     assert (await store.feeds.count()).total == 5
     totals = {name: await store.feeds.count(subscriber=name) for name in ("ann", "bob", "eve")}
-    assert totals == {"ann": Tally(1, is_exact=True), "bob": Tally(3, is_exact=True), "eve": Tally(0, is_exact=True)}
+    assert totals == {
+        "ann": CappedCount(1, is_exact=True),
+        "bob": CappedCount(3, is_exact=True),
+        "eve": CappedCount(0, is_exact=True),
+    }
 
 
 @pytest.mark.parametrize("url", ["", "ftp://example.org", "https://", "nothing", "https://example.org/" + "ü" * 1100])

@@ -16,8 +16,8 @@ from tests.store.test_report import a_report
 from windlass.core.job import Claimed, JobState, NewJob, WaitReason
 from windlass.core.outcome import Failure, Raised
 from windlass.core.pull import Candidate, PickOrder, Pull, lease_length, pick
+from windlass.core.reported_outcome import ReportedOutcome
 from windlass.core.topic import Topic
-from windlass.core.wish import Wish
 from windlass.errors import InvalidInput
 from windlass.store import Store
 from windlass.store.calls import report as reports
@@ -268,7 +268,7 @@ async def test_a_probe_that_fails_by_its_own_fault_says_nothing_of_the_service(s
     await trip_until_due(store, clock)
     probe = await pull_one(store)
     assert probe is not None
-    await store.report(a_report(probe, wish=Wish(Raised(Failure("no such address"), is_final=True))))
+    await store.report(a_report(probe, wish=ReportedOutcome(Raised(Failure("no such address"), is_final=True))))
     assert (await store.breakers.get("mail")).state is HALF_OPEN  # type: ignore[union-attr]  # it is there
     assert (await pull_one(store)) is not None
 

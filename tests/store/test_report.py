@@ -14,7 +14,7 @@ from tests.support.raw import execute
 from windlass.core.job import Claimed, JobState, NewJob, RunReason, RunStatus, WaitReason
 from windlass.core.outcome import Run
 from windlass.core.payload import decode
-from windlass.core.report import Answer, Report
+from windlass.core.report import Report, ReportAnswer
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, InvalidPayload, JobNotFound, LeaseLost, TokenNeeded
 from windlass.store import Store
@@ -51,7 +51,9 @@ async def test_a_report_keeps_items_counts_cursor_log_and_lease(store: Store, cl
     held = await running(store, a_pull(target_count=10))
     clock.advance(seconds=5)
     answer = await store.report(a_report(held, items=phones(1, 2, 2), cursor="page 2", log="two new"))
-    assert answer == Answer(state=JobState.RUNNING, added=2, duplicates=1, lease_expires_at=clock.now() + timedelta(seconds=120))
+    assert answer == ReportAnswer(
+        state=JobState.RUNNING, added=2, duplicates=1, lease_expires_at=clock.now() + timedelta(seconds=120)
+    )
     job = await store.get(held.id)
     assert (job.progress_count, job.result_count, job.last_cursor, job.progress_message) == (3, 2, "page 2", "two new")
     assert (job.lease_expires_at, job.last_progress_at) == (answer.lease_expires_at, clock.now())
@@ -189,8 +191,8 @@ async def test_a_repeated_key_is_answered_as_the_first_time_and_changes_nothing(
     assert await store.get(held.id) == before
 
 
-def _plain(answer: Answer) -> dict[str, Any]:
-    return {name: getattr(answer, name) for name in Answer.__slots__}
+def _plain(answer: ReportAnswer) -> dict[str, Any]:
+    return {name: getattr(answer, name) for name in ReportAnswer.__slots__}
 
 
 async def test_a_key_belongs_to_its_job(store: Store) -> None:
@@ -252,7 +254,7 @@ async def test_reports_that_race_a_cancel_end_in_one_of_two_ways(store: Store) -
     cancels = [store.cancel([job.id]) for job in jobs]
     answers = await asyncio.gather(*reports, *cancels)
     for job, answer in zip(jobs, answers, strict=False):
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ReportAnswer)
         state = (await store.get(job.id)).state
         assert (answer.state, answer.is_cancelled) == (state, state is JobState.CANCELLED)
         assert len(await store.list_executions(job.id)) == 1
@@ -496,8 +498,8 @@ async def test_a_bad_pull_is_refused_by_name(store: Store, *, field: str, worker
 
 
 async def test_a_stored_answer_reads_as_it_was_written() -> None:
-    answer = Answer(state=JobState.RUNNING, added=1, duplicates=2, lease_expires_at=FakeClock().now(), should_stop=True)
-    read = Answer.decode(answer.encode())
+    answer = ReportAnswer(state=JobState.RUNNING, added=1, duplicates=2, lease_expires_at=FakeClock().now(), should_stop=True)
+    read = ReportAnswer.decode(answer.encode())
     assert _plain(read) == {**_plain(answer), "is_repeated": True}
     assert decode(answer.encode())["added"] == 1
 

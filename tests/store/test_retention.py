@@ -16,8 +16,8 @@ from windlass.core.outcome import Cancelled
 from windlass.core.retention import Pruned, Retention
 from windlass.errors import InvalidInput, JobNotFound
 from windlass.store import Store
+from windlass.store.batches import microseconds
 from windlass.store.calls import control
-from windlass.store.documents import microseconds
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite
 from windlass.testing import FakeClock

@@ -12,7 +12,7 @@ import pytest
 from tests.store.builders import a_job, enqueue_one
 from windlass.core import aging, transitions
 from windlass.core.job import JobState
-from windlass.core.transitions import Move
+from windlass.core.transitions import LegalMove
 from windlass.errors import InvalidTransition
 from windlass.store import Store, postgres
 from windlass.store.queries import queries
@@ -27,7 +27,7 @@ def _changed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(aging, "STEP", timedelta(minutes=1))
     monkeypatch.setattr(aging, "GAIN", 7)
     monkeypatch.setattr(aging, "TOP", 50)
-    monkeypatch.setitem(transitions.MOVES, "pause", Move(JobState.PAUSED, frozenset({JobState.PENDING})))
+    monkeypatch.setitem(transitions.MOVES, "pause", LegalMove(JobState.PAUSED, frozenset({JobState.PENDING})))
     queries.cache_clear()
     monkeypatch.setattr(postgres, "_texts", postgres._Texts(queries("postgres")))
     yield

@@ -29,7 +29,7 @@ from windlass.core.topic import EVERYTHING, Topic
 from windlass.errors import ConfigError, StoreUnavailable
 from windlass.store import Store, announcer, listener, open_blocking_store, open_store
 from windlass.store.announcer import Announcer
-from windlass.store.listener import Hear, Listener
+from windlass.store.listener import Hear, WakeupListener
 from windlass.store.postgres import Postgres
 from windlass.store.sqlite import Sqlite
 from windlass.store.sqlite_library import sqlite_driver as driver
@@ -427,7 +427,7 @@ def on(wire: Wire) -> SqlWakeups:
     @asynccontextmanager
     async def listen(wakeups: SqlWakeups) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(Listener(wire.connect, wire.announce, Random(1)).run(wakeups))
+            task = tasks.create_task(WakeupListener(wire.connect, wire.announce, Random(1)).run(wakeups))
             yield
             task.cancel()
 

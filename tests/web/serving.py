@@ -15,7 +15,7 @@ import httpx2
 from windlass import Windlass
 from windlass.core.access import NewToken, Role
 from windlass.web.limits import Limits
-from windlass.web.listener import Listener, bind
+from windlass.web.listener import HttpListener, bind
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
 from windlass.web.server import Server, build_server
@@ -57,7 +57,7 @@ def listening(
     """Run a server on a socket in a thread, and give its port."""
     server = Server(app, (*ROUTES, *more), limits=limits)
     bound = bind("127.0.0.1", port)
-    listener = Listener(server, bound)
+    listener = HttpListener(server, bound)
     failures: list[BaseException] = []
 
     async def run() -> None:

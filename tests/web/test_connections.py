@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from windlass.web.attempts import network_of
 from windlass.web.connections import Connections
+from windlass.web.rate_limit import network_of
 
 
 @dataclass(eq=False)

@@ -13,9 +13,9 @@ from tests.web.serving import BASE, Served
 from windlass import Windlass
 from windlass.core.access import Role
 from windlass.core.cadence import Cron
+from windlass.core.cadence_text import describe
 from windlass.core.known_task import DeclaredTask
 from windlass.core.payload import encode_object
-from windlass.core.words import describe
 from windlass.errors import (
     DuplicateJob,
     InvalidInput,

@@ -74,7 +74,7 @@ async def test_jobs_are_counted_and_listed_without_a_script(url: str) -> None:
 
 async def fresh(web: Served) -> str:
     """Look again, past what was seen a moment ago."""
-    web.server.glance._seen = None
+    web.server.snapshots._seen = None
     return await shown(web)
 
 
@@ -137,8 +137,8 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_many_who_look_at_once_cost_one_look(web: Served) -> None:
-    glance = web.server.glance
-    assert await glance.now() is await glance.now()
+    snapshots = web.server.snapshots
+    assert await snapshots.now() is await snapshots.now()
 
 
 @pytest.mark.parametrize(

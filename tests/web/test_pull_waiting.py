@@ -34,12 +34,12 @@ async def until(has_happened: Callable[[], bool | Awaitable[bool]], pause_s: flo
 
 async def settle(web: Served, waiting: int) -> None:
     """Wait until so many stand at the desk and have been looked for."""
-    await until(lambda: sum(not wish.is_new for wish in web.server.desk._waiting) == waiting)
+    await until(lambda: sum(not waiter.is_new for waiter in web.server.pull_queue._waiting) == waiting)
 
 
 async def in_hand(web: Served) -> None:
     """Wait until a job is being taken for somebody."""
-    await until(lambda: any(one.is_in_hand for one in web.server.desk._waiting), 0)
+    await until(lambda: any(one.is_in_hand for one in web.server.pull_queue._waiting), 0)
 
 
 async def left_in(web: Served, number: int, state: JobState) -> None:
@@ -145,14 +145,14 @@ async def test_a_breaker_that_is_due_is_tried_and_the_others_are_served_in_the_s
         assert (await tasks[2])["job"]["task"] == "mailer"
 
 
-def wish(worker: str, pull_id: str | None = None) -> Pull:
+def pull_of(worker: str, pull_id: str | None = None) -> Pull:
     return Pull(("pull",), Lease(hash(worker) % 10**9 + 1, worker, timedelta(seconds=30)), pull_id=pull_id)
 
 
 async def test_one_who_leaves_the_line_takes_no_job(web: Served) -> None:
     gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     async with asyncio.TaskGroup() as group:
-        left = group.create_task(web.server.desk.take(wish("w1"), wait_s=20, gone=gone))
+        left = group.create_task(web.server.pull_queue.take(pull_of("w1"), wait_s=20, gone=gone))
         await settle(web, 1)
         gone.set_result(None)
         assert await left is None
@@ -165,7 +165,7 @@ async def test_a_job_that_was_taken_for_one_who_left_goes_back_at_once_uncharged
     gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     number = await enqueue(web)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(web.server.desk.take(wish("w1"), wait_s=20, gone=gone))
+        task = group.create_task(web.server.pull_queue.take(pull_of("w1"), wait_s=20, gone=gone))
         await in_hand(web)
         gone.set_result(None)
         assert await task is None
@@ -180,7 +180,7 @@ async def test_a_named_pull_that_was_left_is_there_when_it_is_asked_for_again(we
     gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     number = await enqueue(web)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(web.server.desk.take(wish("w1", "p1"), wait_s=20, gone=gone))
+        task = group.create_task(web.server.pull_queue.take(pull_of("w1", "p1"), wait_s=20, gone=gone))
         await in_hand(web)
         gone.set_result(None)
         assert await task is None

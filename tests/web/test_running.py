@@ -20,9 +20,9 @@ from tests.web.serving import BASE, listening, served
 from windlass import Windlass
 from windlass.core.access import Role
 from windlass.web.limits import Limits
+from windlass.web.request_context import context_of
 from windlass.web.route import PUBLIC, Route
 from windlass.web.server import Server
-from windlass.web.visit import visit_of
 
 BEARER = {"authorization": "Bearer static-admin-token"}
 
@@ -33,12 +33,12 @@ async def documented(request: Request) -> dict[str, str]:
 
 
 async def hot(request: Request) -> Response:
-    return JSONResponse({"who": visit_of(request).principal.name, "sent": (await request.body()).decode()})
+    return JSONResponse({"who": context_of(request).principal.name, "sent": (await request.body()).decode()})
 
 
 async def events(request: Request) -> StreamingResponse:
     """Tell what happens for as long as somebody listens."""
-    stopping = visit_of(request).server.stopping
+    stopping = context_of(request).server.stopping
 
     async def told() -> AsyncIterator[bytes]:
         yield b"data: hello\n\n"

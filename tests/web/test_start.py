@@ -9,8 +9,8 @@ import pytest
 from tests.web.serving import Served
 from windlass import ConfigError, Windlass
 from windlass.core.access import NewToken, Role
-from windlass.web.attempts import Attempts
 from windlass.web.listener import bind
+from windlass.web.rate_limit import RateLimit
 from windlass.web.server import build_server
 from windlass.web.start import Line, greeting, is_loopback, prepare
 
@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 def test_attempts_are_counted_by_the_minute_in_bounded_memory() -> None:
     now = 0.0
-    attempts = Attempts(2, monotonic=lambda: now)
+    attempts = RateLimit(2, monotonic=lambda: now)
     assert [attempts.record("a") for _ in range(3)] == [True, True, False]
     assert attempts.wait_for("a") == 60
     assert attempts.wait_for("b") == 0
@@ -117,7 +117,7 @@ def test_attempts_are_counted_by_the_minute_in_bounded_memory() -> None:
 
 
 def test_an_ipv6_customer_is_one_address() -> None:
-    attempts = Attempts(1)
+    attempts = RateLimit(1)
     attempts.record("2001:db8:1:2::1")
     assert attempts.wait_for("2001:db8:1:2:ffff::9") > 0
     assert attempts.wait_for("2001:db8:1:3::1") == 0

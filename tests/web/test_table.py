@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from windlass.web.table import Table
+from windlass.web.router import Router
 
-TABLE = Table(
+TABLE = Router(
     [
         ("GET", "/jobs", "list"),
         ("POST", "/jobs", "create"),
@@ -56,6 +56,6 @@ def test_every_method_of_a_path_is_found() -> None:
 
 def test_a_row_is_in_the_table_once_and_names_its_parameters_alike() -> None:
     with pytest.raises(ValueError, match="already"):
-        Table([("GET", "/a", 1), ("GET", "/a", 2)])
+        Router([("GET", "/a", 1), ("GET", "/a", 2)])
     with pytest.raises(ValueError, match="otherwise"):
-        Table([("GET", "/a/{id}", 1), ("POST", "/a/{name}", 2)])
+        Router([("GET", "/a/{id}", 1), ("POST", "/a/{name}", 2)])

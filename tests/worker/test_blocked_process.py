@@ -99,7 +99,7 @@ async def test_a_run_whose_breaker_is_being_told_is_recorded(rig: Rig) -> None:
 
     async def until_the_breaker_is_told() -> None:
         async with asyncio.timeout(5):
-            while not workers[0]._roster._recordings:  # noqa: ASYNC110 - nothing else tells of it
+            while not workers[0]._held_jobs._recordings:  # noqa: ASYNC110 - nothing else tells of it
                 await asyncio.sleep(0)
 
     rig.task(guarded, breaker=SERVICE)

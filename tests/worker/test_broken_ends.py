@@ -146,14 +146,14 @@ async def test_a_slot_that_an_error_has_stopped_starts_again(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs = declare(rig, "async")
-    take_off, failures = Slot._take_off, 1
+    begin, failures = Slot._begin, 1
 
     def fail_once(*arguments: Any, **options: Any) -> Any:
         nonlocal failures
         if failures:
             failures -= 1
             raise MemoryError
-        return take_off(*arguments, **options)
+        return begin(*arguments, **options)
 
     monkeypatch.setattr(Slot, "_take_off", fail_once)
     job_id = await rig.enqueue("work", max_attempts=1)

@@ -19,7 +19,7 @@ from windlass import Windlass
 from windlass.core.job import JobState
 from windlass.core.topic import Topic
 from windlass.worker.context import JobContext
-from windlass.worker.flight import Flight
+from windlass.worker.run import ActiveRun
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
 
@@ -158,7 +158,7 @@ async def test_tasks_that_have_ended_are_not_kept(rig: Rig) -> None:
         for _ in range(100):
             await asyncio.create_task(asyncio.sleep(0))
         gc.collect()
-        alive.append(sum(len(found.tasks) for found in gc.get_objects() if isinstance(found, Flight)))
+        alive.append(sum(len(found.tasks) for found in gc.get_objects() if isinstance(found, ActiveRun)))
 
     rig.task(many)
     await rig.start()
@@ -274,7 +274,7 @@ async def test_cancelled_runs_are_not_kept_for_hooks(rig: Rig) -> None:
 
     await rig.until(is_stopped)
     gc.collect()
-    assert [found for found in gc.get_objects() if isinstance(found, Flight)] == []
+    assert [found for found in gc.get_objects() if isinstance(found, ActiveRun)] == []
 
 
 async def test_a_factory_of_the_application_still_makes_its_tasks(rig: Rig) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from windlass.core.job import Count, JobState
-from windlass.core.worker import Worker
+from windlass.core.worker import WorkerRecord
 from windlass.worker.unserved import UnservedJobs, find_unserved
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 MAIL = Count("mail", "fast", JobState.PENDING, None, 3)
 
 
-def worker(pools: str, tasks: str, *, kind: str = "worker", is_online: bool = True) -> Worker:
-    return Worker("w", kind, "host", 1, "1", pools, tasks, 0, NOW, NOW, None, is_online)
+def worker(pools: str, tasks: str, *, kind: str = "worker", is_online: bool = True) -> WorkerRecord:
+    return WorkerRecord("w", kind, "host", 1, "1", pools, tasks, 0, NOW, NOW, None, is_online)
 
 
 def test_jobs_that_a_worker_takes_are_served() -> None:

@@ -6,7 +6,7 @@ import click
 
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import complain, plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.errors import nearest
@@ -14,7 +14,7 @@ from windlass.errors import nearest
 _COLUMNS = ("name", "state", "failures", "threshold", "open_for", "opened_at", "probe_at", "is_forced")
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def breakers() -> None:
     """List, reset and open the circuit breakers that ever left closed."""
 

@@ -11,8 +11,8 @@ from windlass.cli.exit_codes import PARTLY
 from windlass.cli.output import say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.blocking import run
+from windlass.core.cadence_text import describe
 from windlass.core.cron_migration import Conversion
-from windlass.core.words import describe
 from windlass.errors import ConfigError
 from windlass.store import Store
 

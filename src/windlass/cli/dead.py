@@ -10,7 +10,7 @@ from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
 from windlass.cli.names import hint_at_unknown, refuse_unknown
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import complain, letter_fields, say, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
@@ -22,7 +22,7 @@ from windlass.errors import WindlassError
 _COLUMNS = ("id", "job_id", "task", "lane", "deaths", "died_at", "acknowledged_by", "closed_reason", "error")
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def dead() -> None:
     """List, read, acknowledge and requeue the letters of jobs that failed for good."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from windlass.cli import options
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import complain, plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.client.operations import Operator
@@ -20,7 +20,7 @@ _ENTRY_COLUMNS = ("id", "published_at", "title", "link")
 _SECRETS = frozenset({"websub_token", "websub_secret"})
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def feeds() -> None:
     """List and read feeds, subscribe to them and unsubscribe."""
 

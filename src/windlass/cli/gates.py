@@ -23,14 +23,14 @@ _wait = click.option(
 )
 
 
-def add_gates(group: click.Group, facet: str, noun: str) -> None:
-    """Give a group the commands of gates."""
+def add_gates(group: click.Group, nouns: str, noun: str) -> None:
+    """Add the commands of gates to a group."""
     for verb in ("pause", "resume"):
-        group.add_command(_switch(facet, noun, verb))
-    group.add_command(_drain(facet, noun))
+        group.add_command(_switch(nouns, noun, verb))
+    group.add_command(_drain(nouns, noun))
 
 
-def _switch(facet: str, noun: str, verb: str) -> click.Command:
+def _switch(nouns: str, noun: str, verb: str) -> click.Command:
     has_all = noun == "lane"
 
     @click.command(name=verb, help=f"{verb.capitalize()} a {noun}{', or every one with --all' if has_all else ''}.")
@@ -41,7 +41,7 @@ def _switch(facet: str, noun: str, verb: str) -> click.Command:
     def command(name: str | None, *, force: bool, as_json: bool, database: str | None, is_all: bool = False) -> None:
         chosen = _chosen(name, is_all=is_all)
         with operating(database) as operator:
-            gates = getattr(operator, facet)
+            gates = getattr(operator, nouns)
             _check(gates, chosen, force=force)
             gate = getattr(gates, f"{verb}_sync")(chosen)
             kept = [one.name for one in gates.list_sync() if one.paused_at is not None] if has_all else []
@@ -79,7 +79,7 @@ def _check(gates: Any, name: str, *, force: bool) -> None:
         gates.ensure_known_sync(name)
 
 
-def _drain(facet: str, noun: str) -> click.Command:
+def _drain(nouns: str, noun: str) -> click.Command:
     has_all = noun == "lane"
     every = ", or every one with --all," if has_all else ""
 
@@ -90,17 +90,17 @@ def _drain(facet: str, noun: str) -> click.Command:
     @options.as_json
     @options.database
     def command(name: str | None, *, database: str | None, is_all: bool = False, **given: Any) -> None:
-        _pause_and_count(facet, noun, _chosen(name, is_all=is_all), database, **given)
+        _pause_and_count(nouns, noun, _chosen(name, is_all=is_all), database, **given)
 
     return _every(command) if has_all else command
 
 
 def _pause_and_count(
-    facet: str, noun: str, name: str, database: str | None, *, wait: str | None, force: bool, as_json: bool
+    nouns: str, noun: str, name: str, database: str | None, *, wait: str | None, force: bool, as_json: bool
 ) -> None:
     """Pause what a name stands for, wait as long as asked, and print what still runs."""
     with operating(database) as operator:
-        gates = getattr(operator, facet)
+        gates = getattr(operator, nouns)
         _check(gates, name, force=force)
         drain = _drained(gates, name, _longest(wait))
     if as_json:

@@ -14,10 +14,10 @@ from windlass.cli.output import say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.blocking import run
 from windlass.core.cadence import Recurrence
-from windlass.core.crontab import Entry, Unreadable, parse_crontab
+from windlass.core.cadence_text import describe
+from windlass.core.crontab import CrontabEntry, Unreadable, parse_crontab
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
-from windlass.core.words import describe
 from windlass.errors import InvalidInput
 from windlass.store import Store
 
@@ -55,12 +55,12 @@ def crontab(file: TextIO, *, is_applied: bool, system: bool, timezone: str, as_j
 Row = dict[str, object]
 
 
-async def _import(store: Store, found: list[Entry | Unreadable], *, is_applied: bool) -> list[Row]:
+async def _import(store: Store, found: list[CrontabEntry | Unreadable], *, is_applied: bool) -> list[Row]:
     now = await store.clock()
     return [await _import_one(store, each, now, is_applied=is_applied) for each in found]
 
 
-async def _import_one(store: Store, found: Entry | Unreadable, now: datetime, *, is_applied: bool) -> Row:
+async def _import_one(store: Store, found: CrontabEntry | Unreadable, now: datetime, *, is_applied: bool) -> Row:
     if isinstance(found, Unreadable):
         return _row(found.line, found.text, problem=found.reason)
     rule = Recurrence(cadence=found.cadence, timezone=found.timezone)
@@ -82,7 +82,7 @@ def _row(line: int, command: str, *, problem: str | None = None, **known: str) -
     return {"line": line, **blank, **known, "command": command, "problem": problem}
 
 
-def _job(entry: Entry, rule: Recurrence) -> NewJob:
+def _job(entry: CrontabEntry, rule: Recurrence) -> NewJob:
     payload: dict[str, object] = {"command": entry.command}
     payload |= {key: value for key in ("env", "stdin", "user") if (value := getattr(entry, key))}
     return NewJob(

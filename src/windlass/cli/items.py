@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import click
 
 from windlass.cli import options
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say_json, say_table
 from windlass.cli.session import operating
-from windlass.client.item_export import ItemFormat, Part, Wanted, export
+from windlass.client.item_export import ExportRange, ItemFormat, Part, export
+from windlass.client.job_ref import number_of
 from windlass.client.operations import Operator
-from windlass.client.refs import number_of
 from windlass.core.payload import decode
 from windlass.errors import ConfigError
 
@@ -27,13 +27,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _TELL_EVERY_S = 2.0
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def items() -> None:
     """List and export what workers have found."""
 
 
 def _whose(command: F) -> F:
-    """Give a command the ways to say whose items are meant."""
+    """Add the options for whose items are meant to a command."""
     command = click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Begin after this item.")(command)
     command = click.option("--collection", metavar="NAME", help="The items of a collection; a job's is its task by default.")(
         command
@@ -84,17 +84,17 @@ def export_(job: str | None, *, collection: str | None, after: int, kind: str, o
         asyncio.run(_export(operator, wanted, ItemFormat(kind), write))
 
 
-def _wanted(operator: Operator, job: str | None, collection: str | None, after: int) -> Wanted:
+def _wanted(operator: Operator, job: str | None, collection: str | None, after: int) -> ExportRange:
     if (job is None) == (collection is None):
         raise click.UsageError("name a job, or a collection with --collection")
     if job is None:
-        return Wanted(collection=collection, after=after)
+        return ExportRange(collection=collection, after=after)
     number = number_of(job)
     operator.get_sync(number)
-    return Wanted(job_id=number, after=after)
+    return ExportRange(job_id=number, after=after)
 
 
-async def _export(operator: Operator, wanted: Wanted, kind: ItemFormat, write: Callable[[str], object]) -> None:
+async def _export(operator: Operator, wanted: ExportRange, kind: ItemFormat, write: Callable[[str], object]) -> None:
     progress = _Progress()
     parts: AsyncIterator[Part] = export((await operator.store()).items, wanted, kind)
     async for part in parts:
@@ -125,7 +125,7 @@ class _Progress:
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[Callable[[str], object]]:
-    """Give where to write: the standard output, or a file that takes its name when it is whole."""
+    """Open where to write: the standard output, or a file that takes its name when it is whole."""
     if output is None:
         # As they are: a terminal's own line ends would break a table's quoted lines.
         sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]  # always a file of ours

@@ -1,16 +1,108 @@
-"""`windlass fail`, `bury`, `take-lease`, `boost`, `clone` and `edit`: what operators do to single jobs."""
+"""What operators do to jobs: by number, and with some verbs to all that a filter matches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
 from windlass.cli import options
 from windlass.cli.enqueue import read_object
-from windlass.cli.moves import move_each
-from windlass.cli.output import job_fields, say, say_json
+from windlass.cli.exit_codes import REFUSED
+from windlass.cli.names import refuse_unknown
+from windlass.cli.output import complain, job_fields, say, say_json
 from windlass.cli.session import operating, person
+from windlass.core.bulk import Bulk
+from windlass.core.filter import JobFilter
+from windlass.core.job import Job
+from windlass.core.job_verbs import JOB_VERBS
+from windlass.errors import WindlassError
+
+_EVERYTHING = JobFilter()
+
+
+def _command(verb: str, *more: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the command of a verb; `more` are the options that only this verb has, in the command line and in the store."""
+    entry = JOB_VERBS[verb]
+
+    @click.command(
+        name=verb.replace("_", "-"),
+        help=f"{entry.many}\n\nJobs are named by number or UUID, or meant by filters; --dry-run only counts.",
+    )
+    @click.argument("ids", metavar="[ID]...", nargs=-1)
+    @options.job_filters
+    @click.option("--all", "is_all", is_flag=True, help="Every job that can be; without it, a filter or an ID is needed.")
+    @click.option("--dry-run", is_flag=True, help="Only count what the filters match.")
+    @options.as_json
+    @options.database
+    def command(
+        ids: tuple[str, ...],
+        *,
+        wanted: JobFilter,
+        is_all: bool,
+        dry_run: bool,
+        as_json: bool,
+        database: str | None,
+        **given: str | None,
+    ) -> None:
+        has_filter = wanted != _EVERYTHING
+        if bool(ids) is (has_filter or is_all):
+            raise click.UsageError("Name jobs, or say which are meant by filters or --all; not both.")
+        if ids and dry_run:
+            raise click.UsageError("--dry-run goes with filters.")
+        with operating(database) as operator:
+            if ids:
+                _each(partial(getattr(operator, f"{verb}_sync"), **given), ids, as_json=as_json)
+            else:
+                bulk = operator.bulk_sync(verb, wanted, given, dry_run=dry_run)
+                if not bulk.matched:
+                    refuse_unknown(operator, wanted.tasks, wanted.lanes)
+                _tell(bulk, entry.done, dry_run=dry_run, as_json=as_json)
+
+    for option in more:
+        option(command)
+    return command
+
+
+def _told(job: Job) -> str:
+    return f"job {job.id} is {job.state}"
+
+
+def _each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool, told: Callable[[Job], str] = _told) -> None:
+    """Move jobs one by one, print each as it is then, and end with an exit code of its own when some were refused."""
+    moved: list[Job] = []
+    refused: list[str] = []
+    for job_id in ids:
+        try:
+            moved.append(move(job_id))
+        except WindlassError as error:
+            refused.append(str(error))
+            complain(error)
+    if as_json:
+        say_json({"jobs": [job_fields(one) for one in moved], "errors": refused})
+    else:
+        for one in moved:
+            say(told(one))
+    if refused:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _tell(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        say_json({**bulk._asdict(), "dry_run": dry_run})
+    elif dry_run:
+        say(f"{bulk.matched} match; nothing was changed")
+    else:
+        say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")
+
+
+retry = _command("retry")
+cancel = _command("cancel", click.option("--reason", help="Why; kept with the job and told to whoever waits for it."))
+pause = _command("pause")
+resume = _command("resume")
+run_now = _command("run_now")
 
 _ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
 _BY_HAND = "failed by an operator"
@@ -31,7 +123,7 @@ def fail(ids: tuple[str, ...], *, error: str, for_good: bool, as_json: bool, dat
     The worker that holds such a run is refused when it reports.
     """
     with operating(database) as operator:
-        move_each(lambda job_id: operator.fail_sync(job_id, error, will_retry=not for_good), ids, as_json=as_json)
+        _each(lambda job_id: operator.fail_sync(job_id, error, will_retry=not for_good), ids, as_json=as_json)
 
 
 @click.command()
@@ -42,7 +134,7 @@ def fail(ids: tuple[str, ...], *, error: str, for_good: bool, as_json: bool, dat
 def bury(ids: tuple[str, ...], *, error: str, as_json: bool, database: str | None) -> None:
     """Fail waiting jobs for good, each with a dead letter."""
     with operating(database) as operator:
-        move_each(lambda job_id: operator.bury_sync(job_id, error), ids, as_json=as_json)
+        _each(lambda job_id: operator.bury_sync(job_id, error), ids, as_json=as_json)
 
 
 @click.command(name="take-lease")
@@ -52,7 +144,7 @@ def bury(ids: tuple[str, ...], *, error: str, as_json: bool, database: str | Non
 def take_lease(ids: tuple[str, ...], *, as_json: bool, database: str | None) -> None:
     """End the leases of jobs as if their workers had stopped renewing them."""
     with operating(database) as operator:
-        move_each(operator.take_lease_sync, ids, as_json=as_json)
+        _each(operator.take_lease_sync, ids, as_json=as_json)
 
 
 @click.command()
@@ -65,7 +157,7 @@ def take_lease(ids: tuple[str, ...], *, as_json: bool, database: str | None) -> 
 def boost(ids: tuple[str, ...], *, amount: int, as_json: bool, database: str | None) -> None:
     """Raise the priority of jobs that are not over."""
     with operating(database) as operator:
-        move_each(
+        _each(
             lambda job_id: operator.boost_sync(job_id, amount),
             ids,
             as_json=as_json,
@@ -80,7 +172,7 @@ def boost(ids: tuple[str, ...], *, amount: int, as_json: bool, database: str | N
 def clone(ids: tuple[str, ...], *, as_json: bool, database: str | None) -> None:
     """Make new jobs from finished ones, which become their parents."""
     with operating(database) as operator:
-        move_each(
+        _each(
             lambda job_id: operator.clone_sync(job_id, person()),
             ids,
             as_json=as_json,

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from windlass.cli.output import document_text, say_table
+from windlass.core.cadence_text import describe
 from windlass.core.durations import in_words
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Execution, Job, JobState, RunStatus, WaitReason
 from windlass.core.one_line import one_line
 from windlass.core.retry import Profile, most_attempts
-from windlass.core.words import describe
 from windlass.errors import InvalidInput
 
 _RUN_COLUMNS = ("number", "attempt", "status", "reason", "started_at", "took", "worker", "error")

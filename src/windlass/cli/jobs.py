@@ -71,6 +71,6 @@ def job(job_id: str, *, runs: int, as_json: bool, database: str | None) -> None:
 
 
 def _run_fields(run: Execution) -> dict[str, Any]:
-    """Give a run's fields for JSON; what only crawls and feeds count is there when it was counted."""
+    """Return a run's fields for JSON; what only crawls and feeds count is there when it was counted."""
     fields = plain(run) | {"duration_ms": run.duration_ms}
     return {name: value for name, value in fields.items() if name not in _COUNTED or value is not None}

@@ -6,7 +6,7 @@ import click
 
 from windlass.cli import options
 from windlass.cli.gates import add_gates
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.job import JobState
@@ -14,7 +14,7 @@ from windlass.core.job import JobState
 _STATES = (JobState.PENDING, JobState.SCHEDULED, JobState.RUNNING, JobState.PAUSED, JobState.FAILED)
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def lanes() -> None:
     """List, pause, resume and drain lanes; a lane's jobs are claimed only while it is not paused."""
 

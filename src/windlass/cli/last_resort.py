@@ -51,7 +51,7 @@ class LastResort:
         threading.Thread(target=self._main, name="windlass-last-resort", daemon=True).start()
 
     def note_signal(self, *_: object) -> None:
-        """Tell the thread; fit for a signal handler, which may interrupt any code, itself included."""
+        """Wake the thread; fit for a signal handler, which may interrupt any code, itself included."""
         os.write(self._writer, b"!")
 
     def _main(self) -> None:

@@ -7,7 +7,7 @@ import click
 _HELP = {"-h", "--help"}
 
 
-class Noun(click.Group):
+class NounGroup(click.Group):
     """A group whose `list` need not be typed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -46,12 +46,12 @@ _NAMES = ("states", "tasks", "lanes", "subject", "correlation_id", "search", "si
 
 
 def log_level(default: str) -> Callable[[F], F]:
-    """Give a command the level of its log."""
+    """Add the option for the log level to a command."""
     return click.option("--log-level", default=default, show_default=True, help="debug, info, warning or error.")
 
 
 def job_filters(command: F) -> F:
-    """Give a command the filters of lists of jobs, as one argument `wanted`."""
+    """Add the filters of lists of jobs to a command, as one argument `wanted`."""
 
     @wraps(command)
     def call(**given: Any) -> Any:

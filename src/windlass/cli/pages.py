@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from windlass.cli import options
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say, say_fields, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.webpage import WebPage
@@ -18,7 +18,7 @@ _source = click.option("--source-id", help="Only pages of this source.")
 _after = click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Begin after this page.")
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def pages() -> None:
     """Search, show and delete what crawls have found."""
 

@@ -8,22 +8,22 @@ import click
 
 from windlass.cli import options
 from windlass.cli.names import hint_at_unknown
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import job_fields, plain, say, say_fields, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.blocking import run
+from windlass.core.cadence_text import describe
 from windlass.core.durations import parse_duration
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
 from windlass.core.page import JobQuery
 from windlass.core.preview import preview
-from windlass.core.words import describe
 from windlass.errors import InvalidInput
 
 _COLUMNS = ("id", "name", "task", "state", "enabled", "when", "next_run_at", "last_run_at", "declared_by")
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def schedules() -> None:
     """List and show recurring jobs; disable what is declared no more."""
 

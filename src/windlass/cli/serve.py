@@ -52,6 +52,6 @@ def serve(
 
 async def _serve(app: Windlass) -> None:
     signals = Signals(app.settings.grace)
-    async with app, opened(app) as desk, app.keeping():
-        signals.tell(desk.listener.stop, desk.listener.stop)
-        await desk.listen("server and upkeep", database_line(app))
+    async with app, opened(app) as server, app.keeping():
+        signals.tell(server.listener.stop, server.listener.stop)
+        await server.listen("server and upkeep", database_line(app))

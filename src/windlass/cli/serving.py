@@ -14,18 +14,18 @@ from windlass.cli.banner import banner
 from windlass.errors import ConfigError
 
 if TYPE_CHECKING:
-    from windlass.web.listener import Listener
+    from windlass.web.listener import HttpListener
     from windlass.web.start import Line
 
 
-class Desk(NamedTuple):
+class OpenedServer(NamedTuple):
     """A server that has its port and does not answer yet."""
 
-    listener: Listener
+    listener: HttpListener
     greeting: Sequence[Line]
 
     async def listen(self, what: str, *told: tuple[str, str]) -> None:
-        """Say what runs, where the server is, how to get in and what is `told`, and answer until stopped."""
+        """Print what runs, where the server is, how to log in and the lines in `told`; then answer until stopped."""
         click.echo(_greeting(what, self.greeting, told))
         await self.listener.listen()
 
@@ -38,7 +38,7 @@ def _greeting(what: str, lines: Sequence[Line], told: Sequence[tuple[str, str]])
 
 
 @asynccontextmanager
-async def opened(app: Windlass, *, task: str | None = None) -> AsyncIterator[Desk]:
+async def opened(app: Windlass, *, task: str | None = None) -> AsyncIterator[OpenedServer]:
     """Take the port; raises ConfigError when it is not to be had. The greeting has a command that enqueues `task`."""
     try:
         from windlass.web import listener, start  # noqa: PLC0415 - an optional dependency
@@ -50,4 +50,4 @@ async def opened(app: Windlass, *, task: str | None = None) -> AsyncIterator[Des
     with listener.bind(app.settings.host, app.settings.port) as bound:
         is_private = start.is_loopback(app.settings.host) or sys.stdout.isatty()
         greeting = start.greeting(server, bound.getsockname()[1], first_token, is_private=is_private, task=task)
-        yield Desk(listener.Listener(server, bound), greeting)
+        yield OpenedServer(listener.HttpListener(server, bound), greeting)

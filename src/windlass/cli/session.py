@@ -1,4 +1,4 @@
-"""The way of commands to the database."""
+"""Connects commands to the database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windlass.errors import ConfigError
 
 @contextmanager
 def operating(database: str | None, app: Windlass | None = None, *, makes_file: bool = False) -> Iterator[Operator]:
-    """Give every verb on a database, audited as the person at the terminal; of an application, if there is one."""
+    """Open every verb on a database, audited as the person at the terminal; of an application, if there is one."""
     quiet_driver()
     with app or Windlass(database) as opened:
         if app is not None and database is not None:

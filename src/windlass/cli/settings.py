@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from windlass.cli import options
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
@@ -18,7 +18,7 @@ from windlass.errors import InvalidInput
 _COLUMNS = ("name", "value", "origin", "updated_by", "updated_at")
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def settings() -> None:
     """List, read, set and unset what may change while everything runs.
 
@@ -30,7 +30,7 @@ def settings() -> None:
 @options.as_json
 @options.database
 def list_(*, as_json: bool, database: str | None) -> None:
-    """List what every setting is, and whose word that is."""
+    """List every setting with its value and where the value comes from."""
     with operating(database) as operator:
         found = _read(operator)
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from windlass.cli import options
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.source import NewSource
@@ -13,7 +13,7 @@ from windlass.core.source import NewSource
 _COLUMNS = ("id", "name", "url", "last_run_at")
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def sources() -> None:
     """List, keep and delete what `crawl` crawls."""
 

@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def processes(command: F) -> F:
-    """Give a command what says how many of it there are, and what its processes are told."""
+    """Add the options for the number of processes to a command."""
     command = click.option("--parent", type=int, hidden=True, help="The supervisor that started this process.")(command)
     command = click.option("--alone", is_flag=True, hidden=True, help="Work in this process; what the supervisor starts.")(
         command

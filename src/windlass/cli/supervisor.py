@@ -73,7 +73,7 @@ class Child:
 
 
 def describe(code: int) -> str:
-    """Say how a process ended."""
+    """Return how a process ended."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:
@@ -137,7 +137,7 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[int]:
-        """Hear of signals and of ended children at once, through a pipe that wakes the wait."""
+        """Receive signals and the ends of children at once, through a pipe that wakes the wait."""
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         handlers = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -62,7 +62,7 @@ def _is_theirs(filename: str) -> bool:
 
 
 def open_app(target: str | None, **settings: Any) -> Windlass:
-    """Give the application that was named, or one that has only a database; with the settings that were typed."""
+    """Return the application that was named, or one that has only a database; with the settings that were typed."""
     app = Windlass() if target is None else load_app(target)
     app.configure(**{name: value for name, value in settings.items() if value is not None})
     return app

@@ -6,14 +6,14 @@ import click
 
 from windlass.cli import options
 from windlass.cli.gates import add_gates
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say_json, say_table
 from windlass.cli.session import operating
 
 _COLUMNS = ("name", "lane", "breaker", "is_declared", "paused_at", "paused_by", "seen_at")
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def tasks() -> None:
     """List, pause, resume and drain the tasks that processes declared."""
 

@@ -97,8 +97,8 @@ async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_de
     """Run until a signal; says whether handlers were left behind."""
     signals = Signals(app.settings.grace)
     task = hello.TASK if hello.TASK in app.tasks else None
-    async with app, opened(app, task=task) as desk, app.working(target=target, end_process=_start_again) as worker:
-        listener = desk.listener
+    async with app, opened(app, task=task) as server, app.working(target=target, end_process=_start_again) as worker:
+        listener = server.listener
 
         def stop() -> None:
             listener.stop()
@@ -113,7 +113,7 @@ async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_de
         watching = asyncio.create_task(worker.stopped())
         watching.add_done_callback(lambda _: None if listener.should_exit else listener.stop())
         what = "server, worker and upkeep in one process"
-        await desk.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *worker_lines(app), *told)
+        await server.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *worker_lines(app), *told)
         watching.cancel()
     return worker.has_lost
 

@@ -9,7 +9,7 @@ import click
 
 from windlass.app import Windlass
 from windlass.cli import options
-from windlass.cli.noun import Noun
+from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.cli.signals import Signals
@@ -44,7 +44,7 @@ async def _keep_up(app: Windlass) -> None:
         await stopping.wait()
 
 
-@click.group(cls=Noun)
+@click.group(cls=NounGroup)
 def chores() -> None:
     """Look at upkeep, pause and resume it."""
 

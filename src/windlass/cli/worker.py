@@ -87,7 +87,7 @@ def _own(packs: str | None) -> str:
 
 
 def _settled(target: str, *, migrate: bool, **settings: str | None) -> Windlass:
-    """Give the application with what was typed and with the packs its settings name, after a look at its tables."""
+    """Return the application with what was typed and with the packs its settings name, after a look at its tables."""
     app = open_app(target, **settings)
     install(app, app.settings.packs or ())
     if migrate:

@@ -67,7 +67,7 @@ class Arguments:
         return self._model is not None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Give every argument its name; only what the caller gave."""
+        """Name every argument; only what the caller gave."""
         if not args:
             return kwargs
         if len(args) > len(self._positional):
@@ -91,7 +91,7 @@ class Arguments:
         return self._codec.decode(text)
 
     def plain(self, given: Mapping[str, Any]) -> Any:
-        """Give the arguments as JSON values, the defaults among them."""
+        """Return the arguments as JSON values, the defaults among them."""
         return decode(self._codec.encode(self.complete(given)))
 
     def schema(self) -> dict[str, Any] | None:

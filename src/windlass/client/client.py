@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 from windlass.client.declared import DeclaredTasks
-from windlass.client.doors import Door
+from windlass.client.job_ref import JobRef, number_of
 from windlass.client.options import JOB_OPTIONS, EditOptions, UsingOptions, check_names, edit_of
-from windlass.client.refs import JobRef, number_of
+from windlass.client.stores_by_loop import OpenedStore
 from windlass.client.transaction import driver_connection
 from windlass.core.blocking import twin_of
 from windlass.core.durations import parse_duration
@@ -38,7 +38,7 @@ _FIRST_LOOK_S = 0.01
 _LONGEST_LOOK_S = 1.0
 
 
-class Tasks(Protocol):
+class ApplicationTasks(Protocol):
     """What a client needs to know of an application's tasks."""
 
     @property
@@ -62,11 +62,13 @@ class Tasks(Protocol):
         ...
 
 
-def move(name: str) -> tuple[Callable[[Client, JobRef], Coroutine[Any, Any, Job]], Callable[[Client, JobRef], Job]]:
+def move(
+    name: str,
+) -> tuple[Callable[[DatabaseClient, JobRef], Coroutine[Any, Any, Job]], Callable[[DatabaseClient, JobRef], Job]]:
     """Make the verb of operators that needs nothing but the job, and its twin."""
     entry = JOB_VERBS[name]
 
-    async def call(self: Client, job: JobRef) -> Job:
+    async def call(self: DatabaseClient, job: JobRef) -> Job:
         verb = getattr(await self.store(), entry.in_store or name)
         moved: Moved = await verb([number_of(job)])
         return moved.one()
@@ -76,23 +78,23 @@ def move(name: str) -> tuple[Callable[[Client, JobRef], Coroutine[Any, Any, Job]
     return call, twin_of(call)
 
 
-class Client:
-    """Every verb; where it runs is up to the door it is given."""
+class DatabaseClient:
+    """Every verb; where it runs depends on the store that `opened` finds."""
 
-    def __init__(self, door: Callable[[], Awaitable[Door]], tasks: Tasks, hooks: Hooks) -> None:
-        """Go through `door` to the store."""
-        self._door = door
+    def __init__(self, opened: Callable[[], Awaitable[OpenedStore]], tasks: ApplicationTasks, hooks: Hooks) -> None:
+        """Find the store through `opened`."""
+        self._opened = opened
         self._tasks = tasks
         self._hooks = hooks
 
     @property
-    def blocking(self) -> Client:
+    def blocking(self) -> DatabaseClient:
         """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
         return self
 
     async def store(self) -> Store:
-        """Give the store below: every verb of the engine."""
-        return (await self._door()).store
+        """Return the store below: every verb of the engine."""
+        return (await self._opened()).store
 
     async def run(self, call: Call[T], connection: Any = None) -> T:
         """Run a call of the store's, in the caller's transaction if a connection is given."""
@@ -100,8 +102,8 @@ class Client:
 
     async def driver(self, connection: Any) -> Any:
         """Find the driver's own connection inside what a caller holds; None stays None."""
-        door = await self._door()
-        return None if connection is None else await driver_connection(connection, is_blocking=door.is_blocking)
+        opened = await self._opened()
+        return None if connection is None else await driver_connection(connection, is_blocking=opened.is_blocking)
 
     async def enqueue(self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[UsingOptions]) -> Enqueued:
         """Enqueue a job of a task by its name; raises UnknownTask where nobody could run it."""
@@ -151,18 +153,18 @@ class Client:
 
     async def enqueue_job(self, job: NewJob, connection: Any = None) -> Enqueued:
         """Enqueue one job; returns after its commit, which it may share with others that come at the same time."""
-        door = await self._door()
+        opened = await self._opened()
         if connection is None:
-            enqueued = await door.outbox.enqueue(job)
+            enqueued = await opened.outbox.enqueue(job)
         else:
-            [enqueued] = await self._enqueue_on(door, connection, [job])
+            [enqueued] = await self._enqueue_on(opened, connection, [job])
         if hooks := self._hooks.of(Happening.ENQUEUE):
             _tell(hooks, job, enqueued)
         return enqueued
 
     async def enqueue_and_get(self, job: NewJob) -> Stored:
         """Enqueue one job as `enqueue_job` does, and see the row that it left."""
-        stored = await (await self._door()).counter.enqueue(job)
+        stored = await (await self._opened()).counter.enqueue(job)
         if hooks := self._hooks.of(Happening.ENQUEUE):
             _tell(hooks, job, Enqueued(stored.id, stored.is_duplicate))
         return stored
@@ -172,11 +174,11 @@ class Client:
     async def enqueue_jobs(self, jobs: Iterable[NewJob], connection: Any = None) -> Sequence[Enqueued]:
         """Enqueue jobs of any tasks, all or none, in one round trip."""
         described = list(jobs)
-        door = await self._door()
+        opened = await self._opened()
         if connection is None:
-            answers: Sequence[Enqueued] = await door.store.enqueue(described)
+            answers: Sequence[Enqueued] = await opened.store.enqueue(described)
         else:
-            answers = await self._enqueue_on(door, connection, described)
+            answers = await self._enqueue_on(opened, connection, described)
         if hooks := self._hooks.of(Happening.ENQUEUE):
             for job, enqueued in zip(described, answers, strict=True):
                 _tell(hooks, job, enqueued)
@@ -184,8 +186,8 @@ class Client:
 
     enqueue_jobs_sync = twin_of(enqueue_jobs)
 
-    async def _enqueue_on(self, door: Door, connection: Any, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
-        return await door.store.enqueue_on(await driver_connection(connection, is_blocking=door.is_blocking), jobs)
+    async def _enqueue_on(self, opened: OpenedStore, connection: Any, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
+        return await opened.store.enqueue_on(await driver_connection(connection, is_blocking=opened.is_blocking), jobs)
 
     async def get(self, job: JobRef) -> Job:
         """Read a job; raises JobNotFound."""
@@ -249,17 +251,17 @@ class Client:
         """Wait until a job has ended and return its result; raises JobFailed, JobCancelled or WaitTimeout."""
         number = number_of(job)
         limit = None if timeout is None else parse_duration(timeout, field="timeout").total_seconds()
-        door = await self._door()
+        opened = await self._opened()
         started, pause = time.monotonic(), _FIRST_LOOK_S
-        while (found := await door.store.get(number)).state not in CLOSED:
+        while (found := await opened.store.get(number)).state not in CLOSED:
             if found.cadence is not None:
                 raise InvalidInput("job", number, "is recurring: it does not end, so nobody can wait for its result")
             left = pause if limit is None else limit - (time.monotonic() - started)
             if left <= 0:
                 raise WaitTimeout(number, found.state)
-            await door.sleep(min(pause, left))
+            await opened.sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_LOOK_S)
-        return await _result(door.store, found)
+        return await _result(opened.store, found)
 
     wait_sync = twin_of(wait)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from windlass.client.client import Client
+from windlass.client.client import DatabaseClient
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.current import current_job
@@ -23,7 +23,7 @@ log = logging.getLogger("windlass.client")
 class Guard:
     """Lets a block run unless its breaker is open, and tells the breaker how it went. For one block at a time."""
 
-    def __init__(self, spec: BreakerSpec, clients: tuple[Client, Client], failures: Counter[str]) -> None:
+    def __init__(self, spec: BreakerSpec, clients: tuple[DatabaseClient, DatabaseClient], failures: Counter[str]) -> None:
         """Guard with this breaker; `failures` are those of this process that the store has not heard of."""
         self._spec = spec
         self._client, self._twin = clients
@@ -45,7 +45,7 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         run(self._leave(self._twin, error))
 
-    async def _enter(self, client: Client) -> None:
+    async def _enter(self, client: DatabaseClient) -> None:
         # In a handler the probe is its job's: if the worker dies, the permit ends with the lease.
         job = current_job.get()
         self._job_id, token = (None, None) if job is None else (job.id, job.token)
@@ -53,7 +53,7 @@ class Guard:
         if not self._admission.is_admitted:
             raise BreakerOpen(self._spec.name, self._admission.probe_at)
 
-    async def _leave(self, client: Client, error: BaseException | None) -> None:
+    async def _leave(self, client: DatabaseClient, error: BaseException | None) -> None:
         if error is not None and not speaks_against_service(error):
             return
         name = self._spec.name

@@ -23,7 +23,7 @@ class ItemFormat(StrEnum):
     CSV = "csv"
 
 
-class Wanted(NamedTuple):
+class ExportRange(NamedTuple):
     """Which items: those a job found first, or those of a collection; from the one after this id on."""
 
     job_id: int | None = None
@@ -39,7 +39,9 @@ class Part(NamedTuple):
     last_id: int = 0
 
 
-async def export(items: Items, wanted: Wanted, kind: ItemFormat, seen: Callable[[Any], Any] | None = None) -> AsyncIterator[Part]:
+async def export(
+    items: Items, wanted: ExportRange, kind: ItemFormat, seen: Callable[[Any], Any] | None = None
+) -> AsyncIterator[Part]:
     """Write items in the order they came, as `seen` shows each; holds one page in memory.
 
     A table's columns are known only when every item has been looked at, so the items are read twice; those that come
@@ -61,7 +63,7 @@ async def export(items: Items, wanted: Wanted, kind: ItemFormat, seen: Callable[
         yield Part(columns.rows(read if seen is None else map(seen, read)), len(page), page[-1].id)
 
 
-async def _pages(items: Items, wanted: Wanted, last_id: int | None = None) -> AsyncIterator[Sequence[Item]]:
+async def _pages(items: Items, wanted: ExportRange, last_id: int | None = None) -> AsyncIterator[Sequence[Item]]:
     """Read page by page, no further than `last_id`."""
     after = wanted.after
     while last_id is None or after < last_id:

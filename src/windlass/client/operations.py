@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windlass.client.client import move
+from windlass.client.job_ref import JobRef, number_of
 from windlass.client.options import Duration
-from windlass.client.refs import JobRef, number_of
 from windlass.client.scheduler import Scheduler
 from windlass.core.blocking import twin_of
 from windlass.core.bulk import Bulk
@@ -144,7 +144,7 @@ class Operator(Scheduler):
     boost_sync = twin_of(boost)
 
     async def set_priority(self, job: JobRef, priority: int) -> Job:
-        """Give a job that is not over a new priority, which is also the one it returns to."""
+        """Set the priority of a job that is not over; it also returns to this one."""
         return (await (await self.store()).set_priority([number_of(job)], priority)).one()
 
     set_priority_sync = twin_of(set_priority)

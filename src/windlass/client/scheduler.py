@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from windlass.client.client import Client
+from windlass.client.client import DatabaseClient
 from windlass.client.options import Cadenced, RecurringOptions
 from windlass.client.rules import RULE_OPTIONS, rule_of
 from windlass.core.blocking import twin_of
@@ -14,7 +14,7 @@ from windlass.core.cadence import ByHandler, Recurrence
 from windlass.core.job import Job, NewJob
 
 
-class Scheduler(Client):
+class Scheduler(DatabaseClient):
     """A client with the verbs of schedules."""
 
     async def recurring(

@@ -9,7 +9,7 @@ from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from windlass.client.arguments import Arguments
-from windlass.client.client import Client
+from windlass.client.client import DatabaseClient
 from windlass.client.options import (
     TASK_OPTIONS,
     USING_OPTIONS,
@@ -41,7 +41,9 @@ class Task(Generic[P, R]):
     takes_context = False
     """Whether the function's first parameter is the context."""
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], clients: tuple[Client, Client]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: Mapping[str, Any], clients: tuple[DatabaseClient, DatabaseClient]
+    ) -> None:
         """Read the options; `clients` are the way for asyncio and for blocking code."""
         check_names(options, TASK_OPTIONS)
         self._client, self._twin = clients
@@ -71,7 +73,7 @@ class Task(Generic[P, R]):
         return f"<task {self.name!r}>"
 
     def using(self, **options: Unpack[UsingOptions]) -> Self:
-        """Give the same task with other options for its next jobs."""
+        """Return the same task with other options for its next jobs."""
         check_names(options, USING_OPTIONS)
         connection = options.pop("connection", None)
         changed = copy(self)

@@ -11,7 +11,7 @@ TOP = 100
 
 
 def aged(priority: int, base: int, waited: timedelta) -> int:
-    """Say which priority a job has that was due `waited` ago; the statements compute the same."""
+    """Return which priority a job has that was due `waited` ago; the statements compute the same."""
     if waited <= PATIENCE:
         return priority
     return max(priority, min(TOP, base + GAIN * (1 + (waited - PATIENCE) // STEP)))

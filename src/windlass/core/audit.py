@@ -77,14 +77,14 @@ class AuditFilter:
 ALL = AuditFilter()
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """How far the chain goes. Kept elsewhere, it also shows when the newest lines were cut off."""
 
     place: int
     chain: str
 
 
-START = Link(0, "")
+START = ChainLink(0, "")
 REFUSED = "refuse"
 """The action of a line about a request that was not let in; only such lines may be pruned."""
 PRUNED = "prune refusals"
@@ -94,7 +94,7 @@ class Gap(NamedTuple):
     """Places of the chain whose lines were pruned, and the link that the last of them had."""
 
     first: int
-    end: Link
+    end: ChainLink
 
 
 def gaps_of(entries: Sequence[AuditEntry]) -> list[Gap]:
@@ -117,7 +117,7 @@ def pruning(gaps: Sequence[Gap], lines: int) -> Deed:
 def gaps_in(entry: AuditEntry) -> list[Gap]:
     """Read which places a pruning says are gone; a line that says it otherwise says nothing."""
     try:
-        return [Gap(first, Link(last, chain)) for first, last, chain in json.loads(entry.details or "{}")["gaps"]]
+        return [Gap(first, ChainLink(last, chain)) for first, last, chain in json.loads(entry.details or "{}")["gaps"]]
     except (ValueError, TypeError, KeyError):
         return []
 
@@ -130,7 +130,7 @@ class Break(NamedTuple):
     detail: str
 
 
-def next_link(last: Link, entry: AuditEntry) -> Link:
+def next_link(last: ChainLink, entry: AuditEntry) -> ChainLink:
     """Chain a line to those before it."""
     place = last.place + 1
     fields = {
@@ -145,15 +145,15 @@ def next_link(last: Link, entry: AuditEntry) -> Link:
         "request_id": entry.request_id,
     }
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return Link(place, hashlib.sha256(f"{last.chain}{text}".encode()).hexdigest())
+    return ChainLink(place, hashlib.sha256(f"{last.chain}{text}".encode()).hexdigest())
 
 
-def link_of(entry: AuditEntry) -> Link:
+def link_of(entry: AuditEntry) -> ChainLink:
     """Read the link that a chained line carries."""
-    return Link(entry.place or 0, entry.chain or "")
+    return ChainLink(entry.place or 0, entry.chain or "")
 
 
-def breaks(last: Link, entries: Iterable[AuditEntry], gaps: Mapping[int, Gap] = MappingProxyType({})) -> Iterator[Break]:
+def breaks(last: ChainLink, entries: Iterable[AuditEntry], gaps: Mapping[int, Gap] = MappingProxyType({})) -> Iterator[Break]:
     """Check chained lines in their order; each is held to the digest stored before it, so each broken one is named.
 
     `gaps` has what prunings say is gone, by first place.

@@ -49,7 +49,7 @@ class BreakerSpec:
         check_wait("open_for", self.open_for, least=SHORTEST_OPEN)
 
 
-class Permit(NamedTuple):
+class BreakerPermit(NamedTuple):
     """Who asks or tells: the lease of a job, or, without a job, the number an admission gave."""
 
     job_id: int | None = None
@@ -94,7 +94,7 @@ class Breaker:
     probe_at: datetime | None
     """When it is tried again; an operator may have opened it for good."""
     half_opened_at: datetime | None
-    probe: Permit
+    probe: BreakerPermit
     last_probe_job_id: int | None
     is_forced: bool
     updated_at: datetime
@@ -115,7 +115,7 @@ class Breaker:
         later = self.read_at + self.open_for
         return later if self.probe_at is None or self.state is not BreakerState.OPEN else self.probe_at
 
-    def is_held_by(self, permit: Permit) -> bool:
+    def is_held_by(self, permit: BreakerPermit) -> bool:
         """Whether this caller is the probe. Without a job it stays so, even late, until another takes its place."""
         is_same = self.state is BreakerState.HALF_OPEN and permit.token is not None and permit == self.probe
         return is_same and (permit.job_id is None or self.is_probe_alive)
@@ -136,7 +136,7 @@ class Breaker:
             opened_at=self.read_at,
             probe_at=self.read_at + spec.open_for,
             half_opened_at=None,
-            probe=Permit(),
+            probe=BreakerPermit(),
             is_forced=False,
         )
 
@@ -148,11 +148,11 @@ class Breaker:
             opened_at=self.read_at,
             probe_at=None if for_ is None else self.read_at + for_,
             half_opened_at=None,
-            probe=Permit(),
+            probe=BreakerPermit(),
             is_forced=True,
         )
 
-    def probed(self, permit: Permit) -> Breaker:
+    def probed(self, permit: BreakerPermit) -> Breaker:
         """Let one caller try; a job that tried before is remembered, so that the next probe can be another."""
         return replace(
             self,
@@ -173,13 +173,13 @@ class Breaker:
             successes=self.successes + successes,
             probe_at=None,
             half_opened_at=None,
-            probe=Permit(),
+            probe=BreakerPermit(),
             is_forced=False,
         )
 
 
-def admit(breaker: Breaker | None, spec: BreakerSpec, caller: Permit) -> Admission | None:
-    """Say whether a caller may go ahead; nothing when it would be the probe and has yet to take the permit."""
+def admit(breaker: Breaker | None, spec: BreakerSpec, caller: BreakerPermit) -> Admission | None:
+    """Return whether a caller may go ahead; nothing when it would be the probe and has yet to take the permit."""
     if breaker is None or breaker.state is BreakerState.CLOSED:
         return Admission(is_admitted=True)
     if breaker.is_held_by(caller):
@@ -188,9 +188,9 @@ def admit(breaker: Breaker | None, spec: BreakerSpec, caller: Permit) -> Admissi
 
 
 def record(
-    breaker: Breaker, spec: BreakerSpec, caller: Permit, *, succeeded: bool, failures: int
+    breaker: Breaker, spec: BreakerSpec, caller: BreakerPermit, *, succeeded: bool, failures: int
 ) -> tuple[Breaker, BreakerReason] | None:
-    """Say what a result makes of a breaker; nothing when it is none of this caller's business any more."""
+    """Return what a result makes of a breaker; nothing when it is none of this caller's business any more."""
     if breaker.is_held_by(caller):
         if succeeded:
             return breaker.closed(successes=1), BreakerReason.PROBE_SUCCEEDED

@@ -201,7 +201,7 @@ class Recurrence:
             raise InvalidInput("cadence", text, f"cannot be read: {error}") from None
 
     def first(self, now: datetime) -> datetime:
-        """Say which slot a job created or resumed at `now` waits for."""
+        """Return which slot a job created or resumed at `now` waits for."""
         match self.cadence:
             case Every(period):
                 return now + period if self.start_at is None else _on_grid(self.start_at, period, now)
@@ -211,7 +211,7 @@ class Recurrence:
                 return now if self.start_at is None else max(now, self.start_at)
 
     def next(self, slot_at: datetime | None, now: datetime) -> datetime:
-        """Say which slot follows a run that ended at `now` and was planned for `slot_at`."""
+        """Return which slot follows a run that ended at `now` and was planned for `slot_at`."""
         match self.cadence:
             case Every(period) if self.fixed_rate and slot_at is not None:
                 return self._next_fixed(slot_at, period, now)
@@ -223,7 +223,7 @@ class Recurrence:
                 return self._not_before_start(now, now + fallback)
 
     def served(self, slot_at: datetime | None, claimed_at: datetime) -> datetime | None:
-        """Say up to which slot a run counts that was claimed at `claimed_at`: one late run stands for all it is late for."""
+        """Return up to which slot a run counts that was claimed at `claimed_at`: one late run stands for all it is late for."""
         match self.cadence:
             case Every(period) if self.fixed_rate and self.misfire is Misfire.ONCE and slot_at is not None:
                 is_late = claimed_at - slot_at - period > MISSED_AFTER
@@ -232,7 +232,7 @@ class Recurrence:
                 return slot_at
 
     def caught_up(self, slot_at: datetime, now: datetime) -> datetime:
-        """Say which slot a job turns to that still waits for `slot_at`, long past, at `now`."""
+        """Return which slot a job turns to that still waits for `slot_at`, long past, at `now`."""
         match self.misfire:
             case Misfire.ONCE:
                 return slot_at
@@ -242,7 +242,7 @@ class Recurrence:
                 return self._first_caught_up(slot_at, now)
 
     def run_time(self, slot_at: datetime, rng: Random) -> datetime:
-        """Say when the run of a slot starts."""
+        """Return when the run of a slot starts."""
         return slot_at + self.jitter * rng.random() if self.jitter else slot_at
 
     def has_ended(self, next_at: datetime, completed_runs: int) -> bool:

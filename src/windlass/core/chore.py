@@ -25,7 +25,7 @@ CHORES = frozenset(
 """Every chore of the upkeep; each may be paused before it was ever due."""
 
 
-class Permit(NamedTuple):
+class ChorePermit(NamedTuple):
     """The right to do a chore once; `cursor` is where the last one left off."""
 
     chore: str

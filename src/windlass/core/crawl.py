@@ -86,7 +86,7 @@ class CrawlState(NamedTuple):
         return json.dumps(self._asdict(), ensure_ascii=False, separators=(",", ":"))
 
     def message(self) -> str:
-        """Say it to people."""
+        """Describe it for people."""
         return f"{self.crawled} crawled, {self.indexed} indexed, {self.errors} errors, {self.skipped} skipped"
 
     def after(self, visit: Visit, *, is_indexed: bool, is_twin: bool, added: int) -> CrawlState:

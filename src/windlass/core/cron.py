@@ -114,7 +114,7 @@ def matches(fields: str, wall: datetime) -> bool:
 
 
 def _instants(wall: datetime, zone: ZoneInfo, *, is_wild: bool) -> list[datetime]:
-    """Say when a wall clock shows this time: once, twice or never.
+    """Return when a wall clock shows this time: once, twice or never.
 
     A job at a fixed time runs once in each case: the first time, or when the clock has jumped over it. A job every so often
     runs whenever the clock shows it.

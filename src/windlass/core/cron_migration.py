@@ -48,7 +48,7 @@ Verdict = Even | Review
 
 
 def judge(rule: Recurrence, state: JobState, slot_at: datetime | None) -> Verdict | None:
-    """Say what becomes of a job's rule; nothing when it has no cron fields.
+    """Return what becomes of a job's rule; nothing when it has no cron fields.
 
     A converted job counts on from `slot_at`, its next planned time, so that time has to be one of its cron times.
     """
@@ -84,7 +84,7 @@ def _judge_fields(rule: Recurrence, cron: Cron, around: datetime) -> Verdict:
 
 
 def _week_of(cron: Cron) -> Iterator[datetime]:
-    """Give the fires of a week without a place; a rule that does not depend on the date is the same in every week."""
+    """Yield the fires of a week without a place; a rule that does not depend on the date is the same in every week."""
     moment = _MONDAY - MICROSECOND
     while (moment := cron.after(moment, _UTC)) < _MONDAY + _WEEK:
         yield moment
@@ -117,7 +117,7 @@ class Conversion:
 
 
 def convert(job: Job) -> Conversion | None:
-    """Say what becomes of a job; nothing when it has no cron fields or cannot be read."""
+    """Return what becomes of a job; nothing when it has no cron fields or cannot be read."""
     was = _rule_of(job.cadence)
     verdict = None if was is None else judge(was, job.state, job.slot_at)
     if was is None or verdict is None:
@@ -131,7 +131,7 @@ def convert(job: Job) -> Conversion | None:
 
 
 def undo(job: Job, now: datetime) -> Conversion | None:
-    """Say how a converted job goes back; nothing when it was never converted. One that was edited since keeps what it has."""
+    """Return how a converted job goes back; nothing when it was never converted. One that was edited since keeps what it has."""
     kept = json.loads(job.metadata or "{}")
     mark, rule = kept.pop(MARK, None), _rule_of(job.cadence)
     if not isinstance(mark, dict) or rule is None:

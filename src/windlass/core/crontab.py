@@ -19,7 +19,7 @@ PREFIX = "crontab:"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CrontabEntry:
     """One line that runs something."""
 
     line: int
@@ -42,12 +42,12 @@ class Unreadable:
     reason: str
 
 
-def parse_crontab(text: str, *, has_users: bool = False, timezone: str = "UTC") -> list[Entry | Unreadable]:
+def parse_crontab(text: str, *, has_users: bool = False, timezone: str = "UTC") -> list[CrontabEntry | Unreadable]:
     """Read a crontab; a system's own has the user's name after the times. `timezone` is that of lines without CRON_TZ."""
     return list(_lines(text, has_users=has_users, timezone=timezone))
 
 
-def _lines(text: str, *, has_users: bool, timezone: str) -> Iterator[Entry | Unreadable]:
+def _lines(text: str, *, has_users: bool, timezone: str) -> Iterator[CrontabEntry | Unreadable]:
     env: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for number, line in enumerate(text.splitlines(), start=1):
@@ -67,7 +67,7 @@ def _lines(text: str, *, has_users: bool, timezone: str) -> Iterator[Entry | Unr
         yield entry if seen[entry.name] == 1 else _renamed(entry, seen[entry.name])
 
 
-def _entry(number: int, line: str, env: dict[str, str], *, has_users: bool, timezone: str) -> Entry:
+def _entry(number: int, line: str, env: dict[str, str], *, has_users: bool, timezone: str) -> CrontabEntry:
     times, rest = _split(line, 1 if line.startswith("@") else _FIELDS)
     if times.lower() == "@reboot":
         raise InvalidInput("line", line, "@reboot has no times; start it with the machine instead")
@@ -82,7 +82,7 @@ def _entry(number: int, line: str, env: dict[str, str], *, has_users: bool, time
     command, stdin = _percent(rest)
     parts = [str(cadence), zone, user, command, stdin, sorted(env.items())]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
-    return Entry(number, f"{PREFIX}{digest}", cadence, zone, command, stdin, user, env)
+    return CrontabEntry(number, f"{PREFIX}{digest}", cadence, zone, command, stdin, user, env)
 
 
 def _split(line: str, fields: int) -> tuple[str, str]:
@@ -104,5 +104,5 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def _renamed(entry: Entry, place: int) -> Entry:
+def _renamed(entry: CrontabEntry, place: int) -> CrontabEntry:
     return replace(entry, name=f"{entry.name}-{place}")

@@ -141,5 +141,5 @@ def fetch_job(feed_id: int) -> NewJob:
 
 
 def short_guid(guid: str) -> str:
-    """Give what tells an entry from others of its feed in a length that an index takes."""
+    """Return what tells an entry from others of its feed in a length that an index takes."""
     return guid if len(guid.encode()) <= MAX_GUID else f"sha256:{hashlib.sha256(guid.encode()).hexdigest()}"

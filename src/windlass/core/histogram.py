@@ -19,7 +19,7 @@ _MAX_PERCENT = 100
 
 
 def bucket(ms: float) -> int:
-    """Say which bucket a time belongs to: how many bounds it has reached."""
+    """Return which bucket a time belongs to: how many bounds it has reached."""
     return bisect_right(BOUNDS, ms)
 
 

@@ -79,7 +79,7 @@ class Hooks:
         self._hooks[Happening(happening)].append(hook)
 
     def copy(self) -> Hooks:
-        """Give the same hooks, apart from these."""
+        """Return the same hooks, apart from these."""
         other = Hooks()
         other.become(self)
         return other

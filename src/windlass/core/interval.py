@@ -28,7 +28,7 @@ class IntervalForm:
     timezone: str = "UTC"
 
     def recurrence(self) -> Recurrence | None:
-        """Give the rule, or None for a job that runs once, now.
+        """Return the rule, or None for a job that runs once, now.
 
         The interval wins over schedule_time. Either makes a recurring job unless schedule_enabled is false; with neither,
         schedule_enabled must not be true.
@@ -59,7 +59,7 @@ class IntervalChange(NamedTuple):
     unit: str | None
 
     def fields(self, rule: Recurrence) -> dict[str, Any]:
-        """Give the fields of the rule that has this interval."""
+        """Return the fields of the rule that has this interval."""
         number, unit = shown_interval(rule) or (None, None)
         if self.number is None and number is None:
             raise InvalidInput("interval_type", self.unit, "goes with interval_minutes")
@@ -68,7 +68,7 @@ class IntervalChange(NamedTuple):
 
 
 def shown_interval(rule: Recurrence | None) -> tuple[int, str] | None:
-    """Say a rule's interval as it was given, or in the largest unit that fits; None when it has none of whole minutes."""
+    """Return a rule's interval as it was given, or in the largest unit that fits; None when it has none of whole minutes."""
     if rule is None or not isinstance(rule.cadence, Every):
         return None
     units = (rule.unit,) if rule.unit in UNITS else tuple(reversed(UNITS))

@@ -11,12 +11,12 @@ _OTHERS = frozenset(WaitReason) - FRESH
 
 
 def status_of(state: JobState, reason: WaitReason | None) -> JobState:
-    """Say the status of a job in this state for this reason."""
+    """Return the status of a job in this state for this reason."""
     return JobState.SCHEDULED if state is JobState.PENDING and reason in _OTHERS else state
 
 
 def states_of(status: JobState) -> tuple[StateFilter, ...]:
-    """Say which jobs have this status."""
+    """Return which jobs have this status."""
     match status:
         case JobState.PENDING:
             return (StateFilter(JobState.PENDING, FRESH),)

@@ -87,7 +87,7 @@ def parse_fields(item_key: str) -> tuple[str, ...]:
 
 
 def key_fields(item_key: str | None) -> tuple[str, ...]:
-    """Say which fields make the key of a job's items; a list nobody can read stands for the whole item."""
+    """Return which fields make the key of a job's items; a list nobody can read stands for the whole item."""
     if item_key is None:
         return (PHONE,)
     try:

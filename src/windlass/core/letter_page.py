@@ -40,7 +40,7 @@ class LetterStatus(StrEnum):
 
 
 def status_of(letter: DeadLetter) -> LetterStatus:
-    """Say where a letter is; what closed it counts more than who has seen it."""
+    """Return where a letter is; what closed it counts more than who has seen it."""
     if letter.closed_at is not None:
         return LetterStatus.CLOSED
     return LetterStatus.OPEN if letter.acknowledged_at is None else LetterStatus.ACKNOWLEDGED

@@ -165,7 +165,7 @@ def ascii_only(text: str) -> str:
 
 
 class Decide(Protocol):
-    """Says what becomes of a job that ran: `decide`, or who asks somebody else."""
+    """Decides how a run ends its job: `decide`, or a worker without a database that leaves it to the server."""
 
     def __call__(
         self,
@@ -177,7 +177,7 @@ class Decide(Protocol):
         rng: Random,
         profiles: Mapping[str, Profile] = PROFILES,
     ) -> Finish:
-        """Say it; `now` is database time."""
+        """Return it; `now` is database time."""
         ...
 
 
@@ -190,7 +190,7 @@ def decide(
     rng: Random,
     profiles: Mapping[str, Profile] = PROFILES,
 ) -> Finish:
-    """Say what becomes of a job that ran; `now` is database time.
+    """Decide how a run ends its job; `now` is database time.
 
     Never raises: a row whose stored rules cannot be read fails for good and says so, and holds up nobody else.
     """
@@ -343,13 +343,13 @@ def _backed_off(failed: Finish, policy: RetryPolicy, case: _Case) -> Finish:
 
 
 def _waiting(job: Claimed, why: WaitReason, run: Run, reason: RunReason) -> Finish:
-    """Give the attempt back, keep the execution: it ran, and it was nobody's failure."""
+    """Refund the attempt, keep the execution: it ran, and it was nobody's failure."""
     ended = _ended(job, JobState.SCHEDULED, run, status=RunStatus.CANCELLED, reason=reason)
     return ended._replace(wait_reason=why, attempt=job.attempt - 1)
 
 
 def _unstarted(job: Claimed, why: WaitReason) -> Finish:
-    """Give back the attempt and the execution number that the claim reserved."""
+    """Refund the attempt and the execution number that the claim reserved."""
     return Finish(
         job.id,
         job.token,

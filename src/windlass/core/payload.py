@@ -122,7 +122,7 @@ def _make_encoder() -> Callable[[object, int], Iterable[str]]:
 
 
 def _is_flat(value: object) -> bool:
-    """Tell at the least cost whether this is the usual payload, a dict of scalars, which needs no closer look."""
+    """Return at the least cost whether this is the usual payload, a dict of scalars, which needs no closer look."""
     if type(value) is not dict:
         return False
     for key, item in value.items():
@@ -259,7 +259,7 @@ def _too_large(field: str, value: object, limit: int) -> InvalidPayload:
 
 
 def _substitute(value: object, reason: str, limit: int) -> str:
-    """Say in at most `limit` bytes why a value is not here, with as much of it as fits."""
+    """Return in at most `limit` bytes why a value is not here, with as much of it as fits."""
     head = {"windlass_truncated": True}
     said = head | {"reason": sanitise_text(reason, _REASON_BYTES)}
     for document in (said | {"preview": sanitise_text(_preview(value), _PREVIEW_BYTES)}, said, head):

@@ -32,7 +32,7 @@ class _Complaint(NamedTuple):
 
 def check_payload(schema: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
     """Raise InvalidPayload naming the first field that does not fit; keywords this check does not know refuse nothing."""
-    for complaint in _Reader(schema).complaints(schema, payload, ()):
+    for complaint in _SchemaWalk(schema).complaints(schema, payload, ()):
         raise InvalidPayload(".".join(complaint.path) or "payload", complaint.value, complaint.reason)
 
 
@@ -42,7 +42,7 @@ def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: rule["default"] for name, rule in properties.items() if isinstance(rule, dict) and "default" in rule}
 
 
-class _Reader:
+class _SchemaWalk:
     """Walks a value and its schema together."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:

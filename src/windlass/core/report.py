@@ -13,7 +13,7 @@ from windlass.core.item import NewItem, encode_items
 from windlass.core.job import CLOSED, MAX_NAME, Claimed, JobState, RunReason, WaitReason
 from windlass.core.outcome import NO_RUN, TRACE_LIMIT, Failure, Outcome, Raised, Returned, Run
 from windlass.core.payload import JsonText, decode, encode_object, sanitise_text
-from windlass.core.wish import Wish
+from windlass.core.reported_outcome import ReportedOutcome
 from windlass.errors import InvalidInput, LeaseLost, TokenNeeded
 
 # With the job's number it is an index entry of PostgreSQL.
@@ -49,7 +49,7 @@ class Report:
     log: str | None = None
     key: str | None = None
     """Names the report, so that sending it twice counts once."""
-    wish: Wish | None = None
+    reported: ReportedOutcome | None = None
     """How the run goes or went in full, in place of `is_done` and `error`."""
 
     def __post_init__(self) -> None:
@@ -59,8 +59,8 @@ class Report:
             check_text("idempotency_key", self.key, MAX_IDEMPOTENCY_KEY)
         if self.extend is not None:
             check_wait("extend_lease_sec", self.extend, least=timedelta())
-        if self.wish is not None and (self.is_done or self.error is not None):
-            raise InvalidInput("outcome", self.wish.document()["kind"], "is given in place of done and error, not with them")
+        if self.reported is not None and (self.is_done or self.error is not None):
+            raise InvalidInput("outcome", self.reported.document()["kind"], "is given in place of done and error, not with them")
         for field in ("cursor", "error", "log"):
             value = getattr(self, field)
             if value is not None and not isinstance(value, str):
@@ -78,18 +78,18 @@ class Report:
     @property
     def message(self) -> str | None:
         """The log as its job shows it; the log of a whole run is its execution's alone."""
-        return None if self.wish is not None and self.wish.outcome is not None else self.log
+        return None if self.reported is not None and self.reported.outcome is not None else self.log
 
     @property
     def run(self) -> Run:
         """What the worker measured of the run."""
-        measured = NO_RUN if self.wish is None else self.wish.run
+        measured = NO_RUN if self.reported is None else self.reported.run
         return measured._replace(log_excerpt=self.log_excerpt)
 
     def outcome(self, result_count: int, target_count: int | None) -> Outcome | None:
-        """Say how this report ends the run, the items in it counted; None when the run goes on."""
-        if self.wish is not None:
-            return self.wish.outcome
+        """Return how this report ends the run, the items in it counted; None when the run goes on."""
+        if self.reported is not None:
+            return self.reported.outcome
         # Some clients send every field every time: an empty error is none.
         if self.error is not None and self.error.strip():
             return Raised(Failure(self.error, "Reported"))
@@ -140,7 +140,7 @@ class Standing(Enum):
 
 
 def standing(report: Report, case: Case) -> Standing:
-    """Say how the reporter stands to the job; raises LeaseLost for anybody but the last to hold it."""
+    """Return how the reporter is related to the job; raises LeaseLost for anybody but the last to hold it."""
     if case.has_lease:
         is_ours = _holds(report, case)
     elif case.state in {JobState.COMPLETED, JobState.FAILED}:
@@ -175,7 +175,7 @@ def _was_last(report: Report, case: Case) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ReportAnswer:
     """What a report did; one that is repeated is answered as it was the first time."""
 
     state: JobState
@@ -208,11 +208,13 @@ class Answer:
         return encode_object(document, field="answer")
 
     @staticmethod
-    def decode(text: str) -> Answer:
+    def decode(text: str) -> ReportAnswer:
         """Read the stored form of an answer that is given again."""
         stored = decode(text, field="answer")
         expiry = stored.pop("lease_expires_at")
-        answer = Answer(**stored, lease_expires_at=None if expiry is None else datetime.fromisoformat(expiry), is_repeated=True)
+        answer = ReportAnswer(
+            **stored, lease_expires_at=None if expiry is None else datetime.fromisoformat(expiry), is_repeated=True
+        )
         return replace(answer, state=JobState(answer.state))
 
 

@@ -116,7 +116,7 @@ def from_table(stored: Iterable[StoredSetting]) -> dict[str, Value]:
 
 
 def effective(stored: Iterable[StoredSetting], env: Mapping[str, str]) -> dict[str, Effective]:
-    """Say what every setting is: the table beats the environment, the environment the default."""
+    """Return the value of every setting: the table beats the environment, the environment the default."""
     table, outside = from_table(stored), from_environment(env)
     return {name: _effective(name, table, outside) for name in SETTINGS}
 

@@ -83,7 +83,7 @@ class Registry:
         self._specs[spec.name] = spec
 
     def copy(self) -> Registry:
-        """Give another registry with the same tasks."""
+        """Return another registry with the same tasks."""
         other = Registry()
         other._specs.update(self._specs)
         return other

@@ -11,7 +11,7 @@ S = JobState
 _OPEN = frozenset({S.SCHEDULED, S.PENDING, S.PAUSED, S.RUNNING})
 
 
-class Move(NamedTuple):
+class LegalMove(NamedTuple):
     """Where a move of an operator leads, and the states it may start from; the statements take these conditions from here."""
 
     target: JobState
@@ -28,24 +28,24 @@ class Move(NamedTuple):
         return bool(self.sources or self.recurring or self.retrying)
 
 
-MOVES: dict[str, Move] = {
-    "cancel": Move(S.CANCELLED, _OPEN),
-    "stop": Move(S.SCHEDULED, recurring=frozenset({S.RUNNING})),
-    "pause": Move(S.PAUSED, frozenset({S.SCHEDULED}), recurring=frozenset({S.PENDING})),
-    "resume": Move(S.SCHEDULED, frozenset({S.PAUSED})),
-    "disable": Move(S.PAUSED, frozenset({S.SCHEDULED, S.PAUSED, S.RUNNING}), recurring=frozenset({S.PENDING})),
-    "enable": Move(S.SCHEDULED, _OPEN),
-    "run now": Move(S.PENDING, _OPEN),
-    "retry": Move(S.PENDING, frozenset({S.FAILED}), retrying=frozenset({S.SCHEDULED})),
-    "edit": Move(S.SCHEDULED, _OPEN | {S.FAILED}),
-    "boost": Move(S.SCHEDULED, _OPEN | {S.FAILED}),
-    "set priority": Move(S.SCHEDULED, _OPEN | {S.FAILED}),
-    "bury": Move(S.FAILED, frozenset({S.PENDING, S.SCHEDULED})),
+MOVES: dict[str, LegalMove] = {
+    "cancel": LegalMove(S.CANCELLED, _OPEN),
+    "stop": LegalMove(S.SCHEDULED, recurring=frozenset({S.RUNNING})),
+    "pause": LegalMove(S.PAUSED, frozenset({S.SCHEDULED}), recurring=frozenset({S.PENDING})),
+    "resume": LegalMove(S.SCHEDULED, frozenset({S.PAUSED})),
+    "disable": LegalMove(S.PAUSED, frozenset({S.SCHEDULED, S.PAUSED, S.RUNNING}), recurring=frozenset({S.PENDING})),
+    "enable": LegalMove(S.SCHEDULED, _OPEN),
+    "run now": LegalMove(S.PENDING, _OPEN),
+    "retry": LegalMove(S.PENDING, frozenset({S.FAILED}), retrying=frozenset({S.SCHEDULED})),
+    "edit": LegalMove(S.SCHEDULED, _OPEN | {S.FAILED}),
+    "boost": LegalMove(S.SCHEDULED, _OPEN | {S.FAILED}),
+    "set priority": LegalMove(S.SCHEDULED, _OPEN | {S.FAILED}),
+    "bury": LegalMove(S.FAILED, frozenset({S.PENDING, S.SCHEDULED})),
     # What these ask is more than a state: a lease, a key that is free, a job to copy.
-    "clone": Move(S.PENDING),
-    "fail": Move(S.FAILED),
-    "take lease": Move(S.SCHEDULED),
-    "override": Move(S.PENDING),
+    "clone": LegalMove(S.PENDING),
+    "fail": LegalMove(S.FAILED),
+    "take lease": LegalMove(S.SCHEDULED),
+    "override": LegalMove(S.PENDING),
 }
 
 

@@ -62,7 +62,7 @@ class StartedJob(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class WorkerRecord:
     """A registered process; `running` is what its last heartbeat said, `jobs` what its leases say."""
 
     id: str

@@ -58,7 +58,7 @@ async def doomed(order: int) -> None:
 
 @app.task(name="demo-partner", max_attempts=6, retry={"base": "2s", "cap": "20s"}, breaker=PARTNER)
 async def partner(ctx: JobContext, order: int, fails: int = 0) -> str:
-    """Speak with somebody who is down now and then: the breaker opens and holds the rest back."""
+    """Call a service that is down now and then: the breaker opens and holds the rest back."""
     await asyncio.sleep(0.1)
     if ctx.attempt <= fails:
         raise PartnerDown("demo: the partner does not answer")

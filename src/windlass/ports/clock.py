@@ -14,7 +14,7 @@ class Clock(Protocol):
         ...
 
     def now(self) -> datetime:
-        """Say what time it is at the database, as far as this process knows."""
+        """Return what time it is at the database, as far as this process knows."""
         ...
 
     def monotonic(self) -> float:

@@ -38,7 +38,7 @@ class Wakeups(Protocol):
         ...
 
     def generation(self, *topics: Topic) -> int:
-        """Give a number that grows with every wake-up about one of the topics (none named: about any)."""
+        """Return a number that grows with every wake-up about one of the topics (none named: about any)."""
         ...
 
     async def wait(self, noted: int, *topics: Topic, at_most: timedelta) -> bool:

@@ -94,5 +94,5 @@ class Work(Protocol):
         ...
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> Sequence[int]:
-        """Say of cancelled (id, token, run) that they have stopped."""
+        """Report that cancelled runs (id, token, run) have stopped."""
         ...

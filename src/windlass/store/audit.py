@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from windlass.core.audit import START, Break, Gap, Link, breaks, gaps_in, link_of
+from windlass.core.audit import START, Break, ChainLink, Gap, breaks, gaps_in, link_of
 from windlass.core.blocking import twin_of
 from windlass.store.calls import audit
 from windlass.store.noun import Noun, verb
@@ -19,7 +19,7 @@ class Audit(Noun):
     list, list_sync = verb(audit.list_entries)
     count, count_sync = verb(audit.count)
 
-    async def verify(self, head: Link | None = None) -> Sequence[Break]:
+    async def verify(self, head: ChainLink | None = None) -> Sequence[Break]:
         """Read the whole chain and name every line that was edited, moved or deleted, but for refusals that were pruned.
 
         Without a `head` kept elsewhere nobody can tell that the newest lines were cut off.

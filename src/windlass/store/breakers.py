@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from windlass.core.blocking import twin_of
-from windlass.core.breaker import Admission, Breaker, BreakerSpec, BreakerState, Permit
+from windlass.core.breaker import Admission, Breaker, BreakerPermit, BreakerSpec, BreakerState
 from windlass.core.durations import parse_duration
 from windlass.store.calls import breakers as calls
 from windlass.store.noun import Noun, verb
@@ -34,7 +34,7 @@ class Breakers(Noun):
         A probe without a job shows the admission's token when it records, and gives way after the breaker's `open_for`.
         Raises LeaseLost when the probe's job is not held by this token.
         """
-        caller = Permit(job_id, token)
+        caller = BreakerPermit(job_id, token)
         seen = await self._run(calls.look(spec, caller))
         return await self._run(calls.admit(spec, caller)) if seen is None else seen
 
@@ -49,7 +49,7 @@ class Breakers(Noun):
 
         A probe records before its job is finished: the finish gives the permit back.
         """
-        caller = Permit(job_id, token)
+        caller = BreakerPermit(job_id, token)
         return await self._run(calls.record(spec, caller, succeeded=succeeded, failures=failures))
 
     record_sync = twin_of(record)

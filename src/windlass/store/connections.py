@@ -91,7 +91,7 @@ _SOON = (
 )
 
 
-class Attempts:
+class ConnectAttempts:
     """What became of the attempts to connect, which a pool itself only logs."""
 
     def __init__(self, dsn: str) -> None:
@@ -124,7 +124,7 @@ class Attempts:
 class ConnectionWait:
     """A call's wait for a connection: patient through an outage, but a database that was never there is reported at once."""
 
-    def __init__(self, attempts: Attempts, failures: int, ends_at: float) -> None:
+    def __init__(self, attempts: ConnectAttempts, failures: int, ends_at: float) -> None:
         """Remember how many attempts had failed before."""
         self._attempts = attempts
         self._failures = failures
@@ -195,7 +195,7 @@ class WatchedConnection(psycopg.Connection[Any]):
 
     @classmethod
     def connect(  # type: ignore[override]  # the rest is handed on
-        cls, conninfo: str = "", *, attempts: Attempts | None = None, **options: Any
+        cls, conninfo: str = "", *, attempts: ConnectAttempts | None = None, **options: Any
     ) -> Self:
         """Connect, and record for a pool what became of it."""
         try:
@@ -231,7 +231,7 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
 
     @classmethod
     async def connect(  # type: ignore[override]  # the rest is handed on
-        cls, conninfo: str = "", *, attempts: Attempts | None = None, **options: Any
+        cls, conninfo: str = "", *, attempts: ConnectAttempts | None = None, **options: Any
     ) -> Self:
         """Connect, and record for a pool what became of it."""
         try:
@@ -318,7 +318,7 @@ class Pools:
     def __init__(self, terms: Terms) -> None:
         """Open nothing yet."""
         self._terms = terms
-        self._attempts = Attempts(terms.dsn)
+        self._attempts = ConnectAttempts(terms.dsn)
         configure = self._configure if terms.prepare else None
         self._engine: AsyncConnectionPool[WatchedAsyncConnection] = AsyncConnectionPool(
             connection_class=WatchedAsyncConnection,
@@ -402,7 +402,7 @@ class SyncPools:
     def __init__(self, terms: Terms) -> None:
         """Open nothing yet."""
         self._terms = terms
-        self._attempts = Attempts(terms.dsn)
+        self._attempts = ConnectAttempts(terms.dsn)
         configure = self._configure if terms.prepare else None
         self._engine: ConnectionPool[WatchedConnection] = ConnectionPool(
             connection_class=WatchedConnection,
@@ -502,7 +502,7 @@ _IDLE_S = 30.0
 _RECONNECT_S = 0.25
 
 
-def _pool_options(terms: Terms, attempts: Attempts, size: int, *, least: int) -> dict[str, Any]:
+def _pool_options(terms: Terms, attempts: ConnectAttempts, size: int, *, least: int) -> dict[str, Any]:
     return {
         "name": _POOL,
         "open": False,

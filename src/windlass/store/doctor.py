@@ -26,7 +26,7 @@ _BODIES = 32
 _FIRST = -(2**63)
 
 
-class Problem(NamedTuple):
+class BrokenRule(NamedTuple):
     """A rule that a row breaks."""
 
     rule: str
@@ -34,12 +34,12 @@ class Problem(NamedTuple):
     detail: str
 
 
-async def check(store: Store, *, profiles: Mapping[str, Profile] = PROFILES, kept: Retention = DEFAULT) -> list[Problem]:
+async def check(store: Store, *, profiles: Mapping[str, Profile] = PROFILES, kept: Retention = DEFAULT) -> list[BrokenRule]:
     """Read the whole database and report every broken rule; an empty list is a healthy store.
 
     It reads page by page and may run beside workers: what must agree is read by one statement.
     """
-    problems: list[Problem] = []
+    problems: list[BrokenRule] = []
     async for row in _pages(store, "doctor_jobs", _PAGE, kept_dead=kept.keep_dead):
         problems += _check_job(_Job._make(row), profiles, kept.keep_executions)
     async for row in _pages(store, "doctor_bodies", _BODIES):
@@ -50,7 +50,7 @@ async def check(store: Store, *, profiles: Mapping[str, Profile] = PROFILES, kep
         problems += _broken(_LETTER_RULES, _Letter._make(row))
     for query, describe in _WHOLE.items():
         problems += describe(await store.run(_read(query, {})))
-    problems += [Problem("audit", None, broken.detail) for broken in await store.audit.verify()]
+    problems += [BrokenRule("audit", None, broken.detail) for broken in await store.audit.verify()]
     return problems
 
 
@@ -206,19 +206,19 @@ class _Rule(NamedTuple):
     says: str
 
 
-def _broken(rules: Sequence[_Rule], row: Any) -> Iterator[Problem]:
+def _broken(rules: Sequence[_Rule], row: Any) -> Iterator[BrokenRule]:
     for rule in rules:
         if not rule.holds(row):
-            yield Problem(rule.name, row.job_id, rule.says.format(row=row))
+            yield BrokenRule(rule.name, row.job_id, rule.says.format(row=row))
 
 
-def _check_job(job: _Job, profiles: Mapping[str, Profile], kept_executions: int) -> Iterator[Problem]:
+def _check_job(job: _Job, profiles: Mapping[str, Profile], kept_executions: int) -> Iterator[BrokenRule]:
     yield from _broken(_STATE_RULES, job)
     # What else a row must be follows from its state.
     if job.state in _STATES:
         yield from _broken(_JOB_RULES, job)
         if problem := _history_problem(job, kept_executions):
-            yield Problem("executions", job.id, problem)
+            yield BrokenRule("executions", job.id, problem)
     yield from _check_rules(job, profiles)
 
 
@@ -235,21 +235,21 @@ def _history_problem(job: _Job, kept_executions: int) -> str | None:
     return None
 
 
-def _check_rules(job: _Job, profiles: Mapping[str, Profile]) -> Iterator[Problem]:
+def _check_rules(job: _Job, profiles: Mapping[str, Profile]) -> Iterator[BrokenRule]:
     """Check the rules stored as text and what they say about the row."""
     if job.cadence is not None and not _is_sound(Recurrence.decode, job.cadence):
-        yield Problem("cadence", job.id, f"cadence {job.cadence!r} cannot be read")
+        yield BrokenRule("cadence", job.id, f"cadence {job.cadence!r} cannot be read")
     if job.must_be_found and sum(finds(job) for finds in _FINDERS) != 1:
-        yield Problem("reachable", job.id, f"no query, or more than one, ever finds this {job.state} job")
+        yield BrokenRule("reachable", job.id, f"no query, or more than one, ever finds this {job.state} job")
     if not _is_sound(RetrySpec.decode, job.retry):
-        yield Problem("retry", job.id, f"retry {job.retry!r} cannot be read")
+        yield BrokenRule("retry", job.id, f"retry {job.retry!r} cannot be read")
     elif job.state in _STATES:
         most = job.max_attempts or profiles[RetrySpec.decode(job.retry).profile].max_attempts
         # The settings of a pulled job may have said something else when it was decided.
         is_settled = job.max_attempts is not None or not is_pulled(job.retry)
         # A failed job may be given fewer attempts than it has used, and then be overridden: they count only after a fresh start.
         if is_settled and not job.is_closed and job.attempt + job.is_waiting > most:
-            yield Problem("attempts", job.id, f"{job.state} with {job.attempt} attempts used of {most}")
+            yield BrokenRule("attempts", job.id, f"{job.state} with {job.attempt} attempts used of {most}")
 
 
 def _is_sound(decode: Callable[[str], object], text: str) -> bool:
@@ -455,43 +455,45 @@ _LETTER_RULES = (
 )
 
 
-def _check_body(body: _Body) -> Iterator[Problem]:
+def _check_body(body: _Body) -> Iterator[BrokenRule]:
     if not body.has_job:
-        yield Problem("body_job", body.job_id, "a body of no job")
+        yield BrokenRule("body_job", body.job_id, "a body of no job")
     try:
         if not isinstance(payload.decode_request(body.payload), dict):
-            yield Problem("payload", body.job_id, "payload is not a JSON object")
+            yield BrokenRule("payload", body.job_id, "payload is not a JSON object")
         for field in ("metadata", "item_key"):
             if (text := getattr(body, field)) is not None:
                 payload.decode_request(text, field=field)
     except InvalidInput as error:
-        yield Problem("payload", body.job_id, str(error))
+        yield BrokenRule("payload", body.job_id, str(error))
 
 
-def _clashes(rule: str, what: str) -> Callable[[Sequence[Row]], list[Problem]]:
-    return lambda found: [Problem(rule, job_id, f"{what} is held by job {holder}") for job_id, holder in found]
+def _clashes(rule: str, what: str) -> Callable[[Sequence[Row]], list[BrokenRule]]:
+    return lambda found: [BrokenRule(rule, job_id, f"{what} is held by job {holder}") for job_id, holder in found]
 
 
-def _miscounts(found: Sequence[Row]) -> list[Problem]:
+def _miscounts(found: Sequence[Row]) -> list[BrokenRule]:
     return [
-        Problem("counts", None, f"{counted} counted, {present} present: task {task!r}, lane {lane!r}, {state} {reason}".rstrip())
+        BrokenRule(
+            "counts", None, f"{counted} counted, {present} present: task {task!r}, lane {lane!r}, {state} {reason}".rstrip()
+        )
         for task, lane, state, reason, counted, present in found
     ]
 
 
-def _uncounted(found: Sequence[Row]) -> list[Problem]:
-    return [Problem("totals", None, f"{counted} runs counted, {kept} kept") for counted, kept in found]
+def _uncounted(found: Sequence[Row]) -> list[BrokenRule]:
+    return [BrokenRule("totals", None, f"{counted} runs counted, {kept} kept") for counted, kept in found]
 
 
-def _split_minutes(found: Sequence[Row]) -> list[Problem]:
+def _split_minutes(found: Sequence[Row]) -> list[BrokenRule]:
     return [
-        Problem("minutes", None, f"{minute:%Y-%m-%d %H:%M}: {whole} runs in all, {parts} by task")
+        BrokenRule("minutes", None, f"{minute:%Y-%m-%d %H:%M}: {whole} runs in all, {parts} by task")
         for minute, whole, parts in found
     ]
 
 
-def _gates(found: Sequence[Row]) -> list[Problem]:
-    return [] if found[0][0] == 1 else [Problem("gates", None, f"windlass_gates has {found[0][0]} rows: no claim finds work")]
+def _gates(found: Sequence[Row]) -> list[BrokenRule]:
+    return [] if found[0][0] == 1 else [BrokenRule("gates", None, f"windlass_gates has {found[0][0]} rows: no claim finds work")]
 
 
 class _BreakerRow(NamedTuple):
@@ -539,30 +541,30 @@ _BREAKER_RULES = (
 )
 
 
-def _breakers(found: Sequence[Row]) -> list[Problem]:
+def _breakers(found: Sequence[Row]) -> list[BrokenRule]:
     return [problem for row in found for problem in _broken(_BREAKER_RULES, _BreakerRow._make(row))]
 
 
-def _missing_items(found: Sequence[Row]) -> list[Problem]:
-    return [Problem("items", job_id, f"{said} results counted, {present} items kept") for job_id, said, present in found]
+def _missing_items(found: Sequence[Row]) -> list[BrokenRule]:
+    return [BrokenRule("items", job_id, f"{said} results counted, {present} items kept") for job_id, said, present in found]
 
 
-def _feeds(found: Sequence[Row]) -> list[Problem]:
-    return [Problem("feed", job_id, f"feed {feed_id} and its job disagree") for job_id, feed_id in found]
+def _feeds(found: Sequence[Row]) -> list[BrokenRule]:
+    return [BrokenRule("feed", job_id, f"feed {feed_id} and its job disagree") for job_id, feed_id in found]
 
 
-def _miscounted_feeds(found: Sequence[Row]) -> list[Problem]:
+def _miscounted_feeds(found: Sequence[Row]) -> list[BrokenRule]:
     return [
-        Problem("subscribers", job_id, f"feed {feed_id}: {counted} counted, {present} present")
+        BrokenRule("subscribers", job_id, f"feed {feed_id}: {counted} counted, {present} present")
         for job_id, feed_id, counted, present in found
     ]
 
 
-def _lost_keys(found: Sequence[Row]) -> list[Problem]:
-    return [Problem("idempotency", job_id, f"{keys} keys of no job") for job_id, keys in found]
+def _lost_keys(found: Sequence[Row]) -> list[BrokenRule]:
+    return [BrokenRule("idempotency", job_id, f"{keys} keys of no job") for job_id, keys in found]
 
 
-_WHOLE: dict[str, Callable[[Sequence[Row]], list[Problem]]] = {
+_WHOLE: dict[str, Callable[[Sequence[Row]], list[BrokenRule]]] = {
     "doctor_slots": _clashes("slot_clash", "its unique slot"),
     "doctor_names": _clashes("name_clash", "its name"),
     "doctor_counts": _miscounts,

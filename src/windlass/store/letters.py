@@ -9,7 +9,7 @@ from windlass.core.blocking import twin_of
 from windlass.core.bulk import Bulk
 from windlass.core.checks import check_range
 from windlass.core.letters import LetterFilter
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.calls import bulk, letter_pages, letters
 from windlass.store.noun import Noun, verb
 
@@ -25,7 +25,7 @@ class Letters(Noun):
     requeue, requeue_sync = verb(letters.requeue)
 
     async def acknowledge_all(
-        self, wanted: LetterFilter, *, by: str, note: str | None = None, dry_run: bool = False, batch: int = documents.MAX_ROWS
+        self, wanted: LetterFilter, *, by: str, note: str | None = None, dry_run: bool = False, batch: int = batches.MAX_ROWS
     ) -> Bulk:
         """Acknowledge every letter a filter matches, each batch in a transaction of its own."""
         make = partial(letters.acknowledge, by=by, note=note)
@@ -33,7 +33,7 @@ class Letters(Noun):
 
     acknowledge_all_sync = twin_of(acknowledge_all)
 
-    async def requeue_all(self, wanted: LetterFilter, *, dry_run: bool = False, batch: int = documents.MAX_ROWS) -> Bulk:
+    async def requeue_all(self, wanted: LetterFilter, *, dry_run: bool = False, batch: int = batches.MAX_ROWS) -> Bulk:
         """Bring back the jobs of every open letter a filter matches, each batch in a transaction of its own."""
         return await self._bulk(letters.requeue, wanted, batch, dry_run=dry_run)
 
@@ -42,7 +42,7 @@ class Letters(Noun):
     async def _bulk(
         self, make: Callable[[Sequence[int]], letters.Settling], wanted: LetterFilter, batch: int, *, dry_run: bool
     ) -> Bulk:
-        check_range("batch", batch, 1, documents.MAX_ROWS)
+        check_range("batch", batch, 1, batches.MAX_ROWS)
         make([])
         until = await self._run(letters.highest())
         done, after = Bulk(), 0

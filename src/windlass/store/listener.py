@@ -27,7 +27,7 @@ _LONGEST_PAUSE_S = 5.0
 _DEAF_PAUSE_S = 60.0
 
 
-class Listener:
+class WakeupListener:
     """Keeps listening for ever, over lost connections and restarts of the server."""
 
     def __init__(

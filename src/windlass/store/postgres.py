@@ -38,8 +38,8 @@ from windlass.store.connections import (
     WatchedConnection,
     lasting,
 )
-from windlass.store.listener import Listener
-from windlass.store.owner import Owner
+from windlass.store.fork_guard import ForkGuard
+from windlass.store.listener import WakeupListener
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Postgres:
         self._announcer = Announcer(partial(_Notifier, dsn))
         self._pools = Pools(Terms(dsn, prepare, statement_timeout))
         self._identity: str | None = None
-        self._owner = Owner()
+        self._owner = ForkGuard()
 
     async def run(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
@@ -146,7 +146,7 @@ class Postgres:
     @asynccontextmanager
     async def listen(self, wakeups: SqlWakeups, rng: Random) -> AsyncIterator[None]:
         """Ring `wakeups` when anybody announces a commit, on a connection of its own."""
-        listener = Listener(partial(_notices, self._listen_dsn), self._announcer.announce, rng)
+        listener = WakeupListener(partial(_notices, self._listen_dsn), self._announcer.announce, rng)
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(listener.run(wakeups))
             yield
@@ -168,7 +168,7 @@ class SyncPostgres:
         self._announcer = Announcer(partial(_Notifier, dsn))
         self._pools = SyncPools(Terms(dsn, prepare, statement_timeout))
         self._identity: str | None = None
-        self._owner = Owner()
+        self._owner = ForkGuard()
 
     def run_sync(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from windlass.core import aging, transitions
 from windlass.core.job import WaitReason
 from windlass.core.page import MAX_PAGE, MOST_COUNTED
-from windlass.store.documents import microseconds
+from windlass.store.batches import microseconds
 from windlass.store.spelling import spell
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _rules() -> dict[str, str]:
     }
 
 
-def _may(move: transitions.Move) -> str:
+def _may(move: transitions.LegalMove) -> str:
     """Write from which states a move is legal."""
     parts = ((move.sources, ""), (move.recurring, " and j.cadence is not null"), (move.retrying, _RETRYING))
     conditions = [f"j.state in ({_quoted(states)}){rest}" for states, rest in parts if states]

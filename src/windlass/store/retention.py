@@ -9,7 +9,7 @@ from windlass.core.checks import check_range
 from windlass.core.chore import Swept
 from windlass.core.job import CLOSED, JobState
 from windlass.core.retention import DEFAULT, Pruned, Retention
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.calls import retention
 from windlass.store.noun import Noun
 
@@ -69,7 +69,7 @@ class Pruning(Noun):
         [after] = place or [0]
         page = await self._run(retention.long_histories(rules, after, limit))
         gone = 0
-        for batch in retention.batches(page.runs):
+        for batch in retention.parts(page.runs):
             gone += await self._run(retention.prune_executions(batch))
         # A long history goes in parts. What nobody could delete is locked by another instance, which does the same.
         if gone and any(runs.length == retention.MAX_RUNS for runs in page.runs):
@@ -86,4 +86,4 @@ class Pruning(Noun):
             return 0, None
         ids = [job.id for job in page if job.is_prunable]
         gone = await self._run(retention.prune_jobs(ids, rules.keep)) if ids else 0
-        return gone, [documents.microseconds(page[-1].closed_at), page[-1].id]
+        return gone, [batches.microseconds(page[-1].closed_at), page[-1].id]

@@ -26,9 +26,9 @@ from windlass.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from windlass.store.batches import instant, microseconds
 from windlass.store.calls.call import asked
-from windlass.store.documents import instant, microseconds
-from windlass.store.owner import Owner
+from windlass.store.fork_guard import ForkGuard
 from windlass.store.queries import Queries, queries
 from windlass.store.shapes import SHAPES
 from windlass.store.sqlite_library import VARIABLE
@@ -79,20 +79,20 @@ class Sqlite:
         self.queries = queries("sqlite")
         self._rng = rng
         self._bell = bell_of(path)
-        self._writer = _Thread(self, rng, "writer")
+        self._writer = _ConnectionThread(self, rng, "writer")
         self._engine_reader, self._reader, self._bounded_reader = self._open_readers()
 
-    def _open_readers(self) -> tuple[_Thread, _Thread, _Thread]:
+    def _open_readers(self) -> tuple[_ConnectionThread, _ConnectionThread, _ConnectionThread]:
         # A database in memory belongs to one connection.
         if self.path == ":memory:":
             return self._writer, self._writer, self._writer
         return (
-            _Thread(self, self._rng, "engine-reader"),
-            _Thread(self, self._rng, "reader"),
-            _Thread(self, self._rng, "bounded-reader"),
+            _ConnectionThread(self, self._rng, "engine-reader"),
+            _ConnectionThread(self, self._rng, "reader"),
+            _ConnectionThread(self, self._rng, "bounded-reader"),
         )
 
-    def _reader_of(self, call: Call[T]) -> _Thread:
+    def _reader_of(self, call: Call[T]) -> _ConnectionThread:
         """Choose a thread so that the engine waits for no other reader, and what reads little for none that reads much."""
         if call.is_engine or call.is_urgent:
             return self._engine_reader
@@ -190,7 +190,7 @@ class Sqlite:
         await asyncio.to_thread(self.close)
 
 
-class _Thread:
+class _ConnectionThread:
     """A connection and the thread that alone uses it."""
 
     def __init__(self, database: Sqlite, rng: Random, role: str) -> None:
@@ -207,7 +207,7 @@ class _Thread:
         self._closing = False
         self._path = database.path
         self._file: tuple[int, int] | None = None
-        self._owner = Owner()
+        self._owner = ForkGuard()
         opened: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._live, args=(database.path, opened), name=f"windlass-sqlite-{role}", daemon=True
@@ -366,7 +366,7 @@ def repeat_while_busy(action: Callable[[], Any], rng: Random) -> Any:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Say which file it is that has this name; None when there is none."""
+    """Return which file it is that has this name; None when there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - at every transaction, so as cheap as it can be
     except OSError:

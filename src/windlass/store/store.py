@@ -20,9 +20,10 @@ from windlass.core.pull import PickOrder, Pull
 from windlass.core.report import extension
 from windlass.errors import LeaseLost, RowsLocked, StoreError, StoreRefused
 from windlass.ports import Clock
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.aging import age, age_some
 from windlass.store.audit import Audit
+from windlass.store.batches import BatchEntry
 from windlass.store.breakers import Breakers
 from windlass.store.calls import (
     aging,
@@ -45,7 +46,6 @@ from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call, Means
 from windlass.store.cron_migration import CronMigration
 from windlass.store.database import Bounded, Database
-from windlass.store.documents import Entry
 from windlass.store.gates import KnownTasks, Lanes
 from windlass.store.letters import Letters
 from windlass.store.noun import Noun, verb
@@ -72,7 +72,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("windlass.store")
 
-_Ending = tuple[Finish, Entry]
+_Ending = tuple[Finish, BatchEntry]
 # Each costs the moment that a statement waits for a row: a report never takes longer than these together.
 _MOST_WAITS = 8
 
@@ -313,8 +313,8 @@ class Store(Noun):
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
         held: list[Held] = []
-        for start in range(0, len(leases), documents.MAX_ROWS):
-            part = await self.run(work.renew(leases[start : start + documents.MAX_ROWS], length))
+        for start in range(0, len(leases), batches.MAX_ROWS):
+            part = await self.run(work.renew(leases[start : start + batches.MAX_ROWS], length))
             held += await self._vouch(part, length)
         return held
 
@@ -348,8 +348,8 @@ class Store(Noun):
         """
         accepted: dict[int, JobState] = {}
         late = _Late()
-        entries = [documents.finish(ending) for ending in endings]
-        for cut in documents.batches(entries):
+        entries = [batches.finish(ending) for ending in endings]
+        for cut in batches.cut(entries):
             accepted |= await self._finish(list(zip(endings[cut], entries[cut], strict=True)), late)
         if late.ids:
             raise RowsLocked(f"others hold {len(late.ids)} of {len(endings)} jobs, or their keys", late.ids, accepted)
@@ -398,7 +398,7 @@ class Store(Noun):
             return await self.run(work.finish([ending.buried(why)]))
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> list[int]:
-        """Say of cancelled (id, token, run) that they have stopped; raises RowsLocked when others hold some of them."""
+        """Report that cancelled runs (id, token, run) have stopped; raises RowsLocked when others hold some of them."""
         try:
             return await self.run(work.stop(runs))
         except RowsLocked:
@@ -412,7 +412,7 @@ class Store(Noun):
     async def pull_each(
         self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
     ) -> list[Claimed | None]:
-        """Give each worker one job of its lane or none, in one transaction; who is named first is served first.
+        """Hand each worker one job of its lane or none, in one transaction; who is named first is served first.
 
         Wishes beyond the last answer were not looked at: ask for them again. `found` saves a look if it is fresh.
         """
@@ -435,7 +435,7 @@ class Store(Noun):
         [vouched] = await self._vouch([held], extension(extend))
         return vouched
 
-    async def reclaim(self, contact: Contact | None = None, *, limit: int = documents.MAX_ROWS) -> list[int]:
+    async def reclaim(self, contact: Contact | None = None, *, limit: int = batches.MAX_ROWS) -> list[int]:
         """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
         moment = await self.run(work.contact())
         is_steady = contact is None or contact.touch(moment)
@@ -447,14 +447,14 @@ class Store(Noun):
         return [job_id for lease in found for job_id in await self._reclaim_one(lease.job.id, moment)]
 
     async def _reclaim_one(self, job_id: int, moment: datetime) -> list[int]:
-        call = work.reclaim(documents.MAX_ROWS, moment, only=job_id)
+        call = work.reclaim(batches.MAX_ROWS, moment, only=job_id)
         try:
             return await self.run(call)
         except (StoreRefused, RowsLocked) as error:
             log.error("job %d cannot be taken back: %s", job_id, error)  # noqa: TRY400
             return []
 
-    async def promote(self, limit: int = documents.MAX_ROWS) -> Promoted:
+    async def promote(self, limit: int = batches.MAX_ROWS) -> Promoted:
         """Make due jobs claimable, and send what was missed where its rule says; tells when the next one is due."""
         promoted = await self.run(recurrence.promote(limit))
         if not promoted.has_missed:
@@ -463,7 +463,7 @@ class Store(Noun):
         again = await self.run(recurrence.promote(limit))
         return again._replace(jobs=promoted.jobs + caught_up + again.jobs)
 
-    async def spawn(self, limit: int = documents.MAX_ROWS) -> list[Enqueued]:
+    async def spawn(self, limit: int = batches.MAX_ROWS) -> list[Enqueued]:
         """Let due templates enqueue their jobs; one whose rules cannot be read becomes a dead letter."""
         spawned: list[Enqueued] = []
         for template in await self.run(recurrence.due_templates(limit)):
@@ -490,14 +490,14 @@ class Store(Noun):
         *,
         ids: Sequence[int] | None = None,
         dry_run: bool = False,
-        batch: int = documents.MAX_ROWS,
+        batch: int = batches.MAX_ROWS,
     ) -> Bulk:
         """Do what a verb does, by its name and with its options, to every job a filter matches, or to those of some jobs.
 
         Each batch is a transaction of its own, so an error leaves the batches before it done. Jobs that come meanwhile are
         left alone.
         """
-        check_range("batch", batch, 1, documents.MAX_ROWS)
+        check_range("batch", batch, 1, batches.MAX_ROWS)
         make = bulk.maker(verb, options or {})
         size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
         done = Bulk()
@@ -513,12 +513,12 @@ class Store(Noun):
     async def _pages(self, wanted: JobFilter, ids: Sequence[int] | None) -> AsyncIterator[Sequence[int]]:
         """Find the jobs of a bulk, some at a time."""
         if ids is not None:
-            for start in range(0, len(chosen := sorted(set(ids))), documents.MAX_ROWS):
-                part = await self.run(bulk.matching(wanted, chosen[start : start + documents.MAX_ROWS]))
+            for start in range(0, len(chosen := sorted(set(ids))), batches.MAX_ROWS):
+                part = await self.run(bulk.matching(wanted, chosen[start : start + batches.MAX_ROWS]))
                 yield part
             return
         until = await self.run(bulk.highest())
-        page = bulk.Page([], 0)
+        page = bulk.MatchingIds([], 0)
         while page.end is not None:
             page = await self.run(bulk.page_ids(wanted, page.end, until))
             yield page.ids

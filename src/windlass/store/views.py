@@ -50,7 +50,7 @@ def remove(database: Scriptable) -> tuple[str, ...]:
 
 
 def _is_ours(connection: Any, dialect: str, name: str) -> bool | None:
-    """Say whether what has this name is a view of ours; None when nothing has it."""
+    """Return whether what has this name is a view of ours; None when nothing has it."""
     found = connection.execute(_FOUND[dialect].format(name=name, mark=_MARK)).fetchone()
     return None if found is None else bool(found[0])
 

@@ -65,7 +65,7 @@ class SqlWakeups:
         self._subscribers.append(wake)
 
     def generation(self, *topics: Topic) -> int:
-        """Give a number that grows with every wake-up about one of the topics (none named: about any)."""
+        """Return a number that grows with every wake-up about one of the topics (none named: about any)."""
         return sum(self._generations[topic] for topic in topics or EVERYTHING)
 
     async def wait(self, noted: int, *topics: Topic, at_most: timedelta) -> bool:
@@ -173,7 +173,7 @@ _bells_lock = Lock()
 
 
 def bell_of(path: str) -> Bell:
-    """Give the bell that all stores of this process on one file share; a database in memory has its own."""
+    """Return the bell that all stores of this process on one file share; a database in memory has its own."""
     if path == ":memory:":
         return Bell()
     with _bells_lock:

@@ -17,7 +17,7 @@ Errors = dict[tuple[int, int], BaseException]
 
 
 def watched(registry: Registry, errors: Errors) -> Registry:
-    """Give the same tasks with `errors` told, by job, what left their handlers."""
+    """Return the same tasks with `errors` told, by job, what left their handlers."""
     made = Registry()
     for spec in registry:
         made.add(_watched(spec, errors))

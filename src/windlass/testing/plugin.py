@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def windlass_clock() -> FakeClock:
-    """Give a clock that stands at this moment until the test moves it."""
+    """Return a clock that stands at this moment until the test moves it."""
     from datetime import UTC, datetime  # noqa: PLC0415 - only where the fixture is used
 
     from windlass.testing.clock import FakeClock  # noqa: PLC0415 - as above
@@ -31,13 +31,13 @@ def windlass_clock() -> FakeClock:
 
 @pytest.fixture
 def windlass_database_url() -> str:
-    """Say where the jobs of one test live; override it for a file or PostgreSQL."""
+    """Return where the jobs of one test live; override it for a file or PostgreSQL."""
     return "sqlite://"
 
 
 @pytest.fixture
 def windlass_application(request: pytest.FixtureRequest) -> Windlass:
-    """Give the application under test: the one the ini file names; override it to give another."""
+    """Return the application under test: the one the ini file names; override it to give another."""
     target = request.config.getini(_OPTION)
     if not target:
         raise pytest.UsageError(
@@ -51,7 +51,7 @@ def windlass_application(request: pytest.FixtureRequest) -> Windlass:
 
 @pytest.fixture
 def windlass_app(windlass_application: Windlass, windlass_database_url: str, windlass_clock: FakeClock) -> Iterator[Windlass]:
-    """Give the application on a database of this test's own, on the time of `windlass_clock`."""
+    """Open the application on a database of this test's own, on the time of `windlass_clock`."""
     from windlass.testing.fresh_app import fresh  # noqa: PLC0415 - only where the fixture is used
 
     with fresh(windlass_application, windlass_database_url, clock=windlass_clock) as app:

@@ -98,7 +98,7 @@ class Watch:
         return accepted
 
     async def stop(self, runs: Sequence[tuple[int, int, Run]]) -> list[int]:
-        """Say that cancelled runs have stopped, and note them."""
+        """Report that cancelled runs have stopped, and note them."""
         stopped = await self._heard(self._store.stop(runs))
         for job_id, _, run in runs:
             job, _ = self._let_go(job_id)

@@ -10,13 +10,13 @@ from datetime import timedelta
 from windlass.core.topic import Topic
 from windlass.ports import Clock
 from windlass.store import Store
+from windlass.upkeep.chore_counts import ChoreCounts
+from windlass.upkeep.chore_permits import ChorePermits
 from windlass.upkeep.chores import UpkeepOptions, shared_duties
 from windlass.upkeep.duty import Duty
-from windlass.upkeep.hush import Hush
+from windlass.upkeep.log_throttle import LogThrottle
 from windlass.upkeep.promoter import Promoter
 from windlass.upkeep.reclaimer import Reclaimer
-from windlass.upkeep.roster import Roster
-from windlass.upkeep.tally import Tally
 
 log = logging.getLogger("windlass.upkeep")
 
@@ -46,8 +46,8 @@ class Upkeep:
         # Half a lease without a look counts as a break in contact: looked for more rarely, nothing would ever be taken back.
         self._reclaim_s = min(chosen.reclaim_interval, chosen.lease / 4).total_seconds()
         self._reclaimer = Reclaimer(store, lease=chosen.lease)
-        self._reclaims = Tally()
-        self._hush = Hush(clock.monotonic)
+        self._reclaims = ChoreCounts()
+        self._throttle = LogThrottle(clock.monotonic)
         self._promoter = Promoter(
             store, clock=clock, poll_interval=chosen.poll_interval, promoted=promoted, is_paused=self._is_paused
         )
@@ -56,10 +56,10 @@ class Upkeep:
             Duty("spawn", _REPORT_EVERY, self._promoter.spawns.report),
             Duty("reclaim", _REPORT_EVERY, self._reclaims.report),
         )
-        self._roster = Roster(store, (*reports, *shared_duties(store, chosen), *duties), clock=clock, name=name)
+        self._permits = ChorePermits(store, (*reports, *shared_duties(store, chosen), *duties), clock=clock, name=name)
 
     def _is_paused(self, chore: str) -> bool:
-        return self._roster.is_paused(chore)
+        return self._permits.is_paused(chore)
 
     def wake(self, topic: Topic = Topic.DUE) -> None:
         """Look now: something may be due earlier than what was known."""
@@ -69,7 +69,7 @@ class Upkeep:
     async def run(self) -> None:
         """Keep up until cancelled."""
         # Known before anything is done: a chore that is paused stays so across restarts.
-        await self._roster.look()
+        await self._permits.look()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._promoter.run())
             group.create_task(self._reclaim())
@@ -77,14 +77,14 @@ class Upkeep:
 
     async def round(self) -> timedelta:
         """Do every chore once that is due by now; says how long the next round can wait."""
-        pause = await self._roster.round()
+        pause = await self._permits.round()
         await self._promoter.round()
         await self._reclaim_once()
         return pause
 
     async def _do_chores(self) -> None:
         while True:
-            pause = await self._roster.round()
+            pause = await self._permits.round()
             await asyncio.sleep(pause.total_seconds())
 
     async def _reclaim(self) -> None:
@@ -100,7 +100,7 @@ class Upkeep:
             taken = await self._reclaimer.round()
         except Exception as error:  # noqa: BLE001 - a lease that has ended is still there at the next round
             self._reclaims.fail(error)
-            if self._hush.lets("reclaim"):
+            if self._throttle.lets("reclaim"):
                 log.warning("lost leases could not be taken back: %s: %s", type(error).__name__, error)
             return False
         self._reclaims.note(len(taken), self._clock.monotonic() - began)

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from windlass.ports import Clock
 from windlass.store import Store
-from windlass.upkeep.hush import Hush
-from windlass.upkeep.tally import Tally
+from windlass.upkeep.chore_counts import ChoreCounts
+from windlass.upkeep.log_throttle import LogThrottle
 
 log = logging.getLogger("windlass.upkeep")
 
@@ -43,10 +43,10 @@ class Promoter:
         self._promoted = promoted
         self._is_paused = is_paused
         self._wake = asyncio.Event()
-        self._hush = Hush(clock.monotonic)
+        self._throttle = LogThrottle(clock.monotonic)
         self._served = 0
-        self.promotions = Tally()
-        self.spawns = Tally()
+        self.promotions = ChoreCounts()
+        self.spawns = ChoreCounts()
 
     def wake(self) -> None:
         """Look now: something may be due earlier than what was known."""
@@ -78,12 +78,12 @@ class Promoter:
             await self._guarded(self.spawns, self._spawn)
         return self._poll_s
 
-    async def _guarded(self, tally: Tally, work: Callable[[], Awaitable[float]]) -> float:
+    async def _guarded(self, counts: ChoreCounts, work: Callable[[], Awaitable[float]]) -> float:
         try:
             return await work()
         except Exception as error:  # noqa: BLE001 - what is due now is still due at the next round
-            tally.fail(error)
-            if self._hush.lets("due"):
+            counts.fail(error)
+            if self._throttle.lets("due"):
                 log.warning("what is due could not be served: %s: %s", type(error).__name__, error)
             return self._poll_s
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from windlass.client.job_ref import number_of
 from windlass.client.operations import Operator
-from windlass.client.refs import number_of
 from windlass.core.access import Role
 from windlass.core.filter import JobFilter
 from windlass.core.job import MAX_ATTEMPTS, Job
@@ -22,8 +22,8 @@ from windlass.web import admin_words as words
 from windlass.web.admin_words import CRAWL, Shown, Status
 from windlass.web.fields import MAX_LIMIT, Body, Limit, capped
 from windlass.web.jobs import check_crawl
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 HIGHEST = 100
 _MOST_LOOKS = 50
@@ -153,7 +153,7 @@ def crawl_job(job: Job, profiles: Mapping[str, Profile]) -> CrawlJob:
 
 async def admin_stats(request: Request) -> CrawlStats:
     """Count the crawl jobs by status, without reading them."""
-    found = words.counts_by_status(await (await visit_of(request).app.store()).count_task(CRAWL))
+    found = words.counts_by_status(await (await context_of(request).app.store()).count_task(CRAWL))
     queued, running, failed, completed = (found[one] for one in (Shown.QUEUED, Shown.CRAWLING, Shown.FAILED, Shown.SUCCESS))
     total = queued + running + failed + completed
     return CrawlStats(queued=queued, running=running, failed=failed, completed=completed, total=total)
@@ -163,7 +163,7 @@ async def admin_list_jobs(
     request: Request, status: Shown | None = None, limit: Limit = 100, offset: Offset = 0
 ) -> list[CrawlJob]:
     """List the crawl jobs, newest first."""
-    profiles = visit_of(request).app.settings.profiles
+    profiles = context_of(request).app.settings.profiles
     wanted = JobFilter(states=() if status is None else words.states_shown_as(status), tasks=(CRAWL,), is_template=False)
     query = JobQuery(filter=wanted, limit=capped(limit), offset=offset)
     return [crawl_job(job, profiles) for job in await _listed(reader_of(request), query)]
@@ -188,7 +188,7 @@ async def _listed(app: Operator, query: JobQuery) -> Sequence[Job]:
 
 async def admin_create_job(request: Request, response: Response, body: NewCrawlJob) -> CrawlJob:
     """Enqueue a crawl of a subreddit; 200 with the job there is when one has not ended yet, unchanged."""
-    app = visit_of(request).app
+    app = context_of(request).app
     described, _ = app.describe(
         CRAWL,
         {},
@@ -203,7 +203,7 @@ async def admin_create_job(request: Request, response: Response, body: NewCrawlJ
             "created_by": "api",
         },
     )
-    await check_crawl(visit_of(request), described, "subreddit_id", body.subreddit_id)
+    await check_crawl(context_of(request), described, "subreddit_id", body.subreddit_id)
     enqueued = await app.enqueue_job(described)
     if enqueued.is_duplicate:
         response.status_code = 200
@@ -212,15 +212,15 @@ async def admin_create_job(request: Request, response: Response, body: NewCrawlJ
 
 async def admin_set_status(request: Request, id: JobNumber, body: NewStatus) -> Done:  # noqa: A002 - the path's word
     """Put a job into a state by hand; who held it loses it, and `crawling` ends after RESET_CRAWLING_AFTER_MIN."""
-    visit = visit_of(request)
+    context = context_of(request)
     number = await _crawl_number(request, id)
-    lease = visit.app.settings.reset_crawling_after
-    await visit.operator.override_status(number, words.STATE_OF[body.status], by=visit.principal.name, lease=lease)
+    lease = context.app.settings.reset_crawling_after
+    await context.operator.override_status(number, words.STATE_OF[body.status], by=context.principal.name, lease=lease)
     return Done(job_id=number)
 
 
 async def admin_set_priority(request: Request, id: JobNumber, body: NewPriority) -> DonePriority:  # noqa: A002
-    """Give a job a priority."""
+    """Set a job's priority."""
     left = await operator_of(request).set_priority(await _crawl_number(request, id), body.priority)
     return DonePriority(job_id=left.id, new_priority=left.priority)
 
@@ -238,12 +238,12 @@ async def admin_retry_job(request: Request, id: JobNumber) -> Done:  # noqa: A00
 
 async def admin_set_many(request: Request, body: ManyStatus) -> DoneMany:
     """Put some jobs into a state by hand, in one transaction."""
-    visit = visit_of(request)
-    move = (await visit.operator.store()).override_status(
+    context = context_of(request)
+    move = (await context.operator.store()).override_status(
         await _crawl_numbers(request, body.job_ids),
         words.STATE_OF[body.status],
-        by=visit.principal.name,
-        lease_length=visit.app.settings.reset_crawling_after,
+        by=context.principal.name,
+        lease_length=context.app.settings.reset_crawling_after,
     )
     return DoneMany(success_count=await _changed_by(move), total_count=len(body.job_ids))
 
@@ -271,7 +271,7 @@ async def _crawl_number(request: Request, ref: str) -> int:
 
 
 async def _crawl_numbers(request: Request, ids: list[int]) -> list[int]:
-    found = await (await visit_of(request).app.store()).get_many(ids)
+    found = await (await context_of(request).app.store()).get_many(ids)
     return [job.id for job in found if job.task == CRAWL and not job.spawn]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from fastapi import Request
 from pydantic import BaseModel, Field, StringConstraints
 
-from windlass.client.refs import number_of
+from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.cadence import ByHandler, Cadence, Recurrence, parse_cadence
 from windlass.core.filter import JobFilter
@@ -23,8 +23,8 @@ from windlass.web.admin_jobs import Done, JobNumber, Offset, Priority, Subreddit
 from windlass.web.admin_words import CRAWL
 from windlass.web.fields import LINE, Body, Limit, capped
 from windlass.web.jobs import check_crawl
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 _LONGEST_CRON = 200
 ScheduleName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_SCHEDULE_NAME, pattern=LINE)]
@@ -134,11 +134,11 @@ async def admin_list_schedules(request: Request, limit: Limit = 100, offset: Off
 
 async def admin_create_schedule(request: Request, body: NewScheduledJob) -> ScheduledJob:
     """Enqueue a crawl again and again; while the one before has not ended, none is added."""
-    visit = visit_of(request)
+    context = context_of(request)
     subject = str(body.subreddit_id)
-    options = {"subject": subject, "priority": body.priority, "retry": {"profile": CRAWL}, "created_by": visit.principal.name}
-    described, _ = visit.app.describe(CRAWL, {}, {**options, "description": body.description or None})
-    await check_crawl(visit, described, "subreddit_id", body.subreddit_id)
+    options = {"subject": subject, "priority": body.priority, "retry": {"profile": CRAWL}, "created_by": context.principal.name}
+    described, _ = context.app.describe(CRAWL, {}, {**options, "description": body.description or None})
+    await check_crawl(context, described, "subreddit_id", body.subreddit_id)
     template = replace(
         described,
         name=body.name,
@@ -147,7 +147,7 @@ async def admin_create_schedule(request: Request, body: NewScheduledJob) -> Sche
         child_key=subject,
         unique_key=None,
     )
-    return scheduled_job(await visit.operator.schedules.create(template, is_enabled=body.enabled))
+    return scheduled_job(await context.operator.schedules.create(template, is_enabled=body.enabled))
 
 
 async def admin_get_schedule(request: Request, id: JobNumber) -> ScheduledJob:  # noqa: A002 - the path's word
@@ -177,7 +177,7 @@ async def admin_toggle_schedule(request: Request, id: JobNumber, body: Toggle) -
 
 async def _template(request: Request, ref: str) -> Job:
     number = number_of(ref)
-    job = await visit_of(request).app.get(number)
+    job = await context_of(request).app.get(number)
     if job.task != CRAWL or not job.spawn:
         raise JobNotFound(number)
     return job

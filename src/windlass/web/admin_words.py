@@ -54,12 +54,12 @@ STATE_OF: Mapping[Status, JobState] = {
 
 
 def shown_as(state: JobState, reason: WaitReason | None) -> Shown:
-    """Say which status a job has: one that waits for another try counts as failed until it is due."""
+    """Return which status a job has: one that waits for another try counts as failed until it is due."""
     return Shown.FAILED if _waits_again(state, reason) else _BY_STATE[state]
 
 
 def states_shown_as(status: Shown) -> tuple[StateFilter, ...]:
-    """Say which jobs are shown with a status."""
+    """Return which jobs are shown with a status."""
     by_state = [StateFilter(state) for state, word in _BY_STATE.items() if word is status and state is not JobState.SCHEDULED]
     if status is Shown.QUEUED:
         by_state.append(StateFilter(JobState.SCHEDULED, frozenset(WaitReason) - _AGAIN))
@@ -83,13 +83,13 @@ def failed_runs(job: Job) -> int:
 
 
 def most_retries(job: Job, profiles: Mapping[str, Profile]) -> int:
-    """Say how often a job may be tried again after its first run."""
+    """Return how often a job may be tried again after its first run."""
     most = job.max_attempts
     return (profiles[RetrySpec.decode(job.retry).profile].max_attempts if most is None else most) - 1
 
 
 def duration_ms(job: Job) -> int | None:
-    """Say how long the job's last run took; nothing while one goes on."""
+    """Return how long the job's last run took; nothing while one goes on."""
     if job.state is JobState.RUNNING or job.started_at is None or job.finished_at is None or job.finished_at < job.started_at:
         return None
     return (job.finished_at - job.started_at) // timedelta(milliseconds=1)

@@ -14,8 +14,8 @@ from windlass.core.audit import AuditEntry, AuditFilter
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY
 from windlass.web.fields import LINE, Instant, Limit, Listed, capped
+from windlass.web.request_context import reader_of
 from windlass.web.route import Route
-from windlass.web.visit import reader_of
 
 Word = Annotated[str | None, Query(min_length=1, max_length=MAX_KEY, pattern=LINE)]
 
@@ -72,9 +72,9 @@ async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
     wanted = AuditFilter(principal=principal, action=action, target=target, since=since)
     audit = (await reader_of(request).store()).audit
     found = await audit.list(wanted, before=before, limit=capped(limit))
-    tally = await audit.count(wanted)
+    counted = await audit.count(wanted)
     last = found[-1].id if len(found) == capped(limit) else None
-    return AuditsOut(audit=[_out(entry) for entry in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return AuditsOut(audit=[_out(entry) for entry in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 ROUTES = (Route("GET", "/api/v1/audit", Role.ADMIN, list_audit, is_costly=True),)

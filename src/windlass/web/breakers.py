@@ -13,8 +13,8 @@ from windlass.core.breaker import Breaker, BreakerReason, BreakerState
 from windlass.core.job import MAX_NAME
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body, Limit, Listed, PathName, capped
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 _SECOND = timedelta(seconds=1)
 
@@ -105,16 +105,16 @@ async def list_breakers(
     request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100
 ) -> BreakersOut:
     """List the breakers that ever left closed."""
-    breakers = visit_of(request).app.breakers
+    breakers = context_of(request).app.breakers
     found = await breakers.list(after=after, limit=capped(limit))
-    tally = await breakers.count()
+    counted = await breakers.count()
     last = found[-1].name if len(found) == capped(limit) else None
-    return BreakersOut(breakers=[_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return BreakersOut(breakers=[_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def get_breaker(request: Request, name: PathName) -> BreakerOut:
     """Read one breaker."""
-    return _out(_known(name, await visit_of(request).app.breakers.get(name)))
+    return _out(_known(name, await context_of(request).app.breakers.get(name)))
 
 
 async def list_breaker_history(request: Request, name: PathName, limit: Limit = 100) -> BreakerEventsOut:

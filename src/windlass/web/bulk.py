@@ -19,8 +19,8 @@ from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
 from windlass.web.fields import Body, Instant, Name
 from windlass.web.job_forms import JobIn, Key, Priority, native_job
+from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
 
 MOST_JOBS = 10_000
 _MOST_NAMES = 100
@@ -101,14 +101,14 @@ class BulkOut(BaseModel):
 
 async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
     """Enqueue up to 10,000 jobs in one transaction, all or none."""
-    visit = visit_of(request)
-    by = visit.principal.name[:MAX_NAME]
+    context = context_of(request)
+    by = context.principal.name[:MAX_NAME]
     described: list[NewJob] = []
     for start in range(0, len(body.jobs), _AT_ONCE):
-        described += [await native_job(one, visit.app, by) for one in body.jobs[start : start + _AT_ONCE]]
+        described += [await native_job(one, context.app, by) for one in body.jobs[start : start + _AT_ONCE]]
         # Others are waiting for their answers meanwhile.
         await asyncio.sleep(0)
-    answers = await visit.app.enqueue_jobs(described)
+    answers = await context.app.enqueue_jobs(described)
     made = [EnqueuedOut(id=job_uuid(one.id), number=one.id, duplicate=one.is_duplicate) for one in answers]
     duplicates = sum(one.is_duplicate for one in answers)
     return JobsMadeOut(jobs=made, total=len(made), enqueued=len(made) - duplicates, duplicates=duplicates)
@@ -139,7 +139,7 @@ def _number(ref: int | str) -> int | None:
 
 
 def filter_of(body: FilterIn) -> JobFilter:
-    """Say which jobs a filter means."""
+    """Return which jobs a filter means."""
     return JobFilter(
         states=tuple(state for word in dict.fromkeys(body.status or ()) for state in states_of(word)),
         tasks=tuple(body.task or ()),

@@ -100,7 +100,7 @@ class Changes:
                 self._wanted.clear()
 
     async def now(self) -> Change:
-        """Say how things are; whoever asks within the same moment gets the same answer. Raises a Refusal after a while."""
+        """Return how things are; whoever asks within the same moment gets the same answer. Raises a Refusal after a while."""
         try:
             async with asyncio.timeout(_PATIENCE_S), self._looking:
                 if self._latest is None or time.monotonic() - self._looked_at >= self._tempo.gap.total_seconds():
@@ -110,7 +110,7 @@ class Changes:
             raise Refusal(UNAVAILABLE, "the database does not answer; try again", {"retry-after": "1"}) from None
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """Give each change from now on, and a sign of life in a long silence; ends when the server stops."""
+        """Yield each change from now on, and a sign of life in a long silence; ends when the server stops."""
         number, beats = self._number, self._beats
         yield (await self.now()).encode(number)
         while not self._stopping.is_set():

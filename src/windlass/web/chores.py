@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from windlass.core.access import Role
 from windlass.core.chore import Chore
 from windlass.web.fields import Listed, PathName
+from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
 
 
 class ChoreOut(BaseModel):
@@ -52,14 +52,14 @@ def _out(chore: Chore) -> ChoreOut:
 
 async def _get(request: Request, name: str) -> Chore:
     """Read a chore; one that was never due has nothing but its name."""
-    found = {chore.name: chore for chore in await visit_of(request).app.chores.list()}
+    found = {chore.name: chore for chore in await context_of(request).app.chores.list()}
     nothing = Chore(name, 0, *[None] * 8)
     return found.get(name, nothing)
 
 
 async def list_chores(request: Request) -> ChoresOut:
     """List the chores and how each went the last time."""
-    found = [_out(one) for one in await visit_of(request).app.chores.list()]
+    found = [_out(one) for one in await context_of(request).app.chores.list()]
     return ChoresOut(chores=found, total=len(found))
 
 

@@ -16,8 +16,8 @@ from windlass.core.related import Branch, trace
 from windlass.errors import shown
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed
+from windlass.web.request_context import reader_of
 from windlass.web.route import Route
-from windlass.web.visit import reader_of
 
 
 class TracedOut(BaseModel):

@@ -13,8 +13,8 @@ from windlass.core.ids import MAX_ID
 from windlass.core.source import MAX_SOURCE_NAME
 from windlass.core.webpage import MAX_SEARCH, WebPage
 from windlass.web.fields import Limit, Listed, capped
+from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import reader_of, visit_of
 
 Search = Annotated[
     str | None,
@@ -77,14 +77,14 @@ async def list_pages(  # noqa: PLR0917 - the query of the route
         found = await pages.list(source_id=source_id, after=after, limit=most)
     else:
         found = await pages.search(search, source_id=source_id, after=after, limit=most)
-    tally = await pages.count(search=search, source_id=source_id)
+    counted = await pages.count(search=search, source_id=source_id)
     last = found[-1].id if len(found) == most else None
-    return PagesOut(pages=[page_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return PagesOut(pages=[page_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> PageOut:  # noqa: A002 - the path's word
     """Read one page with all of its text."""
-    return page_out(await visit_of(request).app.pages.get(id))
+    return page_out(await context_of(request).app.pages.get(id))
 
 
 ROUTES = (

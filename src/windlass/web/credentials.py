@@ -17,10 +17,10 @@ from windlass.config import Settings
 from windlass.core.access import TOKEN_PREFIX, Principal, Role
 from windlass.core.job import MAX_NAME
 from windlass.errors import shown
-from windlass.web.attempts import Attempts, network_of
+from windlass.web.background_writes import BackgroundWrites
 from windlass.web.errors import BadToken, Refusal
 from windlass.web.limits import Limits
-from windlass.web.notes import Notes
+from windlass.web.rate_limit import RateLimit, network_of
 from windlass.web.signing import KEPT_FOR, NOWHERE, Signing, Target
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ADMIN = Principal("admin", Role.ADMIN)
 Headers = Mapping[bytes, bytes]
 
 
-class Known(NamedTuple):
+class CheckedCredential(NamedTuple):
     """A credential that was found good a moment ago."""
 
     principal: Principal
@@ -54,7 +54,7 @@ class Known(NamedTuple):
 class Credentials:
     """Checks what a request brings along: a bearer, a pull worker's signature or secret, or a session cookie."""
 
-    def __init__(self, app: Windlass, notes: Notes, limits: Limits) -> None:
+    def __init__(self, app: Windlass, notes: BackgroundWrites, limits: Limits) -> None:
         """Take keys and secrets from the application's settings; raises ConfigError for one that cannot be used."""
         settings = app.settings
         self._app = app
@@ -63,8 +63,8 @@ class Credentials:
         self._worker = _digest(settings.worker_secret)
         self._signing = Signing(settings.worker_signing_secret or ())
         self._web_tokens = _web_tokens(settings)
-        self._failed = Attempts(limits.failed_credentials)
-        self._known: dict[bytes, Known] = {}
+        self._failed = RateLimit(limits.failed_credentials)
+        self._known: dict[bytes, CheckedCredential] = {}
         self._familiar: OrderedDict[tuple[str, bytes], float] = OrderedDict()
         """Until when a credential that was good from an address is looked up there in any case, longest unused first."""
         self._codes: dict[bytes, float] = {}
@@ -80,7 +80,7 @@ class Credentials:
         return has_secret or self._signing.is_configured or self._web_tokens is not None
 
     async def identify(self, headers: Headers, address: str, target: Target = NOWHERE) -> Principal:
-        """Say who it is; raises a Refusal with 401, or 429 after too many failures."""
+        """Return who it is; raises a Refusal with 401, or 429 after too many failures."""
         bearer = headers.get(b"authorization")
         if bearer is not None:
             return _called(await self._known_as(b"b" + bearer, address), headers)
@@ -128,7 +128,7 @@ class Credentials:
         self._known[key] = found
         return found.principal
 
-    async def _find_within_rate(self, kind: bytes, secret: bytes, place: tuple[str, bytes]) -> Known | None:
+    async def _find_within_rate(self, kind: bytes, secret: bytes, place: tuple[str, bytes]) -> CheckedCredential | None:
         """Look a credential up, unless its address has failed too often: an address that guesses learns nothing then.
 
         What was good from there within the hour goes on: a program with an old token must not lock out its neighbours.
@@ -147,13 +147,13 @@ class Credentials:
         return found
 
     @staticmethod
-    def check_rate(attempts: Attempts, address: str) -> None:
+    def check_rate(attempts: RateLimit, address: str) -> None:
         """Raise a Refusal with 429 for an address that has failed too often."""
         wait = attempts.wait_for(address)
         if wait:
             raise Refusal(429, "too many failed attempts; try again later", {"retry-after": str(math.ceil(wait))})
 
-    async def _find(self, kind: bytes, secret: bytes) -> Known | None:
+    async def _find(self, kind: bytes, secret: bytes) -> CheckedCredential | None:
         if len(secret) > _MOST_SECRET_BYTES:
             return None
         if kind == b"c":
@@ -163,7 +163,7 @@ class Credentials:
         scheme, _, token = secret.partition(b" ")
         return await self.find_bearer(token.strip()) if scheme.lower() == b"bearer" else None
 
-    async def find_bearer(self, token: bytes) -> Known | None:
+    async def find_bearer(self, token: bytes) -> CheckedCredential | None:
         """Find whose bearer token it is; None when it is nobody's."""
         if _is_same(self._admin, token) or self._is_start_token(token):
             return _for_now(ADMIN)
@@ -181,7 +181,7 @@ class Credentials:
             return _for_now(principal, expires_at)
         return None
 
-    async def _find_token(self, secret: str) -> Known | None:
+    async def _find_token(self, secret: str) -> CheckedCredential | None:
         token = await (await self._app.store()).tokens.find(secret)
         if token is None:
             return None
@@ -189,14 +189,14 @@ class Credentials:
         ends = math.inf if token.expires_at is None else token.expires_at.timestamp()
         return _for_now(Principal(token.principal, token.role, token.lanes, worker=token.worker), ends)
 
-    def _find_worker(self, worker: bytes, secret: bytes) -> Known | None:
+    def _find_worker(self, worker: bytes, secret: bytes) -> CheckedCredential | None:
         """Take a pull worker by the shared secret; its name is what it says."""
         name = worker.decode("latin-1")
         if not _is_same(self._worker, secret) or not name or len(name) > MAX_NAME or not name.isprintable():
             return None
         return _for_now(_worker(name))
 
-    async def _find_session(self, cookie: bytes) -> Known | None:
+    async def _find_session(self, cookie: bytes) -> CheckedCredential | None:
         session = await (await self._app.store()).sessions.find(self.session_digest(cookie))
         return None if session is None else _for_now(Principal(session.principal, session.role, csrf=session.csrf))
 
@@ -257,7 +257,7 @@ def cookie_of(headers: Headers) -> bytes | None:
 
 
 def lasts_until(expires_at: float) -> timedelta:
-    """Say how long a session may last that was opened with a credential which ends then."""
+    """Return how long a session may last that was opened with a credential which ends then."""
     if expires_at == math.inf:
         return SESSION_LASTS
     # The credential's own clock: whoever issued it said when it ends.
@@ -281,5 +281,5 @@ def _is_same(digest: bytes | None, presented: bytes) -> bool:
     return digest is not None and hmac.compare_digest(digest, hashlib.sha256(presented).digest())
 
 
-def _for_now(principal: Principal, expires_at: float = math.inf) -> Known:
-    return Known(principal, time.monotonic() + _KNOWN_FOR_S, expires_at)
+def _for_now(principal: Principal, expires_at: float = math.inf) -> CheckedCredential:
+    return CheckedCredential(principal, time.monotonic() + _KNOWN_FOR_S, expires_at)

@@ -17,8 +17,8 @@ from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
 from windlass.core.letters import MOST_IDS, LetterFilter
 from windlass.secret_names import redact
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 LetterId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 Fingerprint = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
@@ -170,7 +170,7 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
 def _whole(request: Request, letter: DeadLetter) -> dict[str, Any]:
     job = letter.original()
     details = None if letter.details is None else json.loads(letter.details)
-    if not visit_of(request).principal.may(Role.PRODUCER):
+    if not context_of(request).principal.may(Role.PRODUCER):
         job, details = redact(job), redact(details)
     return {**_facts(letter), "original_job": job, "error_details": details}
 
@@ -217,12 +217,12 @@ async def group_dead_letters(
 
 async def get_dead_letter(request: Request, id: LetterId) -> WholeLetterOut:  # noqa: A002 - the path's word
     """Read one dead letter with the job as it was."""
-    return WholeLetterOut(**_whole(request, await visit_of(request).app.letters.get(id)))
+    return WholeLetterOut(**_whole(request, await context_of(request).app.letters.get(id)))
 
 
 async def acknowledge_dead_letter(request: Request, id: LetterId, body: NoteIn | None = None) -> WholeLetterOut:  # noqa: A002 - the path's word
     """Note that the caller has seen a letter."""
-    by = visit_of(request).principal.name[:MAX_NAME]
+    by = context_of(request).principal.name[:MAX_NAME]
     settled = await operator_of(request).letters.acknowledge([id], by=by, note=None if body is None else body.note)
     return WholeLetterOut(**_whole(request, settled.one()))
 
@@ -235,7 +235,7 @@ async def requeue_dead_letter(request: Request, id: LetterId) -> RequeuedOut:  #
 
 async def acknowledge_dead_letters(request: Request, body: NotedLettersIn) -> LettersBulkOut:
     """Note that the caller has seen many letters, in batches."""
-    by = visit_of(request).principal.name[:MAX_NAME]
+    by = context_of(request).principal.name[:MAX_NAME]
     done = await operator_of(request).letters.acknowledge_all(body.wanted, by=by, note=body.note, dry_run=body.dry_run)
     return _done(done, body)
 

@@ -97,7 +97,7 @@ def refusal_of(
     statuses: Mapping[type[Exception], int] = MappingProxyType({}),
     handler: Callable[..., Any] | None = None,
 ) -> Refusal:
-    """Say what a client is told of an error; what is not theirs to know becomes a bare 500. `handler` knows the fields."""
+    """Return what a client is told of an error; what is not theirs to know becomes a bare 500. `handler` knows the fields."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, RequestValidationError):

@@ -16,8 +16,8 @@ from windlass.core.access import Role
 from windlass.core.job import JobState
 from windlass.core.topic import Topic
 from windlass.web.changes import Changes
+from windlass.web.request_context import context_of
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -85,7 +85,7 @@ async def _until_gone(receive: Receive) -> None:
 
 
 async def _answer(request: Request) -> Response:
-    server = visit_of(request).server
+    server = context_of(request).server
     if request.method == "GET" and EVENT_STREAM in request.headers.get("accept", "").lower():
         return EventStream(server.changes, server.limits.stream_within.total_seconds())
     seen = await server.changes.now()
@@ -93,7 +93,7 @@ async def _answer(request: Request) -> Response:
 
 
 async def get_events(request: Request) -> ChangeOut:
-    """Say how things are, or with `Accept: text/event-stream` what changes, as it changes."""
+    """Return how things are, or with `Accept: text/event-stream` what changes, as it changes."""
     raise NotImplementedError
 
 

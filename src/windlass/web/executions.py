@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Path, Query, Request
 from pydantic import BaseModel
 
-from windlass.client.refs import number_of
+from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.ids import execution_uuid, job_uuid, parse_execution_id
 from windlass.core.job import Execution, RunReason, RunStatus
@@ -18,8 +18,8 @@ from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
+from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import reader_of, visit_of
 
 
 class ExecutionOut(BaseModel):
@@ -113,7 +113,7 @@ async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, 
     found = parse_execution_id(id)
     if found is None:
         raise Refusal(404, f"execution {id!r} not found")
-    return execution_out(await (await visit_of(request).app.store()).get_execution(*found), eyes_of(request))
+    return execution_out(await (await context_of(request).app.store()).get_execution(*found), eyes_of(request))
 
 
 ROUTES = (

@@ -13,8 +13,8 @@ from windlass.core.feed import MAX_SUBSCRIBER, Feed, FeedEntry
 from windlass.core.ids import MAX_ID
 from windlass.store.nouns import NOT_FETCHED
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 FeedId = Annotated[int, Path(ge=1, le=MAX_ID)]
 SubscriberName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)]
@@ -107,9 +107,9 @@ async def list_feeds(
     """List the feeds: all, or those that somebody subscribes to."""
     feeds = (await reader_of(request).store()).feeds
     found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
-    tally = await feeds.count(subscriber=subscriber)
+    counted = await feeds.count(subscriber=subscriber)
     last = found[-1].id if len(found) == capped(limit) else None
-    return FeedsOut(feeds=[feed_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return FeedsOut(feeds=[feed_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def subscribe_to_feed(request: Request, response: Response, body: SubscriptionIn) -> SubscribedOut:
@@ -124,7 +124,7 @@ async def subscribe_to_feed(request: Request, response: Response, body: Subscrip
 
 async def get_feed(request: Request, id: FeedId) -> FeedOut:  # noqa: A002 - the path's word
     """Read one feed."""
-    return feed_out(await visit_of(request).app.feeds.get(id))
+    return feed_out(await context_of(request).app.feeds.get(id))
 
 
 async def unsubscribe_from_feed(
@@ -145,10 +145,10 @@ async def list_feed_entries(
     """List what was found in a feed."""
     feeds = (await reader_of(request).store()).feeds
     found = await feeds.entries(id, before=before, limit=capped(limit))
-    tally = await feeds.count_entries(id)
+    counted = await feeds.count_entries(id)
     last = found[-1].id if len(found) == capped(limit) else None
     shown = [entry_out(one) for one in found]
-    return EntriesOut(entries=shown, total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return EntriesOut(entries=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 ROUTES = (

@@ -77,5 +77,5 @@ class Listed(BaseModel):
 
 
 def capped(limit: int) -> int:
-    """Give no more than a page may have."""
+    """Return no more than a page may have."""
     return min(limit, MAX_LIMIT)

@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import Query, Request, Response
 from pydantic import BaseModel
 
-from windlass.client.item_export import ItemFormat, Wanted, export
-from windlass.client.refs import number_of
+from windlass.client.item_export import ExportRange, ItemFormat, export
+from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.ids import MAX_ID, job_uuid
 from windlass.core.item import Item
@@ -22,8 +22,8 @@ from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
+from windlass.web.request_context import reader_of
 from windlass.web.route import Route
-from windlass.web.visit import reader_of
 
 _KINDS = {ItemFormat.JSONL: "application/x-ndjson", ItemFormat.CSV: "text/csv; charset=utf-8"}
 After = Annotated[int, Query(ge=0, le=MAX_ID, description="The id of the last item that is known already.")]
@@ -55,12 +55,12 @@ class ItemsOut(Listed):
 async def list_job_items(request: Request, id: JobId, after: After = 0, limit: Limit = 100) -> ItemsOut:  # noqa: A002 - the path's word
     """List the items that a job was the first to find."""
     number = await _known(request, id)
-    return await _page(request, Wanted(job_id=number, after=after), limit)
+    return await _page(request, ExportRange(job_id=number, after=after), limit)
 
 
 async def list_items(request: Request, collection: Collection, after: After = 0, limit: Limit = 100) -> ItemsOut:
     """List the items of a collection; a job's collection is its task unless its enqueuer said otherwise."""
-    return await _page(request, Wanted(collection=collection, after=after), limit)
+    return await _page(request, ExportRange(collection=collection, after=after), limit)
 
 
 async def export_job_items(
@@ -71,7 +71,7 @@ async def export_job_items(
 ) -> Response:
     """Write all items that a job was the first to find."""
     number = await _known(request, id)
-    return await _stream(request, Wanted(job_id=number, after=after), format)
+    return await _stream(request, ExportRange(job_id=number, after=after), format)
 
 
 async def export_items(
@@ -81,7 +81,7 @@ async def export_items(
     after: After = 0,
 ) -> Response:
     """Write a whole collection."""
-    return await _stream(request, Wanted(collection=collection, after=after), format)
+    return await _stream(request, ExportRange(collection=collection, after=after), format)
 
 
 async def _items(request: Request) -> Items:
@@ -95,7 +95,7 @@ async def _known(request: Request, ref: str) -> int:
     return number
 
 
-async def _page(request: Request, wanted: Wanted, limit: int) -> ItemsOut:
+async def _page(request: Request, wanted: ExportRange, limit: int) -> ItemsOut:
     items, most = await _items(request), capped(limit)
     found = await items.list(job_id=wanted.job_id, collection=wanted.collection, after=wanted.after, limit=most)
     count = await items.count(wanted.collection, job_id=wanted.job_id)
@@ -122,7 +122,7 @@ def _out(item: Item, eyes: Eyes) -> ItemOut:
     )
 
 
-async def _stream(request: Request, wanted: Wanted, kind: ItemFormat) -> Response:
+async def _stream(request: Request, wanted: ExportRange, kind: ItemFormat) -> Response:
     parts = export(await _items(request), wanted, kind, redact if eyes_of(request).is_viewer else None)
     texts = (part.text async for part in parts)
     return Download(texts, _KINDS[kind], f"items.{kind}", is_bare=request.method == "HEAD")

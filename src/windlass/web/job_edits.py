@@ -70,7 +70,7 @@ class EditIn(Body):
 
 
 def edit_of(body: EditIn) -> Edit:
-    """Say what a body changes."""
+    """Return what a body changes."""
     if body.max_attempts is not None and body.max_retries is not None:
         raise InvalidInput("max_retries", body.max_retries, "give max_attempts or max_retries, not both")
     if body.url is not None:
@@ -92,7 +92,7 @@ def edit_of(body: EditIn) -> Edit:
 
 
 def _rule(body: EditIn) -> dict[str, Any]:
-    """Say which fields of the job's rule change."""
+    """Return which fields of the job's rule change."""
     fields = rule_fields(body)
     if body.interval_minutes is not None or (body.interval_type is not None and body.schedule_time is None):
         return {"interval": IntervalChange(body.interval_minutes, body.interval_type), **fields}

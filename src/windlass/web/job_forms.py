@@ -142,7 +142,7 @@ def _rule(body: JobIn) -> Recurrence | None:
 
 
 def rule_fields(body: Any) -> dict[str, Any]:
-    """Give what a body says of a rule beside its cadence."""
+    """Return what a body says of a rule beside its cadence."""
     return {name: value for name in ("timezone", "fixed_rate", "start_at") if (value := getattr(body, name)) is not None}
 
 

@@ -21,7 +21,7 @@ from windlass.core.payload import decode
 from windlass.core.retry import Profile, RetrySpec
 from windlass.errors import InvalidInput
 from windlass.secret_names import redact
-from windlass.web.visit import visit_of
+from windlass.web.request_context import context_of
 
 CRAWL = "crawl"
 """The task of the interval scheduler's jobs."""
@@ -134,9 +134,9 @@ class Eyes(NamedTuple):
 
 
 def eyes_of(request: Request) -> Eyes:
-    """Say how the caller sees jobs."""
-    visit = visit_of(request)
-    return Eyes(visit.server.profiles, not visit.principal.may(Role.PRODUCER))
+    """Return how the caller sees jobs."""
+    context = context_of(request)
+    return Eyes(context.server.profiles, not context.principal.may(Role.PRODUCER))
 
 
 def job_out(job: Job, eyes: Eyes) -> JobOut:
@@ -145,7 +145,7 @@ def job_out(job: Job, eyes: Eyes) -> JobOut:
 
 
 def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
-    """Give every field of a job's answer."""
+    """Return every field of a job's answer."""
     payload = eyes.read(job.payload)
     state = job.state
     is_queued = state in _QUEUED

@@ -15,8 +15,8 @@ from windlass.errors import InvalidTransition
 from windlass.web.fields import Body
 from windlass.web.job_shape import JobOut, eyes_of, job_out
 from windlass.web.jobs import JobId
+from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
 
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 _BY_HAND = "failed by an operator"
@@ -82,7 +82,7 @@ async def bury_job(request: Request, id: JobId, body: BuryIn | None = None) -> J
 
 async def clone_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
     """Make a new job from a finished one, which becomes its parent."""
-    by = visit_of(request).principal.name[:MAX_NAME]
+    by = context_of(request).principal.name[:MAX_NAME]
     return job_out(await operator_of(request).clone(id, by), eyes_of(request))
 
 

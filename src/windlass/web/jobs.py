@@ -8,7 +8,7 @@ from fastapi import Path, Query, Request, Response
 from pydantic_core import to_json
 
 from windlass.app import Windlass
-from windlass.client.refs import number_of
+from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
 from windlass.core.interval_status import states_of
@@ -22,8 +22,8 @@ from windlass.web.gradual import listing
 from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
 from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
+from windlass.web.request_context import RequestContext, context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import Visit, operator_of, reader_of, visit_of
 
 JobId = Annotated[str, Path(min_length=1, max_length=64, description="A job's UUID or its number.")]
 SortBy = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
@@ -55,7 +55,7 @@ class JobsOut(Listed):
 
 async def create_job(request: Request, body: JobIn | CrawlIn) -> JobMadeOut:
     """Enqueue a job: one of any task, or the interval scheduler's crawl; 200 when it is a duplicate."""
-    return job_made(await enqueue(visit_of(request), body), request)
+    return job_made(await enqueue(context_of(request), body), request)
 
 
 def job_made(stored: Stored, request: Request) -> JobMadeOut:
@@ -66,7 +66,7 @@ def job_made(stored: Stored, request: Request) -> JobMadeOut:
 async def create_job_hot(request: Request) -> Response:
     """Answer as `create_job` is documented to, without FastAPI's own work in between."""
     body = read_form(decode_request(await request.body(), field="body", limit=_MOST_BYTES))
-    stored = await enqueue(visit_of(request), body)
+    stored = await enqueue(context_of(request), body)
     # As the model would write them, which a test compares; checking our own fields takes longer than writing them.
     fields = {**job_fields(stored.job, eyes_of(request)), "duplicate": stored.is_duplicate}
     headers = {"location": f"/api/v1/jobs/{fields['id']}"}
@@ -74,21 +74,21 @@ async def create_job_hot(request: Request) -> Response:
     return Response(to_json(fields), status, headers, "application/json")
 
 
-async def enqueue(visit: Visit, body: JobIn | CrawlIn) -> Stored:
+async def enqueue(context: RequestContext, body: JobIn | CrawlIn) -> Stored:
     """Enqueue what a form describes, in one commit with what others send meanwhile."""
-    app, by = visit.app, visit.principal.name[:MAX_NAME]
+    app, by = context.app, context.principal.name[:MAX_NAME]
     if isinstance(body, CrawlIn):
         source = crawl_source(body)
         job = crawl_job(body, source, app, by)
-        await check_crawl(visit, job, "url", body.url)
+        await check_crawl(context, job, "url", body.url)
         await app.sources.upsert(source)
         return await app.enqueue_and_get(job)
     return await app.enqueue_and_get(await native_job(body, app, by))
 
 
-async def check_crawl(visit: Visit, job: NewJob, field: str, value: object) -> None:
+async def check_crawl(context: RequestContext, job: NewJob, field: str, value: object) -> None:
     """Refuse a crawl that nobody is known to have code for, by the name of what was sent."""
-    app = visit.app
+    app = context.app
     if not (job.lane == PULL_LANE or app.accepts_unknown or await app.declares(job.task)):
         raise InvalidInput(field, value, f"is for the task 'crawl', which {UnknownTask(job.task).reason}")
 
@@ -162,7 +162,7 @@ def statuses(words: str | None) -> tuple[StateFilter, ...]:
 
 async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - the path's word
     """Read one job, with the result of its newest run."""
-    app, eyes = visit_of(request).app, eyes_of(request)
+    app, eyes = context_of(request).app, eyes_of(request)
     job = await app.get(id)
     return JobDetailOut(**job_fields(job, eyes), result=eyes.read(await newest_result(app, job.id) if job.executions else None))
 

@@ -15,11 +15,11 @@ from windlass import __version__
 from windlass.core.access import Role
 from windlass.core.job import CLOSED, Job, JobState, WaitReason
 from windlass.core.runs import Minute, span
-from windlass.core.worker import PULLING, Worker
-from windlass.web.glance import MINUTES, Seen
+from windlass.core.worker import PULLING, WorkerRecord
+from windlass.web.request_context import context_of
 from windlass.web.route import Route
+from windlass.web.snapshot import MINUTES, Snapshot
 from windlass.web.templates import page
-from windlass.web.visit import visit_of
 
 DEMO = "windlass-demo"
 """What the application of `windlass up --demo` is called."""
@@ -153,7 +153,7 @@ def _duration(job: Job) -> str:
 
 
 def _detail(job: Job) -> str:
-    """Say the one thing that a state alone does not."""
+    """Return the one detail that a state alone does not show."""
     if job.state is JobState.RUNNING:
         return job.progress_message or (f"try {job.attempt}" if job.attempt > 1 else "")
     if job.state in CLOSED:
@@ -163,7 +163,7 @@ def _detail(job: Job) -> str:
     return "recurring" if job.cadence else job.wait_reason.value if job.wait_reason not in {None, WaitReason.NEW} else ""
 
 
-def task_groups(seen: Seen) -> list[Group]:
+def task_groups(seen: Snapshot) -> list[Group]:
     """Add the jobs up by task, the largest first."""
     sums: dict[str, Counter[JobState]] = {}
     for one in seen.counts:
@@ -179,7 +179,7 @@ def _group(name: str, counts: Counter[JobState], *, is_paused: bool = False) -> 
     )
 
 
-def lane_groups(seen: Seen) -> list[Group]:
+def lane_groups(seen: Snapshot) -> list[Group]:
     """List the lanes that have jobs or were paused."""
     groups = (_group(lane.name, Counter(lane.counts), is_paused=lane.paused_at is not None) for lane in seen.lanes)
     return [one for one in groups if one.is_paused or any(one[1:5])]
@@ -210,7 +210,7 @@ def _bar(place: int, minute: Minute, scale: float) -> Bar:
     return Bar(place, round(completed, 1), round(failed, 1), title)
 
 
-def worker_row(worker: Worker, now: datetime) -> WorkerRow:
+def worker_row(worker: WorkerRecord, now: datetime) -> WorkerRow:
     """Lay out a worker."""
     is_pulling = worker.kind == PULLING
     pools: dict[str, int] = {} if is_pulling else json.loads(worker.pools)
@@ -225,15 +225,15 @@ def worker_row(worker: Worker, now: datetime) -> WorkerRow:
     )
 
 
-def is_untouched(seen: Seen) -> bool:
+def is_untouched(seen: Snapshot) -> bool:
     """Whether nobody has enqueued anything yet: what code declares is there from the start."""
     return seen.total <= len(seen.jobs) and all(job.declared_by for job in seen.jobs)
 
 
 async def show_landing(request: Request) -> Response:
     """Show how things are."""
-    visit = visit_of(request)
-    seen = await visit.server.glance.now()
+    context = context_of(request)
+    seen = await context.server.snapshots.now()
     base = str(request.base_url).rstrip("/")
     return page(
         "landing.html",
@@ -246,11 +246,11 @@ async def show_landing(request: Request) -> Response:
         workers=[worker_row(worker, seen.at) for worker in seen.workers],
         chart=chart(seen.minutes),
         is_untouched=is_untouched(seen),
-        is_demo=visit.app.name == DEMO,
-        has_hello=HELLO in visit.app.tasks,
-        may_enqueue=visit.principal.may(Role.PRODUCER),
+        is_demo=context.app.name == DEMO,
+        has_hello=HELLO in context.app.tasks,
+        may_enqueue=context.principal.may(Role.PRODUCER),
         jobs_url=shlex.quote(f"{base}/api/v1/jobs"),
-        principal=visit.principal,
+        principal=context.principal,
     )
 
 

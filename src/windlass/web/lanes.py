@@ -12,8 +12,8 @@ from windlass.core.lane import Lane
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed, PathName
 from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out
+from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, visit_of
 
 
 class LaneOut(BaseModel):
@@ -44,13 +44,13 @@ def _out(lane: Lane) -> LaneOut:
 
 async def list_lanes(request: Request) -> LanesOut:
     """List the lanes that were paused, declared or have jobs."""
-    lanes = [_out(lane) for lane in await visit_of(request).app.lanes.list()]
+    lanes = [_out(lane) for lane in await context_of(request).app.lanes.list()]
     return LanesOut(lanes=lanes, total=len(lanes))
 
 
 async def get_lane(request: Request, name: PathName) -> LaneOut:
     """Read one lane with its jobs by state."""
-    for lane in await visit_of(request).app.lanes.list():
+    for lane in await context_of(request).app.lanes.list():
         if lane.name == name:
             return _out(lane)
     raise Refusal(404, f"lane {name!r} not found: no job, task or operator has named it")

@@ -40,7 +40,7 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-class Listener(uvicorn.Server):
+class HttpListener(uvicorn.Server):
     """Runs a server on a socket until told to stop."""
 
     def __init__(self, server: Server, bound: socket.socket) -> None:

@@ -16,9 +16,9 @@ from windlass.core.audit import Actor
 from windlass.web.credentials import ADMIN, COOKIE, SESSION_LASTS, Credentials, cookie_of, lasts_until
 from windlass.web.errors import Refusal
 from windlass.web.forms import form_of
+from windlass.web.request_context import context_of
 from windlass.web.route import PUBLIC, Route
 from windlass.web.templates import page
-from windlass.web.visit import visit_of
 
 _LOCAL_PATH = re.compile(r"/(?![/\\])[A-Za-z0-9/_.~-]*", re.ASCII)
 _SEE_OTHER = 303
@@ -39,12 +39,12 @@ async def show_login(
     next: Annotated[str, Query()] = "/",  # noqa: A002 - the name browsers show
 ) -> Response:
     """Show the login page, or log in with the code of a login link."""
-    visit = visit_of(request)
+    context = context_of(request)
     if code is None:
         return page("login.html", next=_local(next), problem=None)
-    Credentials.check_rate(visit.server.logins, visit.address)
-    if not visit.server.credentials.use_code(code):
-        visit.server.logins.record(visit.address)
+    Credentials.check_rate(context.server.logins, context.address)
+    if not context.server.credentials.use_code(code):
+        context.server.logins.record(context.address)
         return page("login.html", 403, next="/", problem="This link was used before or is too old. Start the server for another.")
     # A page that leads on, and no redirect: after one, browsers may still count the visit as another site's and keep the cookie.
     return await _let_in(request, ADMIN, SESSION_LASTS, page("welcome.html"))
@@ -52,16 +52,16 @@ async def show_login(
 
 async def log_in(request: Request) -> Response:
     """Log in with a token."""
-    visit = visit_of(request)
+    context = context_of(request)
     _check_origin(request)
-    Credentials.check_rate(visit.server.logins, visit.address)
+    Credentials.check_rate(context.server.logins, context.address)
     form = form_of(await request.body())
-    known = await visit.server.credentials.find_bearer(form.get("token", "").strip().encode(errors="surrogateescape"))
+    known = await context.server.credentials.find_bearer(form.get("token", "").strip().encode(errors="surrogateescape"))
     where = _local(form.get("next", "/"))
     if known is None or not known.principal.may(Role.VIEWER):
-        visit.server.logins.record(visit.address)
-        visit.server.notes.refused(
-            visit.principal.name, "POST /login", visit.address, request_id=visit.request_id, status=403, why="bad token"
+        context.server.logins.record(context.address)
+        context.server.notes.refused(
+            context.principal.name, "POST /login", context.address, request_id=context.request_id, status=403, why="bad token"
         )
         return page("login.html", 403, next=where, problem="This token is not valid here.")
     return await _let_in(request, known.principal, lasts_until(known.expires_at), RedirectResponse(where, _SEE_OTHER))
@@ -80,10 +80,10 @@ def _local(path: str) -> str:
 
 
 async def _let_in(request: Request, principal: Principal, lasts: timedelta, response: Response) -> Response:
-    visit = visit_of(request)
+    context = context_of(request)
     cookie, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-    store = (await visit.app.store()).acting(Actor(principal.name, visit.request_id))
-    digest = visit.server.credentials.session_digest(cookie.encode())
+    store = (await context.app.store()).acting(Actor(principal.name, context.request_id))
+    digest = context.server.credentials.session_digest(cookie.encode())
     assert principal.role is not None  # noqa: S101 - both callers have asked for one
     await store.sessions.open(digest, principal.name, principal.role, csrf=csrf, lasts=lasts)
     is_https = request.url.scheme == "https"
@@ -93,19 +93,19 @@ async def _let_in(request: Request, principal: Principal, lasts: timedelta, resp
 
 async def log_out(request: Request) -> Response:
     """End the session."""
-    visit = visit_of(request)
+    context = context_of(request)
     cookie = cookie_of(dict(request.scope["headers"]))
     if cookie is not None:
-        await (await visit.app.store()).sessions.close(visit.server.credentials.session_digest(cookie))
-        visit.server.credentials.forget(cookie)
+        await (await context.app.store()).sessions.close(context.server.credentials.session_digest(cookie))
+        context.server.credentials.forget(cookie)
     response = RedirectResponse("/login", _SEE_OTHER)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response
 
 
 async def get_session(request: Request) -> SessionOut:
-    """Say who is asking, and a browser's CSRF token."""
-    principal = visit_of(request).principal
+    """Return who is asking, and a browser's CSRF token."""
+    principal = context_of(request).principal
     return SessionOut(principal=principal.name, role=principal.role or Role.VIEWER, csrf=principal.csrf)
 
 

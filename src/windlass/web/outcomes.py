@@ -23,7 +23,7 @@ from windlass.core.outcome import (
     Stopped,
 )
 from windlass.core.payload import encode_object, sanitise_result
-from windlass.core.wish import Wish
+from windlass.core.reported_outcome import ReportedOutcome
 from windlass.web.fields import Body
 
 _MOST = 2**63 - 1
@@ -38,9 +38,9 @@ class RunningIn(Body):
     progress_count: Count | None = None
     """How far it has come, by its own count."""
 
-    def wish(self) -> Wish:
-        """Say it in the engine's words."""
-        return Wish(progress_count=self.progress_count)
+    def reported(self) -> ReportedOutcome:
+        """Return it in the engine's words."""
+        return ReportedOutcome(progress_count=self.progress_count)
 
 
 class EndedIn(Body):
@@ -53,11 +53,11 @@ class EndedIn(Body):
     metadata: dict[str, Any] | None = None
 
     def outcome(self) -> Outcome:
-        """Say how it ended in the engine's words."""
+        """Return how it ended in the engine's words."""
         raise NotImplementedError
 
-    def wish(self) -> Wish:
-        """Say everything in the engine's words."""
+    def reported(self) -> ReportedOutcome:
+        """Return everything in the engine's words."""
         run = Run(
             cpu_time_ms=self.cpu_time_ms,
             memory_peak_mb=self.memory_peak_mb,
@@ -65,7 +65,7 @@ class EndedIn(Body):
             items_indexed=self.items_indexed,
             metadata=None if self.metadata is None else encode_object(self.metadata, field="outcome.metadata"),
         )
-        return Wish(self.outcome(), run)
+        return ReportedOutcome(self.outcome(), run)
 
 
 class CompletedIn(EndedIn):
@@ -77,7 +77,7 @@ class CompletedIn(EndedIn):
     """When a recurring job wants to run next."""
 
     def outcome(self) -> Outcome:
-        """Say how it ended in the engine's words."""
+        """Return how it ended in the engine's words."""
         return Returned(None if self.result is None else sanitise_result(self.result, MAX_RESULT), self.run_again_at)
 
 
@@ -95,7 +95,7 @@ class FailedIn(EndedIn):
     """No retry helps."""
 
     def outcome(self) -> Outcome:
-        """Say how it ended in the engine's words."""
+        """Return how it ended in the engine's words."""
         failure = Failure(self.error, self.error_type, self.stack_trace, RunReason(self.reason))
         after = None if self.retry_after_sec is None else timedelta(seconds=self.retry_after_sec)
         return Raised(failure, after, self.is_final)
@@ -108,7 +108,7 @@ class SnoozedIn(EndedIn):
     for_sec: Wait
 
     def outcome(self) -> Outcome:
-        """Say how it ended in the engine's words."""
+        """Return how it ended in the engine's words."""
         return Snoozed(timedelta(seconds=self.for_sec))
 
 
@@ -119,7 +119,7 @@ class CancelledIn(EndedIn):
     reason: Annotated[str, Field(max_length=ERROR_LIMIT * 4)] = "cancelled"
 
     def outcome(self) -> Outcome:
-        """Say how it ended in the engine's words."""
+        """Return how it ended in the engine's words."""
         return Cancelled(self.reason)
 
 
@@ -131,7 +131,7 @@ class ReleasedIn(EndedIn):
     """False: no handler ever saw it, and no execution is kept."""
 
     def outcome(self) -> Outcome:
-        """Say how it ended in the engine's words."""
+        """Return how it ended in the engine's words."""
         return Released(self.has_started)
 
 
@@ -141,7 +141,7 @@ class StoppedIn(EndedIn):
     kind: Literal["stopped"]
 
     def outcome(self) -> Outcome:
-        """Say how it ended in the engine's words."""
+        """Return how it ended in the engine's words."""
         return Stopped()
 
 

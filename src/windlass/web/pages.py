@@ -11,9 +11,9 @@ from fastapi.responses import JSONResponse
 
 from windlass.core.access import Role
 from windlass.web.errors import Refusal
+from windlass.web.request_context import context_of
 from windlass.web.route import PUBLIC, Route
 from windlass.web.templates import page
-from windlass.web.visit import visit_of
 
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
@@ -25,7 +25,7 @@ def _assets() -> dict[str, bytes]:
 
 
 async def get_asset(name: str) -> Response:
-    """Give a style sheet, script or picture of the pages."""
+    """Return a style sheet, script or picture of the pages."""
     content = _assets().get(name)
     if content is None:
         raise Refusal(404, f"there is no asset {name}")
@@ -34,12 +34,12 @@ async def get_asset(name: str) -> Response:
 
 async def show_reference(request: Request) -> Response:
     """Show the reference of the API."""
-    return page("reference.html", principal=visit_of(request).principal)
+    return page("reference.html", principal=context_of(request).principal)
 
 
 async def get_openapi(request: Request) -> dict[str, Any]:
-    """Give the OpenAPI document."""
-    return JSONResponse(visit_of(request).server.openapi)  # type: ignore[return-value]  # the annotation documents its content
+    """Return the OpenAPI document."""
+    return JSONResponse(context_of(request).server.openapi)  # type: ignore[return-value]  # the annotation documents its content
 
 
 ROUTES = (

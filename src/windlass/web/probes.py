@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from windlass.app import Windlass
 from windlass.errors import StoreError
 from windlass.web.errors import UNAVAILABLE, Refusal
+from windlass.web.request_context import context_of
 from windlass.web.route import PUBLIC, Route
-from windlass.web.visit import visit_of
 
 PROBES = frozenset({b"/healthz", b"/readyz"})
 _FRESH_S = 1.0
@@ -37,7 +37,7 @@ class Readiness:
         self._problem: str | None = None
 
     async def problem(self) -> str | None:
-        """Say what is wrong, or None."""
+        """Return what is wrong, or None."""
         async with self._lock:
             if time.monotonic() - self._asked_at >= _FRESH_S:
                 self._problem = await self._ask()
@@ -56,13 +56,13 @@ class Readiness:
 
 
 async def get_health() -> Alive:
-    """Say that the process answers."""
+    """Answer, which shows that the process runs."""
     return Alive()
 
 
 async def get_readiness(request: Request) -> Alive:
-    """Say whether the database can be reached and has the right schema."""
-    problem = await visit_of(request).server.readiness.problem()
+    """Return whether the database can be reached and has the right schema."""
+    problem = await context_of(request).server.readiness.problem()
     if problem is not None:
         raise Refusal(UNAVAILABLE, f"not ready: {problem}", {"retry-after": "1"})
     return Alive()

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from windlass.web.attempts import network_of
 from windlass.web.connections import CONNECTION, UNKNOWN, Connections
 from windlass.web.limits import Limits
+from windlass.web.rate_limit import network_of
 
 _VERSIONS = frozenset({"1.0", "1.1"})
 _HOP_BY_HOP = frozenset({b"connection", b"upgrade", b"http2-settings"})
@@ -37,7 +37,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.address = self.network = UNKNOWN
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
-        """Give the client its time; one connection too many ends the one that has waited longest."""
+        """Start the client's time limit; one connection too many ends the one that has waited longest."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else UNKNOWN
         self.network = network_of(self.address)
@@ -164,7 +164,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Give a client that does not read its time; what waits for it is memory of ours."""
+        """Start the time limit of a client that does not read: what waits for it takes our memory."""
         super().pause_writing()
         self._stalled = self.loop.call_later(self.limits.answer_within.total_seconds(), self.transport.abort)
         self.open.waits(self)
@@ -178,7 +178,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._sort()
 
     def _sort(self) -> None:
-        """Tell whether something can be done for the client."""
+        """Note whether the request can be handled now."""
         if self._is_gone:
             return
         if self._has_work and not self.transport.is_closing():

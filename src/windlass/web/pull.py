@@ -21,10 +21,10 @@ from windlass.core.settings import PULL
 from windlass.errors import InvalidInput, StoreError
 from windlass.web.errors import Refusal
 from windlass.web.fields import LINE, Body, Name
-from windlass.web.knobs import PullSettings
+from windlass.web.pull_settings import PullSettings
 from windlass.web.pull_words import as_php, check_lane, parsed, read_body, worker_of
+from windlass.web.request_context import RequestContext, context_of
 from windlass.web.route import Route
-from windlass.web.visit import Visit, visit_of
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -145,48 +145,48 @@ async def pull_any_hot(request: Request) -> Response:
 
 
 async def _pull(request: Request, body: PullIn) -> Response:
-    visit = visit_of(request)
+    context = context_of(request)
     for lane in body.lanes:
-        check_lane(visit.principal, lane)
+        check_lane(context.principal, lane)
     asked = body.lease_sec
-    knobs = await visit.server.knobs.current()
-    length = lease_length(None if asked is None else min(max(asked, 0), _LONGEST_S) * _SECOND, knobs.lease)
-    lease = Lease(secrets.randbelow(MAX_PULL_TOKEN) + 1, worker_of(visit), length)
-    wait_s = min(body.wait, visit.server.limits.pull_within.total_seconds())
+    pull_settings = await context.server.pull_settings.current()
+    length = lease_length(None if asked is None else min(max(asked, 0), _LONGEST_S) * _SECOND, pull_settings.lease)
+    lease = Lease(secrets.randbelow(MAX_PULL_TOKEN) + 1, worker_of(context), length)
+    wait_s = min(body.wait, context.server.limits.pull_within.total_seconds())
     pull = Pull(tuple(body.lanes), lease, tuple(body.tasks or ()), body.pull_id)
-    job = await _take(visit, pull, wait_s, request.receive)
+    job = await _take(context, pull, wait_s, request.receive)
     if job is not None:
-        return _answer(written(job, length, _most_attempts(job, visit, knobs)))
-    return _answer('{"job":null,"stopped":true}' if await _are_paused(visit, body.lanes) else '{"job":null}')
+        return _answer(written(job, length, _most_attempts(job, context, pull_settings)))
+    return _answer('{"job":null,"stopped":true}' if await _are_paused(context, body.lanes) else '{"job":null}')
 
 
-def _most_attempts(job: Claimed, visit: Visit, knobs: PullSettings) -> int:
-    """Say how many tries a job has, by its own rule where nobody gave a number."""
+def _most_attempts(job: Claimed, context: RequestContext, pull_settings: PullSettings) -> int:
+    """Return how many tries a job has, by its own rule where nobody gave a number."""
     if job.max_attempts is not None:
         return job.max_attempts
     profile = RetrySpec.decode(job.retry).profile
-    return knobs.max_attempts if profile == PULL else visit.server.profiles[profile].max_attempts
+    return pull_settings.max_attempts if profile == PULL else context.server.profiles[profile].max_attempts
 
 
-async def _are_paused(visit: Visit, names: Sequence[str]) -> bool:
-    lanes = (await visit.app.store()).lanes
+async def _are_paused(context: RequestContext, names: Sequence[str]) -> bool:
+    lanes = (await context.app.store()).lanes
     for name in names:
         if not (await lanes.get(name)).is_paused:
             return False
     return True
 
 
-async def _take(visit: Visit, pull: Pull, wait_s: float, receive: Receive) -> Claimed | None:
-    """Stand at the desk, and leave it when the client goes away."""
-    desk = visit.server.desk
+async def _take(context: RequestContext, pull: Pull, wait_s: float, receive: Receive) -> Claimed | None:
+    """Wait in the queue, and leave it when the client goes away."""
+    pull_queue = context.server.pull_queue
     if not wait_s:
-        return await desk.take(pull, wait_s=0, gone=asyncio.get_running_loop().create_future())
+        return await pull_queue.take(pull, wait_s=0, gone=asyncio.get_running_loop().create_future())
     failure: StoreError | None = None
     job: Claimed | None = None
     async with asyncio.TaskGroup() as group:
         gone = group.create_task(_until_gone(receive))
         try:
-            job = await desk.take(pull, wait_s=wait_s, gone=gone)
+            job = await pull_queue.take(pull, wait_s=wait_s, gone=gone)
         except StoreError as error:
             # Raised here it would come wrapped.
             failure = error

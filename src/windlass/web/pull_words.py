@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
-from windlass.client.refs import number_of
+from windlass.client.job_ref import number_of
 from windlass.core.access import Principal
 from windlass.core.job import MAX_NAME, JobState
 from windlass.core.payload import decode_request
@@ -18,7 +18,7 @@ from windlass.errors import InvalidInput
 from windlass.store import Store
 from windlass.web.errors import BadBody, Refusal
 from windlass.web.fields import Body, whole
-from windlass.web.visit import Visit, visit_of
+from windlass.web.request_context import RequestContext, context_of
 
 MISSING_JOB_ID = "missing_job_id"
 JOB_NOT_FOUND = "job_not_found"
@@ -45,15 +45,15 @@ class PullProblem(BaseModel):
 
 
 def status_word(state: JobState) -> str:
-    """Say a state in the pull API's words."""
+    """Return a state in the pull API's words."""
     return _WORDS.get(state, "queued")
 
 
-def worker_of(visit: Visit) -> str:
-    """Give the name under which the caller holds leases, and note that it is there."""
-    principal = visit.principal
+def worker_of(context: RequestContext) -> str:
+    """Return the name under which the caller holds leases, and note that it is there."""
+    principal = context.principal
     name = principal.worker or principal.name[:MAX_NAME]
-    visit.server.attendance.note(name, visit.address[:MAX_NAME] or "unknown")
+    context.server.workers_seen.note(name, context.address[:MAX_NAME] or "unknown")
     return name
 
 
@@ -64,10 +64,10 @@ def check_lane(principal: Principal, lane: str) -> None:
         raise Refusal(403, f"lane: the token of {principal.name} is for {allowed} and not for {lane}")
 
 
-async def check_job(visit: Visit, store: Store, number: int) -> None:
+async def check_job(context: RequestContext, store: Store, number: int) -> None:
     """Refuse a job of a lane that the caller's token is not for; a job never changes its lane."""
-    if visit.principal.lanes is not None:
-        check_lane(visit.principal, (await store.job_status(number)).lane)
+    if context.principal.lanes is not None:
+        check_lane(context.principal, (await store.job_status(number)).lane)
 
 
 def job_number(given: object) -> int:
@@ -129,5 +129,5 @@ def as_php(handler: Handler) -> Handler:
 
 
 async def store_of(request: Request) -> Store:
-    """Give the store."""
-    return await visit_of(request).app.store()
+    """Return the store."""
+    return await context_of(request).app.store()

@@ -13,8 +13,8 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 _TASK = "email"
 ReminderId = Annotated[int, Path(ge=1, le=MAX_JOB)]
@@ -61,7 +61,7 @@ def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
 
 async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
     """Keep a mail until it is due; `produce-reminders` sends it then."""
-    app = visit_of(request).app
+    app = context_of(request).app
     # What is wrong with the mail is said now, and not when it is due.
     job = await app.described(_TASK, body.mail, {})
     kept = await operator_of(request).reminders.add(NewReminder(body.due_at, job.payload))
@@ -74,16 +74,16 @@ async def list_reminders(
     """List the reminders, those that were sent among them for as long as they are kept."""
     reminders = reader_of(request).reminders
     found = await reminders.list(after=after, limit=capped(limit))
-    tally = await reminders.count()
+    counted = await reminders.count()
     last = found[-1].id if len(found) == capped(limit) else None
     eyes = eyes_of(request)
     shown = [_out(one, eyes) for one in found]
-    return RemindersOut(reminders=shown, total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return RemindersOut(reminders=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def get_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word
     """Read one reminder."""
-    return _out(await visit_of(request).app.reminders.get(id), eyes_of(request))
+    return _out(await context_of(request).app.reminders.get(id), eyes_of(request))
 
 
 async def delete_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from windlass.core.access import Role
 from windlass.core.item import MAX_ITEMS
 from windlass.core.job import JobState
-from windlass.core.report import LONGEST_EXTENSION, MAX_IDEMPOTENCY_KEY, Answer, Report
+from windlass.core.report import LONGEST_EXTENSION, MAX_IDEMPOTENCY_KEY, Report, ReportAnswer
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost, TokenNeeded
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body
@@ -38,8 +38,8 @@ from windlass.web.pull_words import (
     token_of,
     worker_of,
 )
+from windlass.web.request_context import context_of
 from windlass.web.route import Route
-from windlass.web.visit import visit_of
 
 _MOST_S = LONGEST_EXTENSION.total_seconds()
 
@@ -115,7 +115,7 @@ def _extension(seconds: float | None) -> timedelta | None:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Say what goes wrong in the pull API's words."""
+    """Translate errors into the pull API's messages."""
     try:
         yield
     except JobNotFound:
@@ -128,14 +128,14 @@ def _in_words() -> Iterator[None]:
 
 async def report_hot(request: Request) -> Response:
     """Answer as `report_results` is documented to, without FastAPI's own work in between."""
-    visit = visit_of(request)
+    context = context_of(request)
     fields = await read_body(request)
     store = await store_of(request)
     with _in_words():
         number = job_number(fields.get("job_id"))
         body = parsed(ReportIn, fields)
-        report = _report(number, worker_of(visit), body)
-        await check_job(visit, store, number)
+        report = _report(number, worker_of(context), body)
+        await check_job(context, store, number)
         answer = await store.report(report)
     if answer.is_cancelled:
         return json_answer(PullProblem(error="cancelled", should_stop=True), 409)
@@ -155,11 +155,11 @@ def _report(number: int, worker: str, body: ReportIn) -> Report:
         error=body.error,
         log=body.log,
         key=body.idempotency_key or None,
-        wish=None if body.outcome is None else body.outcome.wish(),
+        reported=None if body.outcome is None else body.outcome.reported(),
     )
 
 
-def _report_out(answer: Answer) -> ReportOut:
+def _report_out(answer: ReportAnswer) -> ReportOut:
     return ReportOut(
         added=answer.added,
         duplicates=answer.duplicates,
@@ -213,13 +213,13 @@ async def heartbeat_by_query_hot(request: Request) -> Response:
 
 
 async def _renew(request: Request, number: int, attempt_id: object, seconds: float | None) -> Response:
-    visit = visit_of(request)
+    context = context_of(request)
     token = token_of(attempt_id)
     if token is None:
         raise InvalidInput("attempt_id", attempt_id, "is required")
-    worker_of(visit)
+    worker_of(context)
     store = await store_of(request)
-    await check_job(visit, store, number)
+    await check_job(context, store, number)
     held = await store.heartbeat(number, token, _extension(seconds))
     return json_answer(HeartbeatOut(lease_expires_at=held.lease_expires_at, should_stop=held.should_stop))
 
@@ -227,18 +227,18 @@ async def _renew(request: Request, number: int, attempt_id: object, seconds: flo
 async def job_status(
     request: Request, job_id: Annotated[str, Query(max_length=64, description="The job's number, or its UUID.")]
 ) -> StatusOut:
-    """Say how a job stands, and whether work on it is still wanted."""
+    """Return how a job stands, and whether work on it is still wanted."""
     raise NotImplementedError
 
 
 async def job_status_hot(request: Request) -> Response:
     """Answer as `job_status` is documented to."""
-    visit = visit_of(request)
+    context = context_of(request)
     with _in_words():
         number = job_number(request.query_params.get("job_id"))
         found = await (await store_of(request)).job_status(number)
-    check_lane(visit.principal, found.lane)
-    worker_of(visit)
+    check_lane(context.principal, found.lane)
+    worker_of(context)
     shown = StatusOut(job_id=found.job_id, status=status_word(found.state), should_stop=found.should_stop, reason=found.reason)
     return json_answer(shown)
 

@@ -25,27 +25,27 @@ from windlass.core.job import MAX_NAME
 from windlass.core.known_task import declared_task
 from windlass.errors import StoreBusy, shown
 from windlass.web import forms
-from windlass.web.attempts import Attempts
-from windlass.web.attendance import Attendance
+from windlass.web.background_writes import BackgroundWrites
 from windlass.web.changes import Changes
 from windlass.web.connections import CONNECTION
 from windlass.web.credentials import Credentials
-from windlass.web.desk import Desk
 from windlass.web.errors import INTERNAL, UNAVAILABLE, Refusal, refusal_of
-from windlass.web.glance import Glance
 from windlass.web.hosts import Hosts
-from windlass.web.knobs import Knobs
 from windlass.web.limits import Limits
-from windlass.web.notes import Notes
 from windlass.web.openapi import document, operations, query_names
 from windlass.web.probes import PROBES, Readiness
+from windlass.web.pull_queue import PullQueue
+from windlass.web.pull_settings import PullSettingsCache
+from windlass.web.pull_worker_seen import PullWorkersSeen
 from windlass.web.rarely import Rarely
+from windlass.web.rate_limit import RateLimit
+from windlass.web.request_context import ANONYMOUS, KEY, RequestContext
 from windlass.web.route import Route
+from windlass.web.router import RouteMatch, Router
 from windlass.web.routes import ROUTES
 from windlass.web.signing import Target, check_body
-from windlass.web.table import Found, Table
+from windlass.web.snapshot import SnapshotCache
 from windlass.web.turns import Turn, Turns, read_took_too_long
-from windlass.web.visit import ANONYMOUS, KEY, Visit
 
 log = logging.getLogger("windlass.web")
 
@@ -81,7 +81,7 @@ _ONCE = (
 )
 
 
-class Entry(NamedTuple):
+class RoutedHandler(NamedTuple):
     """A row of the table with what answers for it."""
 
     route: Route
@@ -103,26 +103,26 @@ class Server:
             held_body_bytes=max(Limits().held_body_bytes, 2 * settings.max_body_bytes),
             connections_of_address=settings.connections_per_address,
         )
-        self.notes = Notes(app, self.limits)
+        self.notes = BackgroundWrites(app, self.limits)
         self.credentials = Credentials(app, self.notes, self.limits)
         self.readiness = Readiness(app)
         self.profiles = settings.profiles
         """What jobs do when their enqueuer said nothing; worked out once."""
-        self.logins = Attempts(self.limits.failed_logins)
+        self.logins = RateLimit(self.limits.failed_logins)
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
         self.reader = app.bounded(self.limits.read_for)
         """The application for costly reads."""
-        self.glance = Glance(self.reader)
+        self.snapshots = SnapshotCache(self.reader)
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
         public = () if settings.public_url is None else (urlsplit(settings.public_url).hostname or "",)
         self._hosts = Hosts(settings.host, (*(settings.allowed_hosts or ()), *public))
-        self.knobs = Knobs(app)
-        self.desk = Desk(app, self.knobs, self.stopping)
-        self.attendance = Attendance(app)
+        self.pull_settings = PullSettingsCache(app)
+        self.pull_queue = PullQueue(app, self.pull_settings, self.stopping)
+        self.workers_seen = PullWorkersSeen(app)
         rows = zip(self.routes, operations(self.routes), strict=True)
-        self._table = Table((route.method, route.path, self._entry(route, made)) for route, made in rows)
+        self._table = Router((route.method, route.path, self._entry(route, made)) for route, made in rows)
         self.turns = Turns(self.limits.costly_reads, self.limits.waiting_reads, self.limits.read_within.total_seconds(), app.rng)
         self.unavailable = Rarely(1.0)
         """Whether it is time to log another 503."""
@@ -139,8 +139,8 @@ class Server:
         """The document of the API, written when it is first asked for."""
         return document(self.routes)
 
-    def _entry(self, route: Route, made: APIRoute) -> Entry:
-        return Entry(route, made.app if route.hot is None else plain(route.hot), query_names(made))
+    def _entry(self, route: Route, made: APIRoute) -> RoutedHandler:
+        return RoutedHandler(route, made.app if route.hot is None else plain(route.hot), query_names(made))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -148,7 +148,7 @@ class Server:
         store = await self.app.store()
         # Pull workers cannot say which breaker a task has, and without one no report counts and no gate closes.
         await store.tasks.declare([declared_task(spec) for spec in self.app.registry if spec.breaker is not None])
-        async with self.notes.writing(), self.changes.watching(), self.attendance.writing(), self.desk.serving():
+        async with self.notes.writing(), self.changes.watching(), self.workers_seen.writing(), self.pull_queue.serving():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -168,7 +168,7 @@ class Server:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def find(self, raw_path: bytes) -> Found[Entry] | None:
+    def find(self, raw_path: bytes) -> RouteMatch[RoutedHandler] | None:
         """Look a path up in the table."""
         return self._table.find(raw_path)
 
@@ -224,7 +224,7 @@ class Exchange:
     async def answer(self, receive: Receive) -> None:
         """Let the request in and answer it, or say why not."""
         current_request.set(self._request_id)
-        entry: Entry | None = None
+        entry: RoutedHandler | None = None
         try:
             entry = await self._admit()
             body = await self._read(entry.route, receive)
@@ -242,7 +242,7 @@ class Exchange:
         if log.isEnabledFor(logging.DEBUG) or self._status >= 400:  # noqa: PLR2004 - where refusals begin
             self._tell()
 
-    async def _admit(self) -> Entry:
+    async def _admit(self) -> RoutedHandler:
         """Find the row, the principal, and whether the one may the other. The order is part of the contract."""
         scope, headers = self._scope, self._headers
         if self._has_doubles:
@@ -270,10 +270,10 @@ class Exchange:
         scope["path_params"] = dict(found.params)
         if entry.route.check is not None:
             await entry.route.check(self._server.app, scope["path_params"])
-        scope[KEY] = Visit(self._server, self._principal, self._request_id, self._address)
+        scope[KEY] = RequestContext(self._server, self._principal, self._request_id, self._address)
         return entry
 
-    def _pick(self, found: Found[Entry] | None) -> Entry | None:
+    def _pick(self, found: RouteMatch[RoutedHandler] | None) -> RoutedHandler | None:
         if found is None:
             return None
         method = self._scope["method"]
@@ -283,7 +283,7 @@ class Exchange:
             raise Refusal(405, f"{method} is not a method of this path", {"allow": _allowed(found)})
         return entry
 
-    async def _identify(self, entry: Entry | None) -> None:
+    async def _identify(self, entry: RoutedHandler | None) -> None:
         try:
             target = Target(self._scope["method"], self._raw_path, self._scope["query_string"])
             self._principal = await self._server.credentials.identify(self._headers, self._address, target)
@@ -302,7 +302,7 @@ class Exchange:
             if names.count(name) > 1:
                 raise Refusal(400, f"{name.decode()}: must be sent once")
 
-    def _check_query(self, entry: Entry) -> None:
+    def _check_query(self, entry: RoutedHandler) -> None:
         """Refuse a parameter the route does not have, and one given twice: a filter that is dropped would show too much."""
         names: set[str] = set()
         for part in filter(None, self._scope["query_string"].split(b"&")):
@@ -385,7 +385,7 @@ class Exchange:
         if kind != JSON and not (kind == forms.FORM and self._scope["path"] in forms.PATHS):
             raise Refusal(415, "content-type: must be application/json")
 
-    async def _run(self, entry: Entry, body: bytes, receive: Receive) -> None:
+    async def _run(self, entry: RoutedHandler, body: bytes, receive: Receive) -> None:
         message: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
         async def replay() -> Message:
@@ -401,7 +401,7 @@ class Exchange:
                 raise
             raise read_took_too_long() from error
 
-    async def _run_route(self, entry: Entry, replay: Receive) -> None:
+    async def _run_route(self, entry: RoutedHandler, replay: Receive) -> None:
         if entry.route.is_stream:
             with self._server.exporting() if entry.route.is_costly else nullcontext():
                 await entry.answer(self._scope, replay, self._pass)
@@ -436,7 +436,7 @@ class Exchange:
         if self._turn is not None:
             self._turn.end()
 
-    async def _refuse(self, entry: Entry | None, error: Exception) -> None:
+    async def _refuse(self, entry: RoutedHandler | None, error: Exception) -> None:
         route = entry.route if entry else None
         refusal = refusal_of(error, route.statuses if route else MappingProxyType({}), route.handler if route else None)
         self._status = refusal.status
@@ -477,7 +477,7 @@ class Exchange:
         log.log(level, "%s %s", self._scope["method"], self._path, extra=fields)
 
 
-def _allowed(found: Found[Entry]) -> str:
+def _allowed(found: RouteMatch[RoutedHandler]) -> str:
     methods = set(found.methods) | ({"HEAD"} if "GET" in found.methods else set())
     return ", ".join(sorted(methods))
 

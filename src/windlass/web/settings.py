@@ -12,8 +12,8 @@ from windlass.core.access import Role
 from windlass.core.settings import SETTINGS, Effective, Origin, StoredSetting
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body, Listed, PathName
+from windlass.web.request_context import operator_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of
 
 
 class SettingIn(Body):
@@ -23,7 +23,7 @@ class SettingIn(Body):
 
 
 class SettingOut(BaseModel):
-    """What a setting is now, and whose word that is."""
+    """The value of a setting and where it comes from."""
 
     name: str
     value: int | str

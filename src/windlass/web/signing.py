@@ -77,7 +77,7 @@ class Signing:
         return bool(self._secrets)
 
     def check(self, headers: Headers, target: Target) -> Signed:
-        """Say who has signed; raises a Refusal with 401 that says which header is wrong."""
+        """Return who has signed; raises a Refusal with 401 that says which header is wrong."""
         timestamp, _ = _part(headers, b"x-timestamp", _TIMESTAMP, "must be the time in seconds since 1970")
         _part(headers, b"x-nonce", _NONCE, "must be 8 to 128 letters, digits or signs of base64")
         _part(headers, b"x-content-sha256", _DIGEST, "must be the SHA-256 of the body in hex", default=EMPTY.encode())

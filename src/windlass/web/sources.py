@@ -13,8 +13,8 @@ from windlass.core.access import Role
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME, Source, check_url, new_source
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 SourceName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_NAME, pattern=LINE)]
 SourceId = Annotated[str, Path(min_length=1, max_length=MAX_SOURCE_NAME)]
@@ -70,10 +70,10 @@ async def list_sources(
     """List the sources."""
     sources = (await reader_of(request).store()).sources
     found = await sources.list(after=after, limit=capped(limit))
-    tally = await sources.count()
+    counted = await sources.count()
     last = found[-1].id if len(found) == capped(limit) else None
     shown = [source_out(one) for one in found]
-    return SourcesOut(sources=shown, total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return SourcesOut(sources=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def create_source(request: Request, response: Response, body: SourceIn) -> SourceOut:
@@ -89,7 +89,7 @@ async def create_source(request: Request, response: Response, body: SourceIn) ->
 
 async def get_source(request: Request, id: SourceId) -> SourceOut:  # noqa: A002 - the path's word
     """Read one source."""
-    return source_out(await visit_of(request).app.sources.get(id))
+    return source_out(await context_of(request).app.sources.get(id))
 
 
 ROUTES = (

@@ -72,7 +72,7 @@ class Line(NamedTuple):
 
 
 def greeting(server: Server, port: int, first_token: str | None, *, is_private: bool, task: str | None = None) -> list[Line]:
-    """Say where the server is and how to get in; secrets are told only where nobody else reads along.
+    """Return where the server is and how to get in; secrets are told only where nobody else reads along.
 
     The command to try enqueues a job of `task`, or only looks.
     """

@@ -8,13 +8,13 @@ from datetime import datetime
 from fastapi import Request
 from pydantic import BaseModel
 
-from windlass.client.refs import number_of
+from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.chore import Chore
 from windlass.core.job import JobState
 from windlass.web.jobs import JobId
+from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import reader_of, visit_of
 
 _LOOKS = frozenset({"promote", "spawn", "reclaim"})
 """Chores that look for what is due or lost."""
@@ -116,7 +116,7 @@ async def get_scheduler_metrics(request: Request) -> MetricsOut:
 
 
 def last_run(chores: Iterable[Chore], names: frozenset[str]) -> datetime | None:
-    """Say when one of some chores was last done, by anybody."""
+    """Return when one of some chores was last done, by anybody."""
     return newest(chore.last_run_at for chore in chores if chore.name in names)
 
 
@@ -127,7 +127,7 @@ def newest(moments: Iterable[datetime | None]) -> datetime | None:
 
 async def get_queue_stats(request: Request) -> QueueStatsOut:
     """Sum up what waits, runs and will be tried again."""
-    stats = await visit_of(request).app.stats()
+    stats = await context_of(request).app.stats()
     return QueueStatsOut(
         pending=stats.pending,
         processing=stats.processing,

@@ -16,8 +16,8 @@ from windlass.core.known_task import KnownTask
 from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, PathName, capped
 from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out
+from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of, visit_of
 
 
 class TaskOut(BaseModel):
@@ -69,14 +69,14 @@ async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MA
     """List the tasks that processes declared; entries outlive their processes."""
     tasks = (await reader_of(request).store()).tasks
     found = await tasks.list(after=after, limit=capped(limit))
-    tally = await tasks.count()
+    counted = await tasks.count()
     last = found[-1].name if len(found) == capped(limit) else None
-    return TasksOut(tasks=[_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return TasksOut(tasks=[_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def get_task(request: Request, name: PathName) -> TaskDetailOut:
     """Read one task with its jobs by state."""
-    store = await visit_of(request).app.store()
+    store = await context_of(request).app.store()
     found = await store.tasks.get(name)
     if found is None:
         raise Refusal(404, f"task {name!r} not found: no process has declared it")

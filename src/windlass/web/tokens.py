@@ -12,8 +12,8 @@ from windlass.core.access import MAX_LANES, NewToken, Role, Token
 from windlass.core.durations import parse_duration
 from windlass.core.ids import MAX_JOB
 from windlass.web.fields import Body, Limit, Listed, Name, capped
+from windlass.web.request_context import operator_of, reader_of
 from windlass.web.route import Route
-from windlass.web.visit import operator_of, reader_of
 
 _CENTURY_S = 36_500 * 86_400
 
@@ -74,9 +74,9 @@ async def list_tokens(request: Request, after: Annotated[int, Query(ge=0, le=MAX
     """List the tokens."""
     tokens = (await reader_of(request).store()).tokens
     found = await tokens.list(after=after, limit=capped(limit))
-    tally = await tokens.count()
+    counted = await tokens.count()
     last = found[-1].id if len(found) == capped(limit) else None
-    return TokensOut(tokens=[token_out(one) for one in found], total=tally.total, is_total_exact=tally.is_exact, next=last)
+    return TokensOut(tokens=[token_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def mint_token(request: Request, body: TokenIn) -> MintedOut:

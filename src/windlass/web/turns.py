@@ -78,7 +78,7 @@ class Turns:
         return future.done() and not future.cancelled()
 
     def ended(self, took_s: float) -> None:
-        """Hear that a turn is over; nobody has to rest where nobody waits."""
+        """Note that a turn is over; there is no rest where no other request waits."""
         if self._waiting:
             asyncio.get_running_loop().call_later(min(took_s * _REST, _LONGEST_REST_S), self._give)
         else:

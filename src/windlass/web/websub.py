@@ -21,8 +21,8 @@ from windlass.core.payload import MAX_BYTES, encode_object
 from windlass.core.websub import LEASE, feed_of, is_known, is_signed
 from windlass.errors import FeedNotFound
 from windlass.web.errors import Refusal
+from windlass.web.request_context import context_of
 from windlass.web.route import PUBLIC, Route
-from windlass.web.visit import visit_of
 
 log = logging.getLogger("windlass.web.websub")
 
@@ -44,7 +44,7 @@ async def verify_websub(
     lease: Annotated[int, Query(alias="hub.lease_seconds", ge=1, le=_MOST_SECONDS)] = int(LEASE.total_seconds()),
 ) -> PlainTextResponse:
     """Answer a hub that asks whether it was really us; 404 says that it was not."""
-    app = visit_of(request).app
+    app = context_of(request).app
     known = await _known(app, feed)
     if topic != known.websub_topic:
         raise Refusal(404, "hub.topic: this is not the feed's")
@@ -63,7 +63,7 @@ async def verify_websub(
 
 async def receive_websub(request: Request, feed: FeedKey) -> PlainTextResponse:
     """Take what a hub sends; 410 tells it to stop. Content with a wrong signature is acknowledged and ignored."""
-    app = visit_of(request).app
+    app = context_of(request).app
     known = await _known(app, feed)
     body = await request.body()
     # Acknowledged all the same, as WebSub has it: nobody is told whether a guess was right.

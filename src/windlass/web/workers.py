@@ -10,10 +10,10 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from windlass.core.access import Role
-from windlass.core.worker import Worker
+from windlass.core.worker import WorkerRecord
 from windlass.web.fields import Limit, Listed, capped
+from windlass.web.request_context import reader_of
 from windlass.web.route import Route
-from windlass.web.visit import reader_of
 
 
 class StartedOut(BaseModel):
@@ -50,7 +50,7 @@ class WorkersOut(Listed):
     workers: list[WorkerOut]
 
 
-def _out(worker: Worker) -> WorkerOut:
+def _out(worker: WorkerRecord) -> WorkerOut:
     return WorkerOut(
         id=worker.id,
         kind=worker.kind,

@@ -57,7 +57,7 @@ def load(target: str) -> Application:
     return Application(found.registry, getattr(found, "open_state", None))
 
 
-class Server:
+class ChildServer:
     """Runs one job after the other: coroutines on this process's event loop, functions in the main thread beside it."""
 
     def __init__(self, application: Application, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
@@ -269,7 +269,7 @@ def _load_or_tell(target: str, end: socket.socket) -> Application:
 
 
 def _read_path(end: socket.socket) -> list[str]:
-    """Hear where the worker imports from: it may know places that the environment does not tell us."""
+    """Read where the worker imports from: it may know places that the environment does not name."""
     frames = Frames()
     while not (messages := frames.feed(end.recv(CHUNK) or _parting())):
         pass
@@ -292,7 +292,7 @@ def main() -> None:
     try:
         application = _load_or_tell(target, end)
         with asyncio.Runner() as runner:
-            Server(application, end, runner.get_loop()).serve()
+            ChildServer(application, end, runner.get_loop()).serve()
     except BaseException:  # noqa: BLE001 - told to the worker already
         traceback.print_exc()
         sys.exit(1)

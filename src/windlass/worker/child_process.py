@@ -85,7 +85,7 @@ class ChildProcess:
         self.send(sys.path)
 
     def send(self, message: Any) -> None:
-        """Say something to the child."""
+        """Send a message to the child."""
         self._channel.send(encode_frame(message))
 
     def answer(self, number: int, value: Any, refusal: list[Any] | None) -> None:

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 _MOST = 2**63 - 1
 
 
-class Link(Protocol):
+class HandlerLink(Protocol):
     """How a handler's wishes reach the store: directly, from a thread, or through a child process's pipe."""
 
     @property
@@ -58,8 +58,8 @@ class JobContext:
 
     __slots__ = ("_items_crawled", "_items_indexed", "_job", "_link", "again", "metadata", "state")
 
-    def __init__(self, job: Claimed, link: Link, state: Any = None) -> None:
-        """Tell of `job`; wishes go through `link`."""
+    def __init__(self, job: Claimed, link: HandlerLink, state: Any = None) -> None:
+        """Describe `job`; requests go through `link`."""
         self._job = job
         self._link = link
         self.state = state

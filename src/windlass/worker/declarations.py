@@ -19,7 +19,7 @@ class Declarations:
     """Enters an application's schedules, says from time to time that they still are, and lets go of what is declared no more."""
 
     def __init__(self, store: Store, app: str, jobs: Sequence[NewJob]) -> None:
-        """Speak for the application called `app`, and for whoever else declares some of the jobs."""
+        """Act for the application called `app`, and for others that declare some of the jobs."""
         self._store = store
         self._jobs = jobs
         self._owners = sorted({app, *(job.declared_by for job in jobs if job.declared_by is not None)})

@@ -53,11 +53,11 @@ class Feeder:
         self._is_closing = False
 
     def hungry(self) -> None:
-        """Hear that a pool has room."""
+        """Claim for a pool that has room."""
         self._wake.set()
 
     def look(self) -> None:
-        """Hear that there is new work: what was known of the queue is old."""
+        """Look again, as there is new work: what was known of the queue is old."""
         self._slices = None
         self._wake.set()
 

@@ -44,7 +44,7 @@ class Frames:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> list[Any]:
-        """Give every message that is complete now."""
+        """Return every message that is complete now."""
         self._bytes += data
         messages: list[Any] = []
         at = 0
@@ -133,7 +133,7 @@ class Channel:
             pass
 
     def drain(self) -> None:
-        """Hear all that the other end sent before it died, then close."""
+        """Read all that the other end sent before it died, then close."""
         while self._is_open and self._read():
             pass
         self.close()

@@ -17,7 +17,7 @@ class StoreLink:
     __slots__ = ("_job", "_loop", "_store", "is_stopping")
 
     def __init__(self, job: Claimed, store: Work, loop: asyncio.AbstractEventLoop) -> None:
-        """Speak for `job`."""
+        """Act for `job`."""
         self._job = job
         self._store = store
         self._loop = loop

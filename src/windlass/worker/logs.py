@@ -38,7 +38,7 @@ class LogExcerpt:
             self._is_cut = True
 
     def text(self) -> str | None:
-        """Give the lines as one text, or nothing."""
+        """Return the lines as one text, or nothing."""
         if self._lines is None:
             return None
         return "\n".join([_CUT, *self._lines] if self._is_cut else self._lines)

@@ -12,7 +12,7 @@ from typing import Any
 from windlass.core.current import CurrentJob, current_job
 from windlass.telemetry import STACK_TRACE
 from windlass.worker.failure import stack_of
-from windlass.worker.flight import Flight
+from windlass.worker.run import ActiveRun
 from windlass.worker.worker_log import log
 
 _LOOK_S = 0.25
@@ -29,8 +29,8 @@ class LoopWatch:
         self,
         loop: asyncio.AbstractEventLoop,
         *,
-        running: Callable[[asyncio.Task[Any]], Flight | None],
-        overdue: Callable[[Flight], None],
+        running: Callable[[asyncio.Task[Any]], ActiveRun | None],
+        overdue: Callable[[ActiveRun], None],
         grace_s: float,
         monotonic: Callable[[], float],
     ) -> None:
@@ -86,25 +86,25 @@ class LoopWatch:
     def _look(self, now: float) -> bool:
         """Log a block at its beginning; returns whether the process is to be replaced."""
         task = asyncio.current_task(self._loop)
-        flight = None if task is None else self._running(task)
+        active = None if task is None else self._running(task)
         if not self._is_blocked:
             self._is_blocked = True
             self.blocks += 1
-            copy_context().run(self._log, flight)
-        if flight is None or now < flight.deadline + self._grace_s:
+            copy_context().run(self._log, active)
+        if active is None or now < active.deadline + self._grace_s:
             return False
-        self._overdue(flight)
+        self._overdue(active)
         return True
 
-    def _log(self, flight: Flight | None) -> None:
-        if flight is not None:
-            current_job.set(CurrentJob.of(flight.job))
+    def _log(self, active: ActiveRun | None) -> None:
+        if active is not None:
+            current_job.set(CurrentJob.of(active.job))
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - there is no other way to see another thread's code
         stack = None if frame is None else stack_of(frame)
         log.error(
             "the event loop has been blocked for %.0f s%s: other jobs of this process wait; use `await`, or a plain function, "
             "which runs in a thread",
             _BLOCKED_S,
-            "" if flight is None else f" by task {flight.job.task!r}",
+            "" if active is None else f" by task {active.job.task!r}",
             extra={STACK_TRACE: stack},
         )

@@ -17,7 +17,7 @@ _INTERVAL_S = 0.05
 
 
 def read_resident_mb(pid: int) -> int | None:
-    """Tell how much memory a process holds now; None where there is no /proc or no such process."""
+    """Return how much memory a process holds now; None where there is no /proc or no such process."""
     try:
         text = Path(f"/proc/{pid}/statm").read_text()
     except OSError:
@@ -47,7 +47,7 @@ class OwnMemory:
                 os.pwrite(self._clear, b"5", 0)
 
     def read(self) -> Resident:
-        """Tell the peak and what is held now."""
+        """Return the peak and what is held now."""
         if self._status is not None:
             text = os.pread(self._status, 8192, 0)
             return Resident(_field_mb(text, b"VmHWM:"), _field_mb(text, b"VmRSS:"))

@@ -22,7 +22,7 @@ class Meter:
         self._started_s = _cpu_time_s()
 
     def read(self) -> Cost:
-        """Tell the cost since `start`."""
+        """Return the cost since `start`."""
         total = _cpu_time_s()
         memory = self._memory.read()
         return Cost(round((total - self._started_s) * 1000), memory.peak_mb, round(total * 1000), memory.now_mb)

@@ -27,5 +27,5 @@ class WorkerOptions:
     """A process with more abandoned threads ends in order, for its supervisor to start anew."""
 
     def timeout_of(self, lane: str) -> timedelta:
-        """Say how long a job of this lane may run when its task does not say."""
+        """Return how long a job of this lane may run when its task does not say."""
         return self.fast_timeout if lane == FAST_LANE else self.timeout

@@ -57,7 +57,7 @@ class PipeLink:
         return self._wait(self._ask(verb, arguments))
 
     def answer(self, number: int, answer: Any, refusal: list[Any] | None) -> None:
-        """Give a call what the worker said."""
+        """Pass the worker's answer to the call that waits for it."""
         future = self._waiting.pop(number, None)
         if future is None or not future.set_running_or_notify_cancel():
             return
@@ -67,7 +67,7 @@ class PipeLink:
             future.set_exception(unpack_error(refusal))
 
     def read_here(self, *, is_reading: bool) -> None:
-        """Say whether the event loop stands still, so that we must read; no other thread of ours reads once this returns."""
+        """Set whether this thread reads, because the event loop is blocked; once this returns no other thread of ours reads."""
         with self._lock:
             self._is_reading = is_reading
 

@@ -183,10 +183,10 @@ class Pool:
         return bool(self._buffer) or not self.is_idle
 
     @property
-    def flying(self) -> list[Slot]:
+    def busy_slots(self) -> list[Slot]:
         """The slots with a run going on; from any thread."""
         # A copy is one step of the interpreter.
-        return [slot for slot in list(self._slots) if slot.flight is not None]
+        return [slot for slot in list(self._slots) if slot.active is not None]
 
     @property
     def waiting(self) -> list[Claimed]:

@@ -26,7 +26,7 @@ class Presence:
     """An entry in the registry of workers, kept fresh for as long as the worker lives."""
 
     def __init__(self, store: Store, registry: Registry, options: WorkerOptions, *, name: str, version: str) -> None:
-        """Speak for the worker called `name`."""
+        """Act for the worker called `name`."""
         self._store = store
         self._name = name
         self._tasks = [declared_task(spec) for spec in registry]
@@ -56,7 +56,7 @@ class Presence:
         await self._store.workers.register(self._entry)
 
     async def leave(self) -> None:
-        """Say that the worker has ended in order; a database that does not answer is not waited for."""
+        """Record that the worker has ended in order; do not wait for a database that does not answer."""
         try:
             async with asyncio.timeout(_GOODBYE_S):
                 await self._store.workers.stopped(self._name)

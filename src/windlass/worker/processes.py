@@ -209,7 +209,7 @@ class ChildRunner:
 
 
 async def _ask(handle: Handle, verb: str, arguments: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
-    """Give the answer or the refusal."""
+    """Return the answer or the refusal."""
     try:
         return await handle(verb, arguments), None
     except Exception as error:  # noqa: BLE001 - it belongs to the handler that asked

@@ -110,7 +110,7 @@ class Quarantine:
             asyncio.get_running_loop().call_later(rest_s, self._hungry)
 
     def _look(self) -> None:
-        """Hear that a slot is free; once all are, the others go on."""
+        """React to a free slot; once all are free, the other jobs go on."""
         if self._is_used and self.pool.is_idle:
             self._is_used = False
             self.let_go()
@@ -123,7 +123,7 @@ class Quarantine:
                 pool.hold()
 
     def clear(self) -> None:
-        """Hear that no suspect waits."""
+        """React to the end of the suspects."""
         self._in_a_row = 0
         self.let_go()
 

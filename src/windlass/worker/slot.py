@@ -22,17 +22,17 @@ from windlass.errors import ConfigError
 from windlass.ports import Clock, Work
 from windlass.worker.context import JobContext
 from windlass.worker.eager_task import eager_task
-from windlass.worker.flight import Flight, Why
 from windlass.worker.lease_times import Late, LeaseTimes
 from windlass.worker.link import StoreLink
 from windlass.worker.logs import current_excerpt
 from windlass.worker.options import WorkerOptions
 from windlass.worker.processes import ChildRunner, NoProcess
 from windlass.worker.program import Program
+from windlass.worker.run import ActiveRun, Why
 from windlass.worker.run_tasks import end_tasks, has_started
+from windlass.worker.thread_batch import ThreadBatch
 from windlass.worker.threads import Abandoned, NoThread, SlotThread, ThreadCount
 from windlass.worker.verdict import Judge, Verdict
-from windlass.worker.volley import Volley
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
 from windlass.worker.worker_log import log
 
@@ -51,9 +51,9 @@ class Kit:
     context: Context
     """What a run finds in its context variables: a copy of this, which nobody else sees."""
     lease_times: LeaseTimes
-    started: Callable[[Flight], None]
-    ended: Callable[[Flight, Outcome | None], None]
-    """Hears of every run exactly once, unless it raises; without an outcome there is nothing left to decide."""
+    started: Callable[[ActiveRun], None]
+    ended: Callable[[ActiveRun, Outcome | None], None]
+    """Called exactly once for every run, unless it raises; without an outcome the store has decided already."""
     lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
@@ -68,17 +68,17 @@ class Slot:
         self._task: asyncio.Task[Any] | None = None
         self._thread: SlotThread | None = None
         self._child: ChildRunner | None = None
-        self._flight: Flight | None = None
-        self._volley: Volley | None = None
+        self._active: ActiveRun | None = None
+        self._batch: ThreadBatch | None = None
         self.is_lost = False
         """Whether a handler that would not stop still sits in it; another slot has taken its place."""
         self.shortage: str | None = None
         """Why the system had no thread or process for its last job, which has not started."""
 
     @property
-    def flight(self) -> Flight | None:
+    def active(self) -> ActiveRun | None:
         """The run that goes on now."""
-        return self._flight if self._volley is None else self._volley.flight
+        return self._active if self._batch is None else self._batch.active
 
     @property
     def is_free(self) -> bool:
@@ -87,82 +87,82 @@ class Slot:
 
     def is_of(self, task: asyncio.Task[Any]) -> bool:
         """Whether an asyncio task is the run's own, or one that its handler has started."""
-        flight = self.flight
-        return task is self._task or (flight is not None and has_started(flight.tasks, task))
+        active = self.active
+        return task is self._task or (active is not None and has_started(active.tasks, task))
 
     @property
     def waiting(self) -> list[Claimed]:
         """The jobs that were given to the thread and have not started."""
-        return [] if self._volley is None else self._volley.waiting
+        return [] if self._batch is None else self._batch.waiting
 
     def start(self, job: Claimed, spec: TaskSpec) -> None:
         """Start a coroutine, or a function in a child process."""
-        self._volley = self.shortage = None
-        self._flight = flight = self._take_off(job, spec)
-        task = self._make_task(self._run(flight))
+        self._batch = self.shortage = None
+        self._active = active = self._begin(job, spec)
+        task = self._make_task(self._run(active))
         # The run may have ended by now.
-        if self._flight is flight:
+        if self._active is active:
             self._task = task
-            task.add_done_callback(self._landed, context=self._kit.context.copy())
+            task.add_done_callback(self._never_began, context=self._kit.context.copy())
 
     def start_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
         """Start functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
         self.shortage = None
-        self._volley = volley = Volley(jobs)
-        self._task = task = self._make_task(self._run_in_thread(volley, spec))
+        self._batch = batch = ThreadBatch(jobs)
+        self._task = task = self._make_task(self._run_in_thread(batch, spec))
         task.add_done_callback(self._thread_freed, context=self._kit.context.copy())
 
     def _make_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return eager_task(work, self._loop, self._kit.context.copy())
 
-    async def _run(self, flight: Flight) -> None:
+    async def _run(self, active: ActiveRun) -> None:
         # The first step is taken before `start` has the task, and may block the event loop.
         self._task = task = asyncio.current_task(self._loop)
         value, error = None, None
         try:
-            self._enter(flight)
-            if flight.spec.isolation is Isolation.PROCESS:
-                value = await self._run_child(flight)
+            self._enter(active)
+            if active.spec.isolation is Isolation.PROCESS:
+                value = await self._run_child(active)
             else:
-                call = self._call_of(flight)
-                self._look_again(flight)
+                call = self._call_of(active)
+                self._look_again(active)
                 value = await call()
         except BaseException as raised:  # noqa: BLE001 - a handler may raise anything, and its job must end
             error = raised
         # Not in the callback: the next run starts without a turn of the event loop in between.
-        task.remove_done_callback(self._landed)  # type: ignore[union-attr]
+        task.remove_done_callback(self._never_began)  # type: ignore[union-attr]
         # What is started from here on is not the handler's.
         run_tasks.set(None)
-        self._land(flight, value, error)
+        self._end_run(active, value, error)
 
-    def _landed(self, _task: asyncio.Task[None]) -> None:
-        """Hear of a task that was cancelled before its first step; whatever is done to it later, its run reaches its end."""
-        if self._flight is not None:
-            self._land(self._flight, None, asyncio.CancelledError())
+    def _never_began(self, _task: asyncio.Task[None]) -> None:
+        """End a run whose task was cancelled before its first step; one cancelled later reaches its end by itself."""
+        if self._active is not None:
+            self._end_run(self._active, None, asyncio.CancelledError())
 
-    def _land(self, flight: Flight, value: Any, error: BaseException | None) -> None:
-        self._flight = self._task = None
+    def _end_run(self, active: ActiveRun, value: Any, error: BaseException | None) -> None:
+        self._active = self._task = None
         try:
-            self._settle(flight, self._outcome, value, error)
+            self._settle(active, self._outcome, value, error)
         finally:
-            self._freed(self, self._kit.clock.monotonic() - flight.began)
+            self._freed(self, self._kit.clock.monotonic() - active.began)
 
-    def _outcome(self, flight: Flight, value: Any, error: BaseException | None) -> Outcome | None:
+    def _outcome(self, active: ActiveRun, value: Any, error: BaseException | None) -> Outcome | None:
         if error is not None:
-            return self._raised(flight, error)
-        if flight.spec.isolation is Isolation.PROCESS:
-            return self._child_ended(flight, value)
-        return self._returned(flight, value)
+            return self._raised(active, error)
+        if active.spec.isolation is Isolation.PROCESS:
+            return self._child_ended(active, value)
+        return self._returned(active, value)
 
-    async def _run_in_thread(self, volley: Volley, spec: TaskSpec) -> None:
+    async def _run_in_thread(self, batch: ThreadBatch, spec: TaskSpec) -> None:
         if self._thread is None:
             self._thread = SlotThread(lost=self._kit.lost_threads)
-        work = partial(volley.fly, self._kit.lease_times.may_start, partial(self._take_off, spec=spec), self._call_in_thread)
+        work = partial(batch.fly, self._kit.lease_times.may_start, partial(self._begin, spec=spec), self._call_in_thread)
         try:
             await self._thread.run(work)
         except Abandoned:
             # The run was reported by whoever gave it up.
-            volley.flight = None
+            batch.active = None
 
     def _thread_freed(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -172,175 +172,175 @@ class Slot:
                 self.shortage = str(error)
             elif error is not None:
                 log.error("a slot's thread ended early: %r", error)
-                flight = None if self._volley is None else self._volley.flight
-                if flight is not None:
-                    self._settle(flight, self._raised, error)
+                active = None if self._batch is None else self._batch.active
+                if active is not None:
+                    self._settle(active, self._raised, error)
         finally:
             self._freed(self, None)
 
     def collect(self) -> list[float]:
         """Report the runs that came back from the thread; returns how long each took."""
-        landed = [] if self._volley is None else self._volley.collect()
-        for run in landed:
-            self._kit.context.copy().run(self._settle, run.flight, self._outcome, run.value, run.error)
-        return [run.seconds for run in landed]
+        ended = [] if self._batch is None else self._batch.collect()
+        for run in ended:
+            self._kit.context.copy().run(self._settle, run.active, self._outcome, run.value, run.error)
+        return [run.seconds for run in ended]
 
     def recall(self) -> list[Claimed]:
         """Take back the jobs that were given to the thread and have not started."""
-        return [] if self._volley is None else self._volley.recall()
+        return [] if self._batch is None else self._batch.recall()
 
-    def _take_off(self, job: Claimed, spec: TaskSpec) -> Flight:
+    def _begin(self, job: Claimed, spec: TaskSpec) -> ActiveRun:
         """Describe a run that starts now; for functions, on the thread where they will run."""
         kit = self._kit
         timeout = spec.timeout if job.timeout_us is None else timedelta(microseconds=job.timeout_us)
         if timeout is None:
             timeout = kit.options.timeout_of(job.lane)
-        return Flight(job, spec, started_at=kit.clock.now(), now=kit.clock.monotonic(), timeout=timeout)
+        return ActiveRun(job, spec, started_at=kit.clock.now(), now=kit.clock.monotonic(), timeout=timeout)
 
-    def _enter(self, flight: Flight) -> None:
+    def _enter(self, active: ActiveRun) -> None:
         """Begin a run in its own context."""
-        current_job.set(flight.current)
-        current_excerpt.set(flight.excerpt)
-        run_tasks.set(flight.tasks)
-        self._kit.started(flight)
+        current_job.set(active.current)
+        current_excerpt.set(active.excerpt)
+        run_tasks.set(active.tasks)
+        self._kit.started(active)
 
-    def _look_again(self, flight: Flight) -> None:
+    def _look_again(self, active: ActiveRun) -> None:
         """Start nothing under a lease that ran out while the run was made ready: a process can be frozen at any line."""
-        if not self._kit.lease_times.may_start(flight.token):
-            flight.tell(Why.LATE, self._kit.clock.monotonic())
+        if not self._kit.lease_times.may_start(active.token):
+            active.tell(Why.LATE, self._kit.clock.monotonic())
             raise Late
 
-    def _call_of(self, flight: Flight) -> Callable[[], Any]:
-        spec = flight.spec
-        arguments = spec.arguments(flight.job.payload)
+    def _call_of(self, active: ActiveRun) -> Callable[[], Any]:
+        spec = active.spec
+        arguments = spec.arguments(active.job.payload)
         if not spec.takes_context:
             return partial(spec.function, **arguments)
-        flight.link = StoreLink(flight.job, self._kit.store, self._loop)
-        flight.context = JobContext(flight.job, flight.link, self._kit.program.state)
-        return partial(spec.function, flight.context, **arguments)
+        active.link = StoreLink(active.job, self._kit.store, self._loop)
+        active.context = JobContext(active.job, active.link, self._kit.program.state)
+        return partial(spec.function, active.context, **arguments)
 
-    def _call_in_thread(self, flight: Flight) -> Any:
+    def _call_in_thread(self, active: ActiveRun) -> Any:
         began = time.thread_time()
         try:
-            return self._kit.context.copy().run(self._call_inside, flight)
+            return self._kit.context.copy().run(self._call_inside, active)
         finally:
-            flight.cpu_time_ms = round((time.thread_time() - began) * 1000)
-            flight.finished_at = self._kit.clock.now()
+            active.cpu_time_ms = round((time.thread_time() - began) * 1000)
+            active.finished_at = self._kit.clock.now()
 
-    def _call_inside(self, flight: Flight) -> Any:
-        self._enter(flight)
-        call = self._call_of(flight)
-        self._look_again(flight)
-        return _run_alone(call) if inspect.iscoroutinefunction(flight.spec.function) else call()
+    def _call_inside(self, active: ActiveRun) -> Any:
+        self._enter(active)
+        call = self._call_of(active)
+        self._look_again(active)
+        return _run_alone(call) if inspect.iscoroutinefunction(active.spec.function) else call()
 
-    def _settle(self, flight: Flight, judge: Callable[..., Outcome | None], *how: Any) -> None:
+    def _settle(self, active: ActiveRun, judge: Callable[..., Outcome | None], *how: Any) -> None:
         """Report the end of a run once; raises nothing, as a job whose end is not reported would be held for ever."""
-        current_job.set(flight.current)
-        is_news, flight.is_reported = not flight.is_reported, True
+        current_job.set(active.current)
+        is_news, active.is_reported = not active.is_reported, True
         try:
-            if flight.tasks:
-                end_tasks(flight.tasks)
+            if active.tasks:
+                end_tasks(active.tasks)
             if is_news:
-                self._kit.ended(flight, judge(flight, *how))
+                self._kit.ended(active, judge(active, *how))
         except BaseException as error:  # a value's own methods may raise anything
             log.exception("the end of a run could not be judged")
             if is_news:
-                self._fail(flight, type(error).__name__)
+                self._fail(active, type(error).__name__)
 
-    def _fail(self, flight: Flight, kind: str) -> None:
+    def _fail(self, active: ActiveRun, kind: str) -> None:
         """Report a run whose end could not be handled as failed by the error that was in the way."""
         try:
-            self._kit.ended(flight, Raised(Failure(f"the end of its run could not be judged: {kind}", kind)))
+            self._kit.ended(active, Raised(Failure(f"the end of its run could not be judged: {kind}", kind)))
         except BaseException:
             log.exception("the end of a run could not be reported")
             # It is held without a run from now on, and given back as such.
-            flight.is_reported = False
+            active.is_reported = False
 
     def clear(self) -> None:
         """Forget a run that could not be started, so that its job is given back and the slot can take another."""
-        self._flight = self._volley = None
+        self._active = self._batch = None
 
-    async def _run_child(self, flight: Flight) -> ChildEnd:
+    async def _run_child(self, active: ActiveRun) -> ChildEnd:
         if self._child is None:
             if self._kit.program.target is None:
                 raise ConfigError(
-                    f"task {flight.job.task!r} runs in a child process, which must find the application by name: "
+                    f"task {active.job.task!r} runs in a child process, which must find the application by name: "
                     "start the worker as `windlass worker module:app`"
                 )
             self._child = ChildRunner(self._kit.program.target)
-        link = StoreLink(flight.job, self._kit.store, self._loop)
-        self._look_again(flight)
+        link = StoreLink(active.job, self._kit.store, self._loop)
+        self._look_again(active)
         try:
             return await self._child.run(
-                flight.job,
+                active.job,
                 handle=link.call,
-                memory_limit_mb=flight.spec.memory_limit_mb,
-                left_to_start=partial(self._kit.lease_times.left_to_start, flight.token),
+                memory_limit_mb=active.spec.memory_limit_mb,
+                left_to_start=partial(self._kit.lease_times.left_to_start, active.token),
             )
         except Late:
             # A child can take longer to start than a lease lasts.
-            if flight.why is None:
-                flight.tell(Why.LATE, self._kit.clock.monotonic())
+            if active.why is None:
+                active.tell(Why.LATE, self._kit.clock.monotonic())
             raise
 
-    def _returned(self, flight: Flight, value: Any) -> Outcome | None:
+    def _returned(self, active: ActiveRun, value: Any) -> Outcome | None:
         """Judge a handler that came back; too late is too late, but a result beats a wish to stop."""
-        if flight.why is not None and flight.why not in _RESULT_COUNTS:
-            return flight.cut_short()
-        return self._completed(flight, None if value is None else sanitise_result(value, MAX_RESULT))
+        if active.why is not None and active.why not in _RESULT_COUNTS:
+            return active.cut_short()
+        return self._completed(active, None if value is None else sanitise_result(value, MAX_RESULT))
 
-    def _completed(self, flight: Flight, result: str | None) -> Outcome:
-        flight.is_failure = False
-        again = flight.again
+    def _completed(self, active: ActiveRun, result: str | None) -> Outcome:
+        active.is_failure = False
+        again = active.again
         if again is None:
             return Returned(result)
         return Returned(result, again.at if again.after is None else self._kit.clock.now() + again.after)
 
-    def _child_ended(self, flight: Flight, end: ChildEnd) -> Outcome | None:
-        flight.end = end
+    def _child_ended(self, active: ActiveRun, end: ChildEnd) -> Outcome | None:
+        active.end = end
         if isinstance(end.outcome, ChildReturned):
-            if flight.why is not None and flight.why not in _RESULT_COUNTS:
-                return flight.cut_short()
-            return self._completed(flight, end.outcome.result)
-        if flight.why is not None:
-            return flight.cut_short()
-        judge = self._judge(flight)
+            if active.why is not None and active.why not in _RESULT_COUNTS:
+                return active.cut_short()
+            return self._completed(active, end.outcome.result)
+        if active.why is not None:
+            return active.cut_short()
+        judge = self._judge(active)
         is_raised = isinstance(end.outcome, ChildRaised)
-        return self._judged(flight, judge.of_child(end.outcome) if is_raised else judge.of_crash(end.outcome))  # type: ignore[arg-type]
+        return self._judged(active, judge.of_child(end.outcome) if is_raised else judge.of_crash(end.outcome))  # type: ignore[arg-type]
 
-    def _raised(self, flight: Flight, error: BaseException) -> Outcome | None:
-        if flight.why is not None:
-            return flight.cut_short()
+    def _raised(self, active: ActiveRun, error: BaseException) -> Outcome | None:
+        if active.why is not None:
+            return active.cut_short()
         if isinstance(error, NoProcess):
             self.shortage = str(error)
             return Released()
-        flight.error = error
+        active.error = error
         if isinstance(error, asyncio.CancelledError):
             return Raised(Failure("the handler was cancelled from within", "CancelledError"))
-        return self._judged(flight, self._judge(flight).of_error(error))
+        return self._judged(active, self._judge(active).of_error(error))
 
-    def _judge(self, flight: Flight) -> Judge:
-        return Judge(flight.spec, flight.job, self._kit.rng, self._kit.clock.now())
+    def _judge(self, active: ActiveRun) -> Judge:
+        return Judge(active.spec, active.job, self._kit.rng, self._kit.clock.now())
 
     @staticmethod
-    def _judged(flight: Flight, verdict: Verdict) -> Outcome:
-        flight.is_failure = True if verdict.is_failure else None
+    def _judged(active: ActiveRun, verdict: Verdict) -> Outcome:
+        active.is_failure = True if verdict.is_failure else None
         return verdict.outcome
 
-    def stop(self, flight: Flight, why: Why) -> None:
+    def stop(self, active: ActiveRun, why: Why) -> None:
         """Tell the handler to end, if this is still its run; the first reason stands."""
-        if flight is not self.flight or flight.why is not None:
+        if active is not self.active or active.why is not None:
             return
-        flight.tell(why, self._kit.clock.monotonic())
-        if flight.spec.isolation is Isolation.ASYNC and self._task is not None:
+        active.tell(why, self._kit.clock.monotonic())
+        if active.spec.isolation is Isolation.ASYNC and self._task is not None:
             self._task.cancel()
-        elif flight.spec.isolation is Isolation.PROCESS and self._child is not None:
+        elif active.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.stop()
 
     @property
     def has_unreported(self) -> bool:
         """Whether a run goes on here that has not been reported."""
-        return (flight := self.flight) is not None and not flight.is_reported
+        return (active := self.active) is not None and not active.is_reported
 
     def give_up(self, *, is_last: bool = False) -> None:
         """Leave a handler behind that would not stop: abandon its thread, kill its process, replace its slot.
@@ -348,20 +348,20 @@ class Slot:
         The end of a killed process is waited for, unless this is the last chance to report its run. An exclusive run is never
         reported while its handler may go on: it keeps its slot and its lease until it has ended, or its process has.
         """
-        flight = self.flight
-        if flight is None or flight.is_reported:
+        active = self.active
+        if active is None or active.is_reported:
             return
-        if flight.spec.isolation is Isolation.PROCESS and self._child is not None:
+        if active.spec.isolation is Isolation.PROCESS and self._child is not None:
             self._child.kill_now(self._child.number)
             if not is_last:
                 return
-        if flight.spec.is_exclusive:
+        if active.spec.is_exclusive:
             return
-        if flight.spec.isolation is Isolation.THREAD and self._thread is not None:
+        if active.spec.isolation is Isolation.THREAD and self._thread is not None:
             self._thread.abandon()
         else:
             self.is_lost = True
-        self._kit.context.copy().run(self._settle, flight, Flight.cut_short)
+        self._kit.context.copy().run(self._settle, active, ActiveRun.cut_short)
 
     async def close(self) -> None:
         """Let go of the thread and the child."""

@@ -33,10 +33,10 @@ class _Call(NamedTuple):
     function: Callable[[], Any]
     context: Context
     loop: asyncio.AbstractEventLoop
-    end: asyncio.Future[_End]
+    end: asyncio.Future[_CallEnd]
 
 
-class _End(NamedTuple):
+class _CallEnd(NamedTuple):
     """How a call ended."""
 
     value: Any
@@ -72,8 +72,8 @@ class SlotThread:
         """Name the thread for debuggers; `lost` counts those it has to give up."""
         self._name = name
         self._lost = ThreadCount() if lost is None else lost
-        self._thread: _Thread | None = None
-        self._end: asyncio.Future[_End] | None = None
+        self._thread: _InboxThread | None = None
+        self._end: asyncio.Future[_CallEnd] | None = None
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function in the thread and give what it returns or raises, whatever that is.
@@ -128,7 +128,7 @@ class SlotThread:
             self.close()
 
 
-class _Thread:
+class _InboxThread:
     """One thread and its inbox; `None` in the inbox ends it."""
 
     def __init__(self, name: str) -> None:
@@ -162,21 +162,21 @@ class _Thread:
             return
 
 
-def _started(name: str) -> _Thread:
+def _started(name: str) -> _InboxThread:
     try:
-        return _Thread(name)
+        return _InboxThread(name)
     except RuntimeError as error:
         raise NoThread(f"no thread for functions can be started: {error}") from error
 
 
-def _ran(call: _Call) -> _End:
+def _ran(call: _Call) -> _CallEnd:
     try:
-        return _End(call.context.run(call.function), None)
+        return _CallEnd(call.context.run(call.function), None)
     except BaseException as raised:  # noqa: BLE001 - a handler's SystemExit is its failure, not the thread's end
-        return _End(None, raised)
+        return _CallEnd(None, raised)
 
 
-def _deliver(call: _Call, end: _End) -> None:
+def _deliver(call: _Call, end: _CallEnd) -> None:
     try:
         call.loop.call_soon_threadsafe(_settle, call.end, end)
     except RuntimeError:
@@ -184,6 +184,6 @@ def _deliver(call: _Call, end: _End) -> None:
         return
 
 
-def _settle(awaited: asyncio.Future[_End], end: _End) -> None:
+def _settle(awaited: asyncio.Future[_CallEnd], end: _CallEnd) -> None:
     if not awaited.done():
         awaited.set_result(end)

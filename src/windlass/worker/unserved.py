@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from windlass.core.job import Count, JobState
 from windlass.core.pool import PULL_LANE, PoolSpec
-from windlass.core.worker import PULLING, Worker
+from windlass.core.worker import PULLING, WorkerRecord
 from windlass.errors import StoreError
 from windlass.store import Store
 from windlass.worker.worker_log import log
@@ -38,7 +38,7 @@ class UnservedJobs(NamedTuple):
         return f"{waiting} for task {self.task!r} in lane {self.lane!r}, and no worker has code for it; {remedy}"
 
 
-def find_unserved(counts: Sequence[Count], workers: Sequence[Worker]) -> Iterator[UnservedJobs]:
+def find_unserved(counts: Sequence[Count], workers: Sequence[WorkerRecord]) -> Iterator[UnservedJobs]:
     """Compare waiting jobs with the workers that are alive; what pull workers take is not known, so with one all are served."""
     alive = [worker for worker in workers if worker.is_online]
     if any(worker.kind == PULLING for worker in alive):

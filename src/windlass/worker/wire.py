@@ -109,7 +109,7 @@ def pack_error(error: BaseException) -> list[Any] | None:
 
 
 def _can_travel(kind: type) -> bool:
-    """Tell whether the worker, which may not import the application, finds the class by its name."""
+    """Return whether the worker, which may not import the application, finds the class by its name."""
     is_ours = kind.__module__.partition(".")[0] == "windlass"
     return is_ours and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
@@ -180,9 +180,9 @@ def pack_end(outcome: list[Any], context: JobContext, log: str | None, cost: Cos
     """Write the end of a run."""
     metadata = None if context.metadata is None else sanitise_result(context.metadata, MAX_BYTES)
     again = context.again
-    wish = None if again is None else [_pack_value(again.at), _pack_value(again.after)]
+    when = None if again is None else [_pack_value(again.at), _pack_value(again.after)]
     counts = [_count(context.items_crawled), _count(context.items_indexed)]
-    return [outcome, wish, *counts, metadata, log, list(cost)]
+    return [outcome, when, *counts, metadata, log, list(cost)]
 
 
 def pack_bare_end(outcome: list[Any], log: str | None, cost: Cost) -> list[Any]:
@@ -197,19 +197,19 @@ def _count(value: Any) -> int | None:
 
 def unpack_end(packed: list[Any]) -> tuple[ChildEnd, Cost]:
     """Read what `pack_end` wrote."""
-    said, wish, crawled, indexed, metadata, log, numbers = packed
+    said, when, crawled, indexed, metadata, log, numbers = packed
     outcome: ChildReturned | ChildRaised
     if said[0] == "returned":
         outcome = ChildReturned(None if said[1] is None else JsonText(said[1]))
     else:
         outcome = ChildRaised(*said[1])._replace(error=said[2] and unpack_error(said[2]))
-    again = None if wish is None else Again(_unpack_value(wish[0]), _unpack_value(wish[1]))
+    again = None if when is None else Again(_unpack_value(when[0]), _unpack_value(when[1]))
     cost = Cost(*numbers)
     return ChildEnd(outcome, again, crawled, indexed, metadata, log, cost.cpu_time_ms, cost.memory_peak_mb), cost
 
 
 def describe_death(status: int | None) -> Crashed:
-    """Say how a process ended; `status` is what os.waitstatus_to_exitcode gives, None when nobody could find out."""
+    """Return how a process ended; `status` is what os.waitstatus_to_exitcode gives, None when nobody could find out."""
     if status is None:
         return Crashed("the child process ended, and something else in the worker took its exit status")
     if status >= 0:

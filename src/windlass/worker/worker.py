@@ -17,8 +17,8 @@ from windlass.core.pool import EVERY_LANE
 from windlass.core.topic import Topic
 from windlass.ports import Clock, Renewals, Work
 from windlass.worker.feeder import Feeder
-from windlass.worker.flight import Flight, Why
 from windlass.worker.heart import Beat, Heart
+from windlass.worker.held_jobs import HeldJobs
 from windlass.worker.logs import LogCapture
 from windlass.worker.loop_watch import LoopWatch
 from windlass.worker.options import WorkerOptions
@@ -26,7 +26,7 @@ from windlass.worker.pool import Pool
 from windlass.worker.program import Program
 from windlass.worker.quarantine import Quarantine
 from windlass.worker.replacement import Replacement
-from windlass.worker.roster import Roster
+from windlass.worker.run import ActiveRun, Why
 from windlass.worker.run_tasks import tracked_tasks
 from windlass.worker.slot import Kit, Slot
 from windlass.worker.worker_log import log
@@ -71,16 +71,16 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._pools: list[Pool] = []
         lease_s = self._options.lease.total_seconds()
-        self._roster = roster = Roster(store, program, self._pools, clock=clock, rng=rng, decide=decide, lease_s=lease_s)
+        self._held_jobs = held_jobs = HeldJobs(store, program, self._pools, clock=clock, rng=rng, decide=decide, lease_s=lease_s)
         self._feeder = feeder = Feeder(
             store,
             program.registry,
             self._options,
             name=name,
             monotonic=clock.monotonic,
-            taken=roster.taken,
-            release=roster.release,
-            is_probe=roster.sentry.expect,
+            taken=held_jobs.taken,
+            release=held_jobs.release,
+            is_probe=held_jobs.breaker_watch.expect,
         )
         self._kit = Kit(
             program=program,
@@ -89,22 +89,22 @@ class Worker:
             rng=rng,
             options=self._options,
             context=copy_context(),
-            lease_times=roster.lease_times,
-            started=roster.started,
-            ended=roster.ended,
+            lease_times=held_jobs.lease_times,
+            started=held_jobs.started,
+            ended=held_jobs.ended,
         )
         # Lanes of their own first, so that they are served before the pool that takes anything.
         specs = sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE)
-        self._fed = [Pool(spec, self._kit, roster.acker, hungry=feeder.hungry, release=roster.release) for spec in specs]
-        self._quarantine = Quarantine(self._kit, roster.acker, self._fed, hungry=feeder.hungry, release=roster.release)
+        self._fed = [Pool(spec, self._kit, held_jobs.acker, hungry=feeder.hungry, release=held_jobs.release) for spec in specs]
+        self._quarantine = Quarantine(self._kit, held_jobs.acker, self._fed, hungry=feeder.hungry, release=held_jobs.release)
         self._pools += [*self._fed, self._quarantine.pool]
         self._heart = Heart(
-            blocking_store, lease=self._options.lease, leases=roster.leases, heard=self._heard, monotonic=clock.monotonic
+            blocking_store, lease=self._options.lease, leases=held_jobs.leases, heard=self._heard, monotonic=clock.monotonic
         )
         self._replacement = replacement
         self._loop_watch = LoopWatch(
             self._loop,
-            running=self._flight_of,
+            running=self._active_of,
             overdue=self._replace,
             grace_s=self._options.grace.total_seconds(),
             monotonic=clock.monotonic,
@@ -120,12 +120,12 @@ class Worker:
     @property
     def holds_runs(self) -> bool:
         """Whether runs are held that nobody has reported: once the worker has ended, they go on until its process ends."""
-        return any(slot.has_unreported for slot in self._roster.flying)
+        return any(slot.has_unreported for slot in self._held_jobs.busy_slots)
 
     @property
     def running(self) -> int:
         """How many jobs run now."""
-        return len(list(self._roster.flying))
+        return len(list(self._held_jobs.busy_slots))
 
     @property
     def loop_blocks(self) -> int:
@@ -142,12 +142,12 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Whether it holds no job and the store has heard of every end."""
-        return self._roster.is_clear
+        return self._held_jobs.is_clear
 
     async def idle(self) -> None:
         """Wait until it is idle; what has ended is sent at once and not in full batches."""
         while not self.is_idle:
-            await self._roster.acker.drain()
+            await self._held_jobs.acker.drain()
             await asyncio.sleep(_MOMENT_S)
 
     def stop(self) -> None:
@@ -185,7 +185,7 @@ class Worker:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
-            acker = group.create_task(self._roster.acker.run())
+            acker = group.create_task(self._held_jobs.acker.run())
             watcher = group.create_task(self._watch())
             feeder = group.create_task(self._feeder.run(self._fed, self._quarantine))
             await self._stopping.wait()
@@ -194,33 +194,33 @@ class Worker:
             acker.cancel()
 
     def _heard(self, beat: Beat) -> None:
-        self._loop.call_soon_threadsafe(self._roster.heard, beat)
+        self._loop.call_soon_threadsafe(self._held_jobs.heard, beat)
 
-    def _flight_of(self, task: asyncio.Task[Any]) -> Flight | None:
+    def _active_of(self, task: asyncio.Task[Any]) -> ActiveRun | None:
         """Find the run that an asyncio task belongs to; from any thread."""
-        flights = (slot.flight for slot in self._roster.flying if slot.is_of(task))
-        return next(flights, None)
+        actives = (slot.active for slot in self._held_jobs.busy_slots if slot.is_of(task))
+        return next(actives, None)
 
-    def _replace(self, flight: Flight) -> None:
+    def _replace(self, active: ActiveRun) -> None:
         """Replace the process, on the watching thread: the loop is blocked by a run that should have ended."""
         if self._replacement is None:
             log.error(
                 "task %r blocks the event loop beyond its timeout, and only the end of the process can stop it",
-                flight.job.task,
-                extra=CurrentJob.of(flight.job).log_fields,
+                active.job.task,
+                extra=CurrentJob.of(active.job).log_fields,
             )
             return
         log.error(
             "task %r blocks the event loop beyond its timeout; this process is replaced",
-            flight.job.task,
-            extra=CurrentJob.of(flight.job).log_fields,
+            active.job.task,
+            extra=CurrentJob.of(active.job).log_fields,
         )
         self._replacement.record_blocks(self.name, self.loop_blocks)
-        self._replacement.replace(partial(self._last_endings, flight))
+        self._replacement.replace(partial(self._last_endings, active))
 
-    def _last_endings(self, blocking: Flight) -> Sequence[Finish]:
-        endings = self._roster.last_endings(blocking)
-        self._roster.log_end(blocking, endings)
+    def _last_endings(self, blocking: ActiveRun) -> Sequence[Finish]:
+        endings = self._held_jobs.last_endings(blocking)
+        self._held_jobs.log_end(blocking, endings)
         return endings
 
     @property
@@ -233,7 +233,7 @@ class Worker:
             await asyncio.sleep(_WATCH_S)
             self._loop_watch.tick()
             now = self._clock.monotonic()
-            for slot in self._roster.flying:
+            for slot in self._held_jobs.busy_slots:
                 self._watch_slot(slot, now)
             for pool in self._pools:
                 pool.watch(now)
@@ -244,15 +244,15 @@ class Worker:
                 self.stop()
 
     def _watch_slot(self, slot: Slot, now: float) -> None:
-        flight = slot.flight
-        if flight is None:
+        active = slot.active
+        if active is None:
             return
-        if flight.why is None:
-            if now >= flight.deadline:
-                slot.stop(flight, Why.TIMED_OUT)
-            elif flight.spec.is_exclusive and now >= self._roster.lease_times.until(flight.token):
-                slot.stop(flight, Why.LOST)
-        elif now >= flight.told_at + self._options.stop_grace.total_seconds():
+        if active.why is None:
+            if now >= active.deadline:
+                slot.stop(active, Why.TIMED_OUT)
+            elif active.spec.is_exclusive and now >= self._held_jobs.lease_times.until(active.token):
+                slot.stop(active, Why.LOST)
+        elif now >= active.told_at + self._options.stop_grace.total_seconds():
             slot.give_up()
 
     async def _wind_down(self, feeder: asyncio.Task[None]) -> None:
@@ -261,37 +261,37 @@ class Worker:
             pool.close()
         # A claim that is under way is heard to its end, so that its jobs are given back; a database that does not answer is
         # waited for no longer than the handlers are.
-        await self._landed(self._options.grace.total_seconds(), feeder)
-        for slot in self._roster.flying:
-            if slot.flight is not None:
-                slot.stop(slot.flight, Why.SHUTDOWN)
-        await self._landed(self._options.stop_grace.total_seconds())
-        for slot in self._roster.flying:
+        await self._ended_calls(self._options.grace.total_seconds(), feeder)
+        for slot in self._held_jobs.busy_slots:
+            if slot.active is not None:
+                slot.stop(slot.active, Why.SHUTDOWN)
+        await self._ended_calls(self._options.stop_grace.total_seconds())
+        for slot in self._held_jobs.busy_slots:
             slot.give_up()
         feeder.cancel()
         try:
             async with asyncio.timeout(_LAST_ACKS_S):
                 await self._let_killed_end()
-                await self._roster.settle()
+                await self._held_jobs.settle()
                 for pool in self._pools:
                     await pool.release_slots()
         except TimeoutError:
-            waiting = self._roster.acker.waiting
+            waiting = self._held_jobs.acker.waiting
             if waiting:
                 log.error("%d reports could not be sent; their leases will run out", waiting)  # noqa: TRY400
 
     async def _let_killed_end(self) -> None:
         """Wait until the processes that were killed have ended: a run that is still held when the worker leaves is charged."""
         began = self._clock.monotonic()
-        while any(slot.has_unreported for slot in self._roster.flying):
+        while any(slot.has_unreported for slot in self._held_jobs.busy_slots):
             within = _KILLED_IN_A_HURRY_S if self._is_hurried else _KILLED_S
             if self._clock.monotonic() >= began + within:
                 break
             await asyncio.sleep(_MOMENT_S)
-        for slot in self._roster.flying:
+        for slot in self._held_jobs.busy_slots:
             slot.give_up(is_last=True)
 
-    async def _landed(self, within: float, claiming: asyncio.Task[None] | None = None) -> None:
+    async def _ended_calls(self, within: float, claiming: asyncio.Task[None] | None = None) -> None:
         """Wait until nothing runs and no claim is under way, for so many seconds, or until told to hurry."""
         late = self._clock.monotonic() + within
         while not self._is_hurried and self._clock.monotonic() < late:

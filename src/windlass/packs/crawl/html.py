@@ -50,7 +50,7 @@ _INLINE = frozenset(
 )
 
 
-class Document(NamedTuple):
+class HtmlDocument(NamedTuple):
     """What a page says."""
 
     title: str
@@ -62,12 +62,12 @@ class Document(NamedTuple):
     """Words such as `noindex`, in lower case."""
 
 
-def read_html(text: str) -> Document:
+def read_html(text: str) -> HtmlDocument:
     """Read a whole page."""
-    return _Reader(text).read()
+    return _HtmlReader(text).read()
 
 
-class _Reader:
+class _HtmlReader:
     """Goes through a text once."""
 
     def __init__(self, text: str) -> None:
@@ -80,14 +80,14 @@ class _Reader:
         self._never_closed: set[str] = set()
         self._slips = 0
 
-    def read(self) -> Document:
+    def read(self) -> HtmlDocument:
         place = 0
         while 0 <= place < len(self._text):
             found = _MARKUP.search(self._text, place)
             self._parts.append(self._text[place : found.start() if found else None])
             place = self._markup(found.start()) if found else -1
         text = _plain("".join(self._parts))
-        return Document(_plain(self._title or ""), text, tuple(self._links), self._base, frozenset(self._robots))
+        return HtmlDocument(_plain(self._title or ""), text, tuple(self._links), self._base, frozenset(self._robots))
 
     def _markup(self, opening: int) -> int:
         """Read what begins with a `<`; gives where to go on, negative at the end."""

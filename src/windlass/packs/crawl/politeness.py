@@ -53,5 +53,5 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Politeness] = WeakKeyDict
 
 
 def politeness() -> Politeness:
-    """Give the turns of the running event loop, which all crawls of a worker share."""
+    """Return the turns of the running event loop, which all crawls of a worker share."""
     return _of_loop.setdefault(asyncio.get_running_loop(), Politeness())

@@ -12,7 +12,7 @@ from protego import Protego
 from windlass.packs.crawl.charset import decode_page
 from windlass.packs.crawl.errors import SiteUnavailable
 from windlass.packs.crawl.waiting import asks_to_wait, wait_of
-from windlass.packs.outgoing import FINAL, Answer
+from windlass.packs.outgoing import FINAL, HttpAnswer
 from windlass.packs.outgoing.url import WebUrl
 
 NAME = "windlass"
@@ -48,13 +48,13 @@ class Robots(NamedTuple):
 class RobotsBook:
     """The rules of every host that one run meets, each asked for once."""
 
-    def __init__(self, ask: Callable[[str], Awaitable[Answer]]) -> None:
+    def __init__(self, ask: Callable[[str], Awaitable[HttpAnswer]]) -> None:
         """Ask for addresses with `ask`, which follows redirects and gives the first MAX_BYTES of an answer."""
         self._ask = ask
         self._known: dict[str, Robots] = {}
 
     async def of(self, url: WebUrl) -> Robots:
-        """Give the rules of a host; raises SiteUnavailable while it cannot say them."""
+        """Return the rules of a host; raises SiteUnavailable while it cannot say them."""
         if url.origin not in self._known:
             self._known[url.origin] = await self._read(f"{url.origin}/robots.txt")
         return self._known[url.origin]

@@ -48,7 +48,7 @@ Pages = Annotated[int, Field(ge=1, le=MAX_PAGES)]
 Depth = Annotated[int, Field(ge=0, le=MAX_DEPTH)]
 
 
-class Limits(NamedTuple):
+class CrawlLimits(NamedTuple):
     """How far a crawl may go."""
 
     pages: int = PAGES
@@ -68,7 +68,7 @@ def install(app: Windlass) -> None:
         max_depth: Depth = DEPTH,
     ) -> dict[str, int]:
         """Crawl a source from its url, or from the given one; without an id, the source is what the job is about."""
-        run = Crawl(app, await app.store(), source_id or ctx.subject, Limits(max_pages, max_depth))
+        run = Crawl(app, await app.store(), source_id or ctx.subject, CrawlLimits(max_pages, max_depth))
         try:
             state = await run.run(ctx, url)
         except SiteUnavailable as error:
@@ -87,7 +87,7 @@ def _subject(source_id: str | None, **_rest: object) -> str | None:
 class Crawl:
     """One run of a crawl."""
 
-    def __init__(self, app: Windlass, store: Store, source_id: str | None, limits: Limits) -> None:
+    def __init__(self, app: Windlass, store: Store, source_id: str | None, limits: CrawlLimits) -> None:
         """Crawl a source within limits."""
         self._app = app
         self._store = store
@@ -128,7 +128,7 @@ class Crawl:
 
 
 def _holder(source_id: str) -> Holder:
-    """Speak for the job whose handler calls: its pages are kept under its lease."""
+    """Return the right to write for the job whose handler calls: its pages are kept under its lease."""
     job = current_job.get()
     if job is None:
         raise CrawlRefused("a crawl runs as a job: its pages are kept under the job's lease")

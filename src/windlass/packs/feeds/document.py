@@ -27,7 +27,7 @@ class FeedUnreadable(WindlassError):
     """What a server sent is no feed."""
 
 
-class Document(NamedTuple):
+class FeedDocument(NamedTuple):
     """A feed's document; `entries` oldest first."""
 
     entries: list[NewEntry]
@@ -39,7 +39,7 @@ class Document(NamedTuple):
     topic: str | None = None
 
 
-def read_document(body: bytes, url: str, content_type: str | None = None) -> Document:
+def read_document(body: bytes, url: str, content_type: str | None = None) -> FeedDocument:
     """Read a document that came from `url`; raises FeedUnreadable. Some take hours: see `reading`."""
     _refuse_entities(body)
     # As a file: of bare bytes feedparser would first try whether they name a file, or an address. And without the address it
@@ -53,7 +53,7 @@ def read_document(body: bytes, url: str, content_type: str | None = None) -> Doc
         raise FeedUnreadable(f"is neither RSS nor Atom{_why(found)}")
     feed = found.feed
     links = feed.get("links") or []
-    return Document(
+    return FeedDocument(
         entries=_entries(found.entries, url),
         title=_text(feed.get("title"), _LINE),
         site_url=_address(feed.get("link"), url),

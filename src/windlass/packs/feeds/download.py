@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from windlass.core.feed import Feed
-from windlass.packs.outgoing import Answer, Limits, Outgoing, TooManyRedirects, Unreachable, is_validator, parse_url
+from windlass.packs.outgoing import HttpAnswer, Outgoing, RequestLimits, TooManyRedirects, Unreachable, is_validator, parse_url
 from windlass.packs.outgoing.url import join_url
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 _PERMANENT = frozenset({301, 308})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
 
 
-class Download(NamedTuple):
+class FeedDownload(NamedTuple):
     """An answer, and the address that only permanent moves led to; None where that is the feed's own."""
 
-    answer: Answer
+    answer: HttpAnswer
     moved_to: str | None
 
 
-async def download(sender: Outgoing, feed: Feed, max_bytes: int) -> Download:
+async def download(sender: Outgoing, feed: Feed, max_bytes: int) -> FeedDownload:
     """Ask for a feed, if it has changed; all moves together have the time of one request. Raises OutgoingError."""
     try:
         async with asyncio.timeout(LIMITS.total_s):
@@ -32,7 +32,7 @@ async def download(sender: Outgoing, feed: Feed, max_bytes: int) -> Download:
         raise Unreachable(f"{feed.fetch_url or feed.url}: no whole answer within {LIMITS.total_s:g} s") from None
 
 
-async def _follow(sender: Outgoing, feed: Feed, limits: Limits) -> Download:
+async def _follow(sender: Outgoing, feed: Feed, limits: RequestLimits) -> FeedDownload:
     url = lasting = feed.fetch_url or feed.url
     is_permanent = True
     headers = _headers(feed)
@@ -41,7 +41,7 @@ async def _follow(sender: Outgoing, feed: Feed, limits: Limits) -> Download:
         answer = await sender.send("GET", url, headers=headers, limits=limits, follow=False)
         location = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not location:
-            return Download(answer, None if lasting == feed.url else lasting)
+            return FeedDownload(answer, None if lasting == feed.url else lasting)
         is_permanent = is_permanent and answer.status in _PERMANENT
         url = str(join_url(parse_url(url), location))
         lasting = url if is_permanent else lasting

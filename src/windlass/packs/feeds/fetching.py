@@ -14,7 +14,7 @@ from windlass.core.signals import Cancel, Discard, Retry
 from windlass.core.source import MAX_URL
 from windlass.errors import FeedNotFound, InvalidInput, WindlassError
 from windlass.packs.feeds.document import FeedUnreadable, header_links
-from windlass.packs.feeds.download import Download, download
+from windlass.packs.feeds.download import FeedDownload, download
 from windlass.packs.feeds.hubs import Hubs
 from windlass.packs.feeds.reading import read_feed
 from windlass.packs.outgoing import OutgoingError, outgoing
@@ -33,7 +33,7 @@ class FetchFailed(WindlassError):
         self.is_gone = is_gone
 
 
-class Found(NamedTuple):
+class FetchResult(NamedTuple):
     """What a fetch brought: what to keep, and when to come again."""
 
     fetched: Fetched
@@ -84,7 +84,7 @@ class Fetching:
             raise Cancel(f"feed {feed.id} has a job of its own; subscribe to it instead")
         return feed
 
-    async def _fetched(self, feed: Feed, now: datetime) -> Found:
+    async def _fetched(self, feed: Feed, now: datetime) -> FetchResult:
         try:
             got = await download(outgoing(self._app), feed, self._app.settings.max_feed_bytes)
         except (OutgoingError, InvalidInput) as error:
@@ -93,14 +93,14 @@ class Fetching:
         retry_after = retry_hint(answer.headers, now)
         hints = Hints(cache=cache_hint(answer.headers, now), retry_after=retry_after)
         if answer.status == _UNCHANGED:
-            return Found(_unchanged(got), wait_after_success(hints))
+            return FetchResult(_unchanged(got), wait_after_success(hints))
         if answer.status != _OK:
             text = f"{answer.url} answered {answer.status}"
             raise FetchFailed(text, retry_after=retry_after, is_gone=answer.status == _GONE)
         return await _read(feed, got, hints)
 
 
-async def _read(feed: Feed, got: Download, hints: Hints) -> Found:
+async def _read(feed: Feed, got: FeedDownload, hints: Hints) -> FetchResult:
     answer = got.answer
     try:
         document = await read_feed(answer.body, answer.url, answer.headers.get("content-type"))
@@ -118,10 +118,10 @@ async def _read(feed: Feed, got: Download, hints: Hints) -> Found:
         hub=hub,
         topic=None if hub is None else links.get("self") or document.topic or got.moved_to or feed.url,
     )
-    return Found(fetched, wait_after_success(hints._replace(feed=document.wait)))
+    return FetchResult(fetched, wait_after_success(hints._replace(feed=document.wait)))
 
 
-def _unchanged(got: Download) -> Fetched:
+def _unchanged(got: FeedDownload) -> Fetched:
     answer = got.answer
     return Fetched(fetch_url=_kept(got.moved_to), etag=answer.validator("etag"), last_modified=answer.validator("last-modified"))
 

@@ -7,7 +7,7 @@ import select
 import signal
 import sys
 
-from windlass.packs.feeds.document import Document, FeedUnreadable, read_document
+from windlass.packs.feeds.document import FeedDocument, FeedUnreadable, read_document
 
 # For a reader whose worker was killed and can no longer end it.
 _ALARM_S = 30
@@ -32,7 +32,7 @@ def main(idle_s: float) -> None:
         sink.flush()
 
 
-def _read(body: bytes, url: str, content_type: str | None) -> Document | str:
+def _read(body: bytes, url: str, content_type: str | None) -> FeedDocument | str:
     try:
         return read_document(body, url, content_type)
     except FeedUnreadable as error:

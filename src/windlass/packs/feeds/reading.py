@@ -14,7 +14,7 @@ from functools import cache
 from time import monotonic
 from typing import IO, Any, NamedTuple, cast
 
-from windlass.packs.feeds.document import Document, FeedUnreadable
+from windlass.packs.feeds.document import FeedDocument, FeedUnreadable
 
 _LIMIT_S = 10.0
 _START_S = 60.0
@@ -22,7 +22,7 @@ _IDLE_S = 60.0
 _END_S = 1.0
 _READERS = 2
 _IDLED_OUT = 0
-_open: set[_Reader] = set()
+_open: set[_ReadingProcess] = set()
 _mine = threading.local()
 
 
@@ -40,7 +40,7 @@ class _ReaderGone(Exception):
         self.code = code
 
 
-async def read_feed(body: bytes, url: str, content_type: str | None = None) -> Document:
+async def read_feed(body: bytes, url: str, content_type: str | None = None) -> FeedDocument:
     """Read a document that came from `url`; raises FeedUnreadable, also when it takes too long."""
     asked = _Asked(body, url, content_type)
     return await asyncio.get_running_loop().run_in_executor(_threads(), _read, asked)
@@ -48,11 +48,11 @@ async def read_feed(body: bytes, url: str, content_type: str | None = None) -> D
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Give threads of our own, so that nobody else waits for a slow document; each has a reader."""
+    """Return our own threads, so that no other work waits for a slow document; each has a reader."""
     return ThreadPoolExecutor(_READERS, thread_name_prefix="windlass-feeds")
 
 
-def _read(asked: _Asked) -> Document:
+def _read(asked: _Asked) -> FeedDocument:
     try:
         found = _ask(asked)
     except (_ReaderGone, OSError) as error:
@@ -62,7 +62,7 @@ def _read(asked: _Asked) -> Document:
     return found
 
 
-def _ask(asked: _Asked) -> Document | str:
+def _ask(asked: _Asked) -> FeedDocument | str:
     try:
         return _reader().read(asked)
     except _ReaderGone as gone:
@@ -72,17 +72,17 @@ def _ask(asked: _Asked) -> Document | str:
         return _reader().read(asked)
 
 
-def _reader() -> _Reader:
-    reader: _Reader | None = getattr(_mine, "reader", None)
+def _reader() -> _ReadingProcess:
+    reader: _ReadingProcess | None = getattr(_mine, "reader", None)
     if reader is not None and reader.is_running():
         return reader
     if reader is not None:
         reader.close()
-    _mine.reader = reader = _Reader()
+    _mine.reader = reader = _ReadingProcess()
     return reader
 
 
-class _Reader:
+class _ReadingProcess:
     """A process that reads one document at a time, and does not outlive its limit."""
 
     def __init__(self) -> None:
@@ -103,13 +103,13 @@ class _Reader:
         """Whether it may still be asked."""
         return self._process.poll() is None
 
-    def read(self, asked: _Asked) -> Document | str:
+    def read(self, asked: _Asked) -> FeedDocument | str:
         """Read a document, or say what is wrong with it."""
-        found: Document | str = self._exchange(asked, _LIMIT_S)
+        found: FeedDocument | str = self._exchange(asked, _LIMIT_S)
         return found
 
     def _exchange(self, asked: _Asked | None, limit_s: float) -> Any:
-        """Say something and hear the answer; raises FeedUnreadable after the limit."""
+        """Send something and read the answer; raises FeedUnreadable after the limit."""
         timer = threading.Timer(limit_s, self._process.kill)
         began = monotonic()
         timer.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windlass.packs.outgoing.body import Wanted
+from windlass.packs.outgoing.body import BodyUse
 from windlass.packs.outgoing.dial import Resolve
 from windlass.packs.outgoing.errors import (
     FINAL,
@@ -13,7 +13,16 @@ from windlass.packs.outgoing.errors import (
     Unreachable,
     UrlRefused,
 )
-from windlass.packs.outgoing.sender import LIMITS, USER_AGENT, Answer, Limits, Outgoing, check_headers, is_validator, outgoing
+from windlass.packs.outgoing.sender import (
+    LIMITS,
+    USER_AGENT,
+    HttpAnswer,
+    Outgoing,
+    RequestLimits,
+    check_headers,
+    is_validator,
+    outgoing,
+)
 from windlass.packs.outgoing.url import parse_url
 
 __all__ = [
@@ -21,16 +30,16 @@ __all__ = [
     "LIMITS",
     "USER_AGENT",
     "AddressRefused",
-    "Answer",
     "BodyTooLarge",
-    "Limits",
+    "BodyUse",
+    "HttpAnswer",
     "Outgoing",
     "OutgoingError",
+    "RequestLimits",
     "Resolve",
     "TooManyRedirects",
     "Unreachable",
     "UrlRefused",
-    "Wanted",
     "check_headers",
     "is_validator",
     "outgoing",

@@ -56,7 +56,7 @@ _REACHED_IF_ALLOWED = _networks(_PRIVATE)
 
 
 def refusal(address: Address, *, allow_private: bool) -> str | None:
-    """Say what is wrong with an address; None when it may be reached.
+    """Return what is wrong with an address; None when it may be reached.
 
     `allow_private` opens loopback and private networks, and never those where metadata services live.
     """

@@ -15,7 +15,7 @@ _MAX_ENCODINGS = 2
 _MAX_MEMBERS = 100
 
 
-class Wanted(Enum):
+class BodyUse(Enum):
     """What a caller wants of an answer's body."""
 
     WHOLE = auto()
@@ -47,7 +47,7 @@ async def read_body(chunks: AsyncIterable[bytes], headers: Mapping[str, str], li
 
 
 def too_large(limit: int) -> BodyTooLarge:
-    """Say that an answer is larger than it may be."""
+    """Make the error for an answer that is too large."""
     return BodyTooLarge(f"the answer is larger than {limit} bytes")
 
 

@@ -28,7 +28,7 @@ class Dns:
         self._threads = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="windlass-lookup")
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """Give the addresses in the order to be tried."""
+        """Return the addresses in the order to be tried."""
         ask = asyncio.get_running_loop().run_in_executor(self._threads, _ask, host, port)
         return [str(found[4][0]) for found in await ask]
 

@@ -15,7 +15,7 @@ import httpcore2
 from windlass import __version__
 from windlass.app import Windlass
 from windlass.errors import InvalidInput
-from windlass.packs.outgoing.body import Wanted, read_body, too_large
+from windlass.packs.outgoing.body import BodyUse, read_body, too_large
 from windlass.packs.outgoing.dial import Dial, Dns, Resolve, look_up
 from windlass.packs.outgoing.errors import BodyTooLarge, TooManyRedirects, Unreachable
 from windlass.packs.outgoing.url import WebUrl, join_url, parse_url
@@ -41,7 +41,7 @@ _FOR_ANYBODY = frozenset(
 _BROKEN: Final = (httpcore2.NetworkError, httpcore2.ProtocolError, OSError)
 
 
-class Limits(NamedTuple):
+class RequestLimits(NamedTuple):
     """How long a request may take and how large its answer may be, all redirects together."""
 
     connect_s: float = 5.0
@@ -51,10 +51,10 @@ class Limits(NamedTuple):
     max_redirects: int = 5
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = RequestLimits()
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came back."""
 
     status: int
@@ -79,7 +79,7 @@ class _Request(NamedTuple):
     body: bytes | None
 
     def redirected(self, status: int, location: str) -> _Request:
-        """Say what to send to the next address, as browsers do it."""
+        """Return what to send to the next address, as browsers do it."""
         url = join_url(self.url, location)
         headers = self.headers
         if url.origin != self.url.origin:
@@ -123,10 +123,10 @@ class Outgoing:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        limits: Limits = LIMITS,
+        limits: RequestLimits = LIMITS,
         follow: bool = True,
-        wanted: Wanted = Wanted.WHOLE,
-    ) -> Answer:
+        wanted: BodyUse = BodyUse.WHOLE,
+    ) -> HttpAnswer:
         """Send a request and read the answer, whatever its status; raises OutgoingError."""
         request = _Request(_method(method), parse_url(url), self._headers(headers or {}), body)
         try:
@@ -151,7 +151,7 @@ class Outgoing:
         return {"accept": "*/*", "user-agent": self._user_agent, **check_headers(given)}
 
     @asynccontextmanager
-    async def _asked(self, request: _Request, limits: Limits) -> AsyncIterator[httpcore2.Response]:
+    async def _asked(self, request: _Request, limits: RequestLimits) -> AsyncIterator[httpcore2.Response]:
         """Open a connection for this request alone, and close it with the block."""
         url = request.url
         addresses = await look_up(url, self._resolve, allow_private=self._allow_private, timeout_s=limits.connect_s)
@@ -179,31 +179,31 @@ class _Reading(NamedTuple):
     request: _Request
     response: httpcore2.Response
     headers: Mapping[str, str]
-    limits: Limits
+    limits: RequestLimits
 
-    async def read(self, wanted: Wanted, deadline: float | None) -> Answer:
+    async def read(self, wanted: BodyUse, deadline: float | None) -> HttpAnswer:
         """Read what is wanted of it."""
         try:
             return self._answer(await self._body(wanted, deadline))
         except (BodyTooLarge, Unreachable, TimeoutError, httpcore2.TimeoutException, *_BROKEN) as error:
-            if wanted is not Wanted.IF_READABLE:
+            if wanted is not BodyUse.IF_READABLE:
                 raise
             return self._answer(b"", str(error) or "the answer did not end in time")
 
-    async def _body(self, wanted: Wanted, deadline: float | None) -> bytes:
-        limit, cuts = self.limits.max_bytes, wanted is Wanted.BEGINNING
-        if wanted is Wanted.NOTHING:
+    async def _body(self, wanted: BodyUse, deadline: float | None) -> bytes:
+        limit, cuts = self.limits.max_bytes, wanted is BodyUse.BEGINNING
+        if wanted is BodyUse.NOTHING:
             return b""
         has_body = self.request.method != "HEAD" and self.response.status not in _BODILESS
         if has_body and not cuts and _announced(self.headers) > limit:
             raise too_large(limit)
         # Before the time of the whole request is up, for then the status would be lost too.
-        soon = deadline - self.limits.total_s / 20 if deadline is not None and wanted is Wanted.IF_READABLE else None
+        soon = deadline - self.limits.total_s / 20 if deadline is not None and wanted is BodyUse.IF_READABLE else None
         async with asyncio.timeout_at(soon):
             return await read_body(self.response.aiter_stream(), self.headers, limit, cuts=cuts)
 
-    def _answer(self, body: bytes, fault: str | None = None) -> Answer:
-        return Answer(self.response.status, str(self.request.url), self.headers, body, fault)
+    def _answer(self, body: bytes, fault: str | None = None) -> HttpAnswer:
+        return HttpAnswer(self.response.status, str(self.request.url), self.headers, body, fault)
 
 
 @asynccontextmanager
@@ -223,7 +223,7 @@ def is_validator(text: str) -> bool:
 
 
 def check_headers(given: Mapping[str, str]) -> dict[str, str]:
-    """Give the headers by names in lower case; raises InvalidInput for what would change the request around them."""
+    """Return the headers by names in lower case; raises InvalidInput for what would change the request around them."""
     for name, value in given.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidInput("headers", name, "is not a header that can be sent")
@@ -268,7 +268,7 @@ def _announced(headers: Mapping[str, str]) -> int:
 
 
 def outgoing(app: Windlass) -> Outgoing:
-    """Give the sender that fits an application's settings; the process shares it, so nobody closes it."""
+    """Return the sender that fits an application's settings; the process shares it, so nobody closes it."""
     return _shared(allow_private=app.settings.allow_private_addresses)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.calls.call import Call, single
 
 MAX_FOUND = 10_000
@@ -32,4 +32,4 @@ def aging_jobs(lane: str, task: str, most: int) -> Call[list[AgingJob]]:
 
 def age(jobs: Sequence[AgingJob]) -> Call[int]:
     """Raise jobs that still wait by the formula; returns how many gained."""
-    return single("age", {"ids": documents.numbers(job.id for job in jobs)}, len)
+    return single("age", {"ids": batches.numbers(job.id for job in jobs)}, len)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
 
-from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, Deed, Link, gaps_of, next_link, pruning
+from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, ChainLink, Deed, gaps_of, next_link, pruning
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_KEY, MAX_NAME
 from windlass.core.payload import check_stored
-from windlass.core.tally import Tally
 from windlass.errors import InvalidInput
-from windlass.store import documents
-from windlass.store.calls import tally
+from windlass.store import batches
+from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Means, Step, Steps, add_audit, single
 from windlass.store.rows import Row, Shape
 
@@ -51,29 +51,29 @@ def list_entries(wanted: AuditFilter = ALL, *, before: int = 2**63 - 1, limit: i
 
 
 def conditions(wanted: AuditFilter) -> dict[str, object]:
-    """Give what the filter asks for as parameters."""
+    """Return what the filter asks for as parameters."""
     return {"principal": wanted.principal, "action": wanted.action, "target": wanted.target, "since": wanted.since}
 
 
-def chain(limit: int = MAX_LIST) -> Call[tuple[int, Link]]:
+def chain(limit: int = MAX_LIST) -> Call[tuple[int, ChainLink]]:
     """Chain lines to those before them, in the order in which they became visible; returns how many, and the last link.
 
     A line may commit after one with a higher number. It takes the next place then: the chain has an order of its own, so
     nobody waits for anybody.
     """
-    check_range("limit", limit, 1, documents.MAX_ROWS)
+    check_range("limit", limit, 1, batches.MAX_ROWS)
 
-    def steps(_: Means) -> Steps[tuple[int, Link]]:
+    def steps(_: Means) -> Steps[tuple[int, ChainLink]]:
         yield Step("lock_chain", {})
         # Read after the lock and not with it: only a new snapshot sees what the chainer before us has committed.
         found = yield Step("last_link", {})
-        last = Link._make(found[0]) if found else START
+        last = ChainLink._make(found[0]) if found else START
         links: list[str] = []
         for entry in _entries((yield Step("list_unchained", {"limit": limit}))):
             last = next_link(last, entry)
             links.append(f'{{"id":{entry.id},"chain":"{last.chain}","place":{last.place}}}')
         if links:
-            yield Step("add_links", {"links": documents.array(links)})
+            yield Step("add_links", {"links": batches.array(links)})
         return len(links), last
 
     return Call(steps)
@@ -93,7 +93,7 @@ def prune_refusals(keep: timedelta, *, limit: int = MAX_LIST) -> Call[int]:
         old = _entries((yield Step("list_old_refusals", {"keep_for": keep, "limit": limit})))
         if not old:
             return 0
-        yield Step("delete_refusals", {"ids": documents.numbers(entry.id for entry in old)})
+        yield Step("delete_refusals", {"ids": batches.numbers(entry.id for entry in old)})
         yield add_audit(_UPKEEP, pruning(gaps_of(old), len(old)))
         return len(old)
 
@@ -105,9 +105,9 @@ def list_prunings(after: int, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
     return single("list_prunings", {"after": after, "limit": limit}, _entries, is_read=True)
 
 
-def count(wanted: AuditFilter = ALL) -> Call[Tally]:
+def count(wanted: AuditFilter = ALL) -> Call[CappedCount]:
     """Count lines, up to a bound."""
-    return tally.count("count_audit", conditions(wanted))
+    return capped.count("count_audit", conditions(wanted))
 
 
 def _entries(rows: Sequence[Row]) -> list[AuditEntry]:

@@ -19,19 +19,19 @@ from windlass.core.breaker import (
     Admission,
     Breaker,
     BreakerEvent,
+    BreakerPermit,
     BreakerReason,
     BreakerSpec,
     BreakerState,
-    Permit,
 )
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_characters, check_range, check_text, check_wait
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Claimed, Lease, Slices
 from windlass.core.payload import encode_object
-from windlass.core.tally import Tally
 from windlass.errors import InvalidInput, LeaseLost
-from windlass.store import documents, rows
-from windlass.store.calls import tally, wakes
+from windlass.store import batches, rows
+from windlass.store.calls import capped, wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -60,7 +60,7 @@ def _breaker(row: Row) -> Breaker:
     values = list(row)
     values[1] = BreakerState(values[1])
     values[5] = timedelta(microseconds=values[5])
-    values[_PERMIT] = [Permit(*values[_PERMIT])]
+    values[_PERMIT] = [BreakerPermit(*values[_PERMIT])]
     return Breaker(*values)
 
 
@@ -103,8 +103,8 @@ def prune_events(keep: timedelta = KEEP_EVENTS, *, limit: int = 1000) -> Call[in
     return single("prune_breaker_events", {"keep_for": keep, "limit": limit}, len)
 
 
-def look(spec: BreakerSpec, caller: Permit) -> Call[Admission | None]:
-    """Say whether a caller may go ahead, without writing; nothing when it would be the probe."""
+def look(spec: BreakerSpec, caller: BreakerPermit) -> Call[Admission | None]:
+    """Return whether a caller may go ahead, without writing; nothing when it would be the probe."""
     _check_caller(caller)
     if caller.job_id is None and caller.token is not None:
         raise InvalidInput("token", caller.token, "goes with the job_id of the job it was claimed with")
@@ -112,7 +112,7 @@ def look(spec: BreakerSpec, caller: Permit) -> Call[Admission | None]:
     return single("get_breaker", params, lambda found: rules.admit(_found(found), spec, caller), is_read=True)
 
 
-def admit(spec: BreakerSpec, caller: Permit) -> Call[Admission]:
+def admit(spec: BreakerSpec, caller: BreakerPermit) -> Call[Admission]:
     """Let a caller go ahead if it may, as the one probe where that is due; raises LeaseLost for a probe without its job."""
 
     def steps(_: Means) -> Steps[Admission]:
@@ -130,7 +130,7 @@ def admit(spec: BreakerSpec, caller: Permit) -> Call[Admission]:
     return Call(steps)
 
 
-def record(spec: BreakerSpec, caller: Permit, *, succeeded: bool, failures: int) -> Call[BreakerState]:
+def record(spec: BreakerSpec, caller: BreakerPermit, *, succeeded: bool, failures: int) -> Call[BreakerState]:
     """Note a result: a probe's, a success that ends a row of failures, or more failures; returns the state it is left in."""
     _check_caller(caller)
     check_range("failures", failures, 0, _MAX_FAILURES)
@@ -212,9 +212,9 @@ def _was_forced(left: Breaker) -> Deed:
     return Deed("force open", f"breaker:{left.name}", details=encode_object({"until": until}))
 
 
-def count() -> Call[Tally]:
+def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return tally.count("count_breakers")
+    return capped.count("count_breakers")
 
 
 def claim_probe(found: Slices, name: str, lease: Lease) -> Call[Claimed | None]:
@@ -228,7 +228,7 @@ def claim_probe(found: Slices, name: str, lease: Lease) -> Call[Claimed | None]:
             return None
         job = yield from _claimed(found, breaker, lease)
         if job is not None:
-            yield from _changed(breaker.probed(Permit(job.id, job.token)), BreakerReason.PROBE_STARTED, job.id)
+            yield from _changed(breaker.probed(BreakerPermit(job.id, job.token)), BreakerReason.PROBE_STARTED, job.id)
         return job
 
     return Call(steps, is_engine=True)
@@ -258,21 +258,21 @@ def _changed(after: Breaker, reason: BreakerReason, job_id: int | None) -> Steps
     [[version]] = yield Step("move_gates", {})
     if after.state is BreakerState.HALF_OPEN and after.probe.token is None:
         # A probe without a job is known by the version its permit moved the gates to: nobody else has it.
-        after = replace(after, probe=Permit(None, version))
+        after = replace(after, probe=BreakerPermit(None, version))
     changed = _breaker((yield Step("change_breaker", _row_params(after)))[0])
     yield Step("add_breaker_event", {"name": after.name, "state": after.state, "reason": reason, "job_id": job_id})
     return changed
 
 
-def _check_caller(caller: Permit) -> None:
+def _check_caller(caller: BreakerPermit) -> None:
     if caller.job_id is not None:
         check_range("job_id", caller.job_id, 1, MAX_JOB)
-    if caller != Permit():
+    if caller != BreakerPermit():
         check_range("token", caller.token, 0, _MAX_TOKEN)
 
 
 def _spec_params(spec: BreakerSpec) -> dict[str, Any]:
-    open_us = documents.microseconds(spec.open_for)
+    open_us = batches.microseconds(spec.open_for)
     return {"name": spec.name, "threshold": spec.threshold, "open_us": open_us}
 
 
@@ -283,7 +283,7 @@ def _row_params(breaker: Breaker) -> dict[str, Any]:
         "failures": breaker.failures,
         "successes": breaker.successes,
         "threshold": breaker.threshold,
-        "open_us": documents.microseconds(breaker.open_for),
+        "open_us": batches.microseconds(breaker.open_for),
         "last_failure_at": breaker.last_failure_at,
         "opened_at": breaker.opened_at,
         "probe_at": breaker.probe_at,

@@ -13,7 +13,7 @@ from windlass.core.filter import JobFilter
 from windlass.core.payload import encode_object
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import control, endings, override
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.clone import clone
@@ -46,7 +46,7 @@ MOST_AT_ONCE = {"clone": 100}
 _MOST_IDS = 100
 
 
-class Page(NamedTuple):
+class MatchingIds(NamedTuple):
     """The jobs that matched among the next ones, and where the look ended."""
 
     ids: list[int]
@@ -73,28 +73,28 @@ def highest() -> Call[int]:
     return single("highest_job", {}, lambda found: found[0][0], is_read=True)
 
 
-def page_ids(wanted: JobFilter, after: int, until: int, window: int = WINDOW) -> Call[Page]:
+def page_ids(wanted: JobFilter, after: int, until: int, window: int = WINDOW) -> Call[MatchingIds]:
     """Read the numbers of the jobs that match among the next `window` ones, in order and without a lock."""
 
-    def steps(_: Means) -> Steps[Page]:
+    def steps(_: Means) -> Steps[MatchingIds]:
         [[end]] = yield Step("window_end", {"after": after, "until": until, "window": window})
         if end is None:
-            return Page([], None)
-        return Page(rows.ids((yield Step("page_ids", {"after": after, "until": end, **conditions(wanted)}))), end)
+            return MatchingIds([], None)
+        return MatchingIds(rows.ids((yield Step("page_ids", {"after": after, "until": end, **conditions(wanted)}))), end)
 
     return Call(steps, is_read=True)
 
 
 def matching(wanted: JobFilter, ids: Sequence[int]) -> Call[list[int]]:
     """Read which of some jobs match."""
-    return single("matching_ids", {"ids": documents.numbers(possible(ids)), **conditions(wanted)}, rows.ids)
+    return single("matching_ids", {"ids": batches.numbers(possible(ids)), **conditions(wanted)}, rows.ids)
 
 
 def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
     """Move those of some jobs that still match, in one transaction."""
 
     def steps(means: Means) -> Steps[tuple[Bulk, Deed | None]]:
-        listed = {"ids": documents.numbers(ids)}
+        listed = {"ids": batches.numbers(ids)}
         chosen = rows.ids((yield Step("matching_ids", listed | conditions(wanted))))
         move = make(chosen)
         changed = (yield from move.changes(means)) if chosen else set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import Claimed, JobState
 from windlass.core.report import Case, Past
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.calls.call import Step, Steps
 from windlass.store.rows import CLAIMED, CLAIMED_WIDTH, Row, Shape
 
@@ -22,7 +22,7 @@ def read_case(job_id: int, *, key: str | None = None, worker: str | None = None)
     """Lock a job and read what a report must know; None when there is no such job. `worker` is the fence without a token."""
     if not 0 < job_id <= MAX_JOB:
         return None
-    yield Step("lock_jobs", {"ids": documents.numbers([job_id])})
+    yield Step("lock_jobs", {"ids": batches.numbers([job_id])})
     for row in (yield Step("report_case", {"id": job_id, "key": key})):
         case = _case(row)
         if worker is None and case.has_lease:

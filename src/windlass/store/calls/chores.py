@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text, check_wait
-from windlass.core.chore import Chore, Permit
+from windlass.core.chore import Chore, ChorePermit
 from windlass.core.job import MAX_NAME, MAX_TEXT
 from windlass.core.payload import sanitise_text
 from windlass.store.calls.call import Call, single
@@ -16,17 +16,17 @@ from windlass.store.rows import Shape
 SHAPES = {"list_chores": Shape.of(Chore)}
 
 
-def due(chore: str, every: timedelta, worker: str) -> Call[Permit | None]:
+def due(chore: str, every: timedelta, worker: str) -> Call[ChorePermit | None]:
     """Take the chore if its interval has passed since anybody took it; a permit never ended is replaced after it too."""
     check_text("chore", chore, MAX_NAME)
     check_text("worker", worker, MAX_NAME)
     check_wait("every", every, least=timedelta(milliseconds=1))
     params = {"chore": chore, "every": every, "worker": worker}
-    return single("take_chore", params, lambda found: Permit._make(found[0]) if found else None, is_engine=True)
+    return single("take_chore", params, lambda found: ChorePermit._make(found[0]) if found else None, is_engine=True)
 
 
 def done(
-    permit: Permit,
+    permit: ChorePermit,
     rows: int,
     duration: timedelta,
     *,
@@ -34,7 +34,7 @@ def done(
     cursor: str | None = None,
     again: timedelta | None = None,
 ) -> Call[bool]:
-    """Say how a chore went and where the next one goes on; False when another instance took it meanwhile.
+    """Record how a chore went and where the next one goes on; False when another instance took it meanwhile.
 
     One with more to do than its round may do comes `again` sooner than its interval says.
     """

@@ -8,7 +8,7 @@ from windlass.core.checks import check_text
 from windlass.core.job import CLOSED, MAX_NAME, Enqueued, Job, NewJob
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput, SlotTaken
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Means, Step, Steps
 from windlass.store.calls.move import Move, answer, numbers, was_moved
@@ -40,7 +40,7 @@ def clone(ids: Sequence[int], created_by: str | None = None) -> Move:
         if len(ids) == 1:
             _raise_refusal(found, made)
         new = [one.id for one in made.values() if not one.is_duplicate]
-        left = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers(new)})))
+        left = rows.jobs((yield Step("get_jobs", {"ids": batches.numbers(new)})))
         originals = {job_id for job_id, one in made.items() if not one.is_duplicate}
         return answer("clone", ids, originals, found)._replace(changed=tuple(left))
 
@@ -58,7 +58,7 @@ def _copies(jobs: Sequence[Job], created_by: str | None) -> Iterator[tuple[int, 
 
 
 def _raise_refusal(found: Sequence[Job], made: dict[int, Enqueued]) -> None:
-    """Say why the one finished job has no clone: its key is held, or its rules cannot be read."""
+    """Raise why the one finished job has no clone: its key is held, or its rules cannot be read."""
     for job in found:
         if job.state in CLOSED and job.id not in made:
             copy_of(job, None)

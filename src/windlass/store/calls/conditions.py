@@ -8,7 +8,7 @@ from typing import Any
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.ids import job_uuid
 from windlass.core.job import WAITING, WaitReason
-from windlass.store import documents
+from windlass.store import batches
 
 
 def conditions(jobs: JobFilter) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def conditions(jobs: JobFilter) -> dict[str, Any]:
 
 
 def _array(names: Sequence[str]) -> str | None:
-    return documents.array(map(documents.quote, names)) if names else None
+    return batches.array(map(batches.quote, names)) if names else None
 
 
 def _state_words(states: Sequence[StateFilter]) -> str | None:

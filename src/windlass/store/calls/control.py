@@ -9,12 +9,12 @@ from typing import Any
 
 from windlass.core.cadence import EPOCH, Recurrence
 from windlass.core.checks import check_range
+from windlass.core.edit import EditedFields, merged
 from windlass.core.job import INT32, MAX_TEXT, Edit, Job, JobState
-from windlass.core.merge import Merged, merged
 from windlass.core.payload import sanitise_text
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidInput
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.move import Move, answer, move, numbers, possible, was_moved
@@ -59,7 +59,7 @@ def resume(ids: Sequence[int]) -> Move:
         yield Step("lock_jobs", {"ids": numbers(ids)})
         [[moment]] = yield Step("clock", {})
         found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
-        batch = documents.array(_resumed(job, moment, means.rng) for job in found if job.state is JobState.PAUSED)
+        batch = batches.array(_resumed(job, moment, means.rng) for job in found if job.state is JobState.PAUSED)
         return set(rows.ids((yield Step("resume", {"jobs": batch}))))
 
     return move("resume", ids, changes)
@@ -78,7 +78,7 @@ def _next_slot(rule: Recurrence | None, now: datetime, rng: Random) -> str:
         return ""
     slot_at = rule.first(now)
     run_at = rule.run_time(slot_at, rng)
-    return f',"next_us":{documents.microseconds(run_at)},"slot_us":{documents.microseconds(slot_at)}'
+    return f',"next_us":{batches.microseconds(run_at)},"slot_us":{batches.microseconds(slot_at)}'
 
 
 def disable(ids: Sequence[int]) -> Move:
@@ -119,7 +119,7 @@ def boost(ids: Sequence[int], amount: int) -> Move:
 
 
 def set_priority(ids: Sequence[int], priority: int) -> Move:
-    """Give jobs a new priority, which is also the one they return to."""
+    """Set the priority of jobs; they also return to this one."""
     check_range("priority", priority, -INT32 - 1, INT32)
     return _move("set priority", "set_priority", ids, {"priority": priority})
 
@@ -149,7 +149,7 @@ def edit(job_id: int, changes: Edit) -> Call[Moved]:
         "description": changes.description,
         "priority": changes.priority,
         "max_attempts": changes.max_attempts,
-        "timeout_us": None if changes.timeout is None else documents.microseconds(changes.timeout),
+        "timeout_us": None if changes.timeout is None else batches.microseconds(changes.timeout),
     }
 
     def steps(_: Means) -> Steps[Moved]:
@@ -165,7 +165,7 @@ def edit(job_id: int, changes: Edit) -> Call[Moved]:
     return Call(steps, wakes=wakes.by_move, deed=was_moved)
 
 
-def _became(job_id: int, changes: Edit) -> Steps[Merged]:
+def _became(job_id: int, changes: Edit) -> Steps[EditedFields]:
     if not changes.is_partial:
         return merged(changes, None, EPOCH)
     # Locked first: what only changes a part is worked out from a row that nobody may change meanwhile.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from windlass.core.crawl import Address, CrawlState, Holder, Visit
 from windlass.core.webpage import key_of
 from windlass.errors import LeaseLost
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.calls import pages
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
@@ -30,7 +30,7 @@ def begin(holder: Holder, url: str) -> Call[CrawlState]:
 
 
 def next_address(holder: Holder) -> Call[Address | None]:
-    """Say where a crawl goes on; None when it has been everywhere."""
+    """Return where a crawl goes on; None when it has been everywhere."""
 
     def decode(rows: Sequence[Row]) -> Address | None:
         return Address._make(rows[0]) if rows else None
@@ -70,7 +70,7 @@ def complete(holder: Holder, state: CrawlState) -> Call[CrawlState]:
 
 
 def _lock(holder: Holder) -> Steps[None]:
-    yield Step("lock_jobs", {"ids": documents.numbers([holder.job_id])})
+    yield Step("lock_jobs", {"ids": batches.numbers([holder.job_id])})
 
 
 def _keep(holder: Holder, state: CrawlState) -> Steps[None]:
@@ -103,7 +103,7 @@ def _extend(job_id: int, links: Iterable[str], *, depth: int, last: int, room: i
     known = {key_of(url): url for url in links}
     if not known or not room:
         return 0
-    batch = documents.array(f'{{"key":"{key}","url":{documents.quote(url)}}}' for key, url in known.items())
+    batch = batches.array(f'{{"key":"{key}","url":{batches.quote(url)}}}' for key, url in known.items())
     params = {"job_id": job_id, "links": batch, "depth": depth, "last": last, "room": room}
     [[added]] = yield Step("extend_frontier", params)
     return int(added)

@@ -14,7 +14,7 @@ from windlass.core.checks import check_range
 from windlass.core.cron_migration import Conversion
 from windlass.core.job import Job
 from windlass.core.payload import encode_object
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls.call import Call, Means, Step, Steps
 
 MAX_PAGE = 100
@@ -33,7 +33,7 @@ def convert(after: int, limit: int, *, dry_run: bool, backwards: bool) -> Call[C
 
     def steps(_: Means) -> Steps[Converted]:
         ids = rows.ids((yield Step("list_recurring", {"after": after, "limit": limit})))
-        listed = documents.numbers(ids)
+        listed = batches.numbers(ids)
         if not dry_run:
             yield Step("lock_jobs", {"ids": listed})
         [[moment]] = yield Step("clock", {})
@@ -41,7 +41,7 @@ def convert(after: int, limit: int, *, dry_run: bool, backwards: bool) -> Call[C
         found = tuple(_judged(jobs, moment, backwards=backwards))
         changes = [each for each in found if each.becomes is not None]
         if changes and not dry_run:
-            yield Step("set_cadences", {"jobs": documents.array(map(_document, changes))})
+            yield Step("set_cadences", {"jobs": batches.array(map(_document, changes))})
         return Converted(found, ids[-1] if len(ids) == limit else None)
 
     return Call(steps, is_read=dry_run, deed=None if dry_run else partial(_was_converted, backwards=backwards))
@@ -61,7 +61,7 @@ def _document(change: Conversion) -> str:
     assert change.becomes is not None  # noqa: S101 - the caller has chosen these
     fields = {"id": change.job_id, "cadence": change.becomes.encode(), "metadata": change.metadata}
     if change.next_at is not None:
-        fields["next_us"] = documents.microseconds(change.next_at)
+        fields["next_us"] = batches.microseconds(change.next_at)
     return json.dumps(fields)
 
 

@@ -11,7 +11,7 @@ from windlass.core.job import JobState, Lapsed
 from windlass.core.outcome import ERROR_LIMIT, Failure, Finish, Raised, Run, decide, fingerprint
 from windlass.core.payload import sanitise_text
 from windlass.core.retry import RetrySpec
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls.call import Means, Step, Steps
 from windlass.store.calls.move import Move, move, numbers
 from windlass.store.calls.settings import current_profiles
@@ -86,7 +86,7 @@ def _postpone(ids: Sequence[int], error: str, means: Means) -> Steps[set[int]]:
     if not due:
         return set()
     profiles = yield from current_profiles(due, means.profiles)
-    batch = documents.array(_later(job, means._replace(profiles=profiles)) for job in due)
+    batch = batches.array(_later(job, means._replace(profiles=profiles)) for job in due)
     text = sanitise_text(error, ERROR_LIMIT) or "failed by hand"
     return set(rows.ids((yield Step("postpone", {"jobs": batch, "error": text}))))
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from windlass.core.audit import Deed
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_wait
 from windlass.core.feed import (
     KEPT_ENTRIES,
@@ -24,12 +25,11 @@ from windlass.core.job import JobState
 from windlass.core.outcome import ERROR_LIMIT
 from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.report import Case
-from windlass.core.tally import Tally
 from windlass.core.topic import Topic
 from windlass.core.websub import DENIED_AGAIN, LONGEST_LEASE, RENEW_WITHIN
 from windlass.errors import FeedNotFound, LeaseLost, StoreConflict
-from windlass.store import documents
-from windlass.store.calls import schedules, tally
+from windlass.store import batches
+from windlass.store.calls import capped, schedules
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
@@ -68,7 +68,7 @@ def unsubscribe(feed_id: int, subscriber: str) -> Call[Feed]:
 
     def steps(_: Means) -> Steps[Feed]:
         feed = yield from _read(feed_id)
-        jobs = documents.numbers([] if feed.job_id is None else [feed.job_id])
+        jobs = batches.numbers([] if feed.job_id is None else [feed.job_id])
         yield Step("lock_jobs", {"ids": jobs})
         if (yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber})):
             yield Step("leave_feed", {"feed_id": feed_id})
@@ -108,12 +108,12 @@ def list_feeds(*, after: int = 0, limit: int = MAX_LIST, subscriber: str | None 
     return single("list_subscribed_feeds", {**params, "subscriber": subscriber}, _feeds, is_read=True)
 
 
-def count_feeds(*, subscriber: str | None = None) -> Call[Tally]:
+def count_feeds(*, subscriber: str | None = None) -> Call[CappedCount]:
     """Count the feeds, or those that somebody follows, up to a bound."""
     if subscriber is None:
-        return tally.count("count_feeds")
+        return capped.count("count_feeds")
     check_subscriber(subscriber)
-    return tally.count("count_subscribed_feeds", {"subscriber": subscriber})
+    return capped.count("count_subscribed_feeds", {"subscriber": subscriber})
 
 
 def list_entries(feed_id: int, *, before: int = MAX_ID, limit: int = MAX_LIST) -> Call[list[FeedEntry]]:
@@ -129,9 +129,9 @@ def list_entries(feed_id: int, *, before: int = MAX_ID, limit: int = MAX_LIST) -
     return Call(steps, is_read=True)
 
 
-def count_entries(feed_id: int) -> Call[Tally]:
+def count_entries(feed_id: int) -> Call[CappedCount]:
     """Count the entries of a feed."""
-    return tally.count("count_entries", {"feed_id": feed_id})
+    return capped.count("count_entries", {"feed_id": feed_id})
 
 
 def record_fetch(feed_id: int, token: int, fetched: Fetched) -> Call[FetchRecorded]:
@@ -166,7 +166,7 @@ def record_failure(feed_id: int, token: int, error: str, *, is_gone: bool = Fals
         params = {"feed_id": feed_id, "slot_at": case.job.slot_at, "error": sanitise_text(error, ERROR_LIMIT), "is_gone": is_gone}
         yield Step("record_failure", {**params})
         if is_gone:
-            yield Step("disable", {"ids": documents.numbers([case.job.id])})
+            yield Step("disable", {"ids": batches.numbers([case.job.id])})
         return (yield from _read(feed_id))
 
     return Call(steps)
@@ -178,7 +178,7 @@ def add_entries(feed_id: int, entries: Sequence[NewEntry]) -> Call[int]:
     def steps(_: Means) -> Steps[int]:
         feed = yield from _read(feed_id)
         # A run of the job may be writing the same entries, in another order.
-        yield Step("lock_jobs", {"ids": documents.numbers([] if feed.job_id is None else [feed.job_id])})
+        yield Step("lock_jobs", {"ids": batches.numbers([] if feed.job_id is None else [feed.job_id])})
         return (yield from _keep(feed_id, entries))
 
     return Call(steps)
@@ -229,7 +229,7 @@ def _held(feed_id: int, token: int) -> Steps[Case]:
 def _keep(feed_id: int, entries: Sequence[NewEntry]) -> Steps[int]:
     check_range("entries", len(entries), 0, MAX_ENTRIES)
     # Of several with one guid the last one counts; one statement cannot change a row twice.
-    written = documents.array(map(_document, {entry.guid: entry for entry in entries}.values()))
+    written = batches.array(map(_document, {entry.guid: entry for entry in entries}.values()))
     params = {"feed_id": feed_id, "entries": written}
     # Changed before added: what is added just now cannot have changed.
     yield Step("update_entries", params)
@@ -242,7 +242,7 @@ def _keep(feed_id: int, entries: Sequence[NewEntry]) -> Steps[int]:
 def _document(entry: NewEntry) -> str:
     said = {name: value for name, value in entry._asdict().items() if value is not None and name != "published_at"}
     if entry.published_at is not None:
-        said["published_us"] = documents.microseconds(entry.published_at)
+        said["published_us"] = batches.microseconds(entry.published_at)
     return encode_object(said, field="entry")
 
 
@@ -263,10 +263,10 @@ def _topics(_feed: Feed) -> Collection[Topic]:
 
 
 def _was_subscribed(feed: Feed) -> Deed:
-    """Tell of a subscription that began."""
+    """Describe the start of a subscription."""
     return Deed("subscribe to feed", f"feed:{feed.id}", "done", encode_object({"url": feed.url}))
 
 
 def _was_unsubscribed(feed: Feed) -> Deed:
-    """Tell of a subscription that ended."""
+    """Describe the end of a subscription."""
     return Deed("unsubscribe from feed", f"feed:{feed.id}", "done", encode_object({"url": feed.url}))

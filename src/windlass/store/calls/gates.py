@@ -8,7 +8,7 @@ from windlass.core.audit import Deed
 from windlass.core.gate import ALL_LANES, Gate, GateKind
 from windlass.core.job import JobState
 from windlass.core.lane import Lane
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
@@ -64,7 +64,7 @@ def count_leased(kind: GateKind, name: str) -> Call[int]:
 
 def list_writers(among: Sequence[str] | None = None) -> Call[list[str]]:
     """Name the transactions that write jobs at this moment, all or some of them."""
-    writers = None if among is None else documents.array(map(documents.quote, among))
+    writers = None if among is None else batches.array(map(batches.quote, among))
     return single("list_writers", {"writers": writers}, lambda found: [row[0] for row in found], is_read=True)
 
 

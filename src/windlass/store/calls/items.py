@@ -11,7 +11,7 @@ from windlass.core.item import Added, Item, ItemCount, NewItem, encode_items, ke
 from windlass.core.job import MAX_NAME, JobState
 from windlass.core.report import Case
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost
-from windlass.store import documents
+from windlass.store import batches
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
@@ -49,7 +49,7 @@ def insert(case: Case, items: Sequence[NewItem]) -> Steps[Added]:
     if not keyed:
         return Added()
     params = {
-        "items": documents.array(f'{{"key":{documents.quote(key)},"data":{data}}}' for key, data in keyed.items()),
+        "items": batches.array(f'{{"key":{batches.quote(key)},"data":{data}}}' for key, data in keyed.items()),
         "collection": case.collection or case.job.task,
         "job_id": case.job.id,
     }
@@ -76,7 +76,7 @@ def list_items(
 
 
 def _owner(job_id: int | None, collection: str | None) -> dict[str, object]:
-    """Say whose items are meant."""
+    """Return whose items are meant."""
     if (job_id is None) == (collection is None):
         raise InvalidInput("collection", collection, "give a job or a collection, not both")
     if collection is None:

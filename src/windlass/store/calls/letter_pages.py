@@ -19,7 +19,7 @@ from windlass.core.letter_page import (
     OpenLetters,
 )
 from windlass.errors import LetterNotFound
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.rows import Row, Shape
 
@@ -48,7 +48,7 @@ def _params(query: LetterQuery) -> dict[str, Any]:
         "task": query.task,
         "fingerprint": query.fingerprint,
         "since": query.since,
-        "edge_at": documents.END_OF_TIME if position is None else documents.kept_instant(position.died_us),
+        "edge_at": batches.END_OF_TIME if position is None else batches.kept_instant(position.died_us),
         "edge_id": 0 if position is None else position.id,
         "limit": query.limit + 1,
     }
@@ -64,10 +64,10 @@ def _page(query: LetterQuery, found: Sequence[Row]) -> LetterPage:
     is_exact = is_end if position is None else position.is_total_exact
     following = None
     if len(letters) > query.limit:
-        following = LetterCursor(documents.microseconds(shown[-1].died_at), shown[-1].id, total, is_exact).encode()
+        following = LetterCursor(batches.microseconds(shown[-1].died_at), shown[-1].id, total, is_exact).encode()
     elif not is_end:
         # There may be more that match beyond what was looked at.
-        following = LetterCursor(documents.microseconds(last_at), last_id, total, is_exact).encode()
+        following = LetterCursor(batches.microseconds(last_at), last_id, total, is_exact).encode()
     return LetterPage(tuple(shown), total, is_exact, following)
 
 

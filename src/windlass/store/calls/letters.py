@@ -14,7 +14,7 @@ from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, Job
 from windlass.core.letters import LetterFilter, Settled
 from windlass.core.payload import encode, sanitise_text
 from windlass.errors import InvalidInput, SlotTaken
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.control import restart
@@ -82,7 +82,7 @@ def was_settled(answer: Settled) -> Deed:
 
 def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int, int]) -> Steps[Settled]:
     left = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
-    jobs = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers(set(back.values()))}))) if back else []
+    jobs = rows.jobs((yield Step("get_jobs", {"ids": batches.numbers(set(back.values()))}))) if back else []
     known = {letter.id for letter in left}
     return Settled(
         name,
@@ -94,20 +94,20 @@ def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int
 
 
 def _requeue(ids: Sequence[int], means: Means) -> Steps[dict[int, _Return]]:
-    """Say for each letter that was open which job came back, or who holds the key of the one that could not."""
+    """Return for each letter that was open which job came back, or who holds the key of the one that could not."""
     asked = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
     # Jobs before letters, as everywhere; what was read before the locks is read again.
-    yield Step("lock_jobs", {"ids": documents.numbers({letter.job_id for letter in asked})})
+    yield Step("lock_jobs", {"ids": batches.numbers({letter.job_id for letter in asked})})
     still_open = set(rows.ids((yield Step("lock_letters", {"ids": numbers(ids)}))))
     letters = [letter for letter in asked if letter.id in still_open]
-    found = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers({letter.job_id for letter in letters})})))
+    found = rows.jobs((yield Step("get_jobs", {"ids": batches.numbers({letter.job_id for letter in letters})})))
     met = yield from _return(found)
     known = {job.id for job in found}
     met |= yield from _make_again([letter for letter in letters if letter.job_id not in known], means)
     back = [job_id for job_id, one in met.items() if one.holder is None]
     if back:
         # Every standing letter of the job: one run answers them all.
-        yield Step("close_letters", {"ids": documents.numbers(back), "closed_reason": "requeued"})
+        yield Step("close_letters", {"ids": batches.numbers(back), "closed_reason": "requeued"})
     return {letter.id: met[letter.job_id] for letter in letters if letter.job_id in met}
 
 
@@ -115,11 +115,11 @@ def _return(jobs: Sequence[Job]) -> Steps[dict[int, _Return]]:
     failed = [job.id for job in jobs if job.state is JobState.FAILED]
     others = [job.id for job in jobs if job.state is not JobState.FAILED and job.cadence is not None]
     restarted = (yield from restart(failed, "requeued")) if failed else set()
-    hurried = set(rows.ids((yield Step("run_now", {"ids": documents.numbers(others)})))) if others else set()
+    hurried = set(rows.ids((yield Step("run_now", {"ids": batches.numbers(others)})))) if others else set()
     met = {job_id: _Return(job_id) for job_id in restarted | hurried}
     refused = [job_id for job_id in failed if job_id not in restarted]
     if refused:
-        for job_id, holder in (yield Step("holders_of", {"ids": documents.numbers(refused)})):
+        for job_id, holder in (yield Step("holders_of", {"ids": batches.numbers(refused)})):
             met[job_id] = _Return(job_id, holder)
     return met
 
@@ -160,7 +160,7 @@ def highest() -> Call[int]:
 
 def page(wanted: LetterFilter, after: int, until: int, limit: int) -> Call[list[int]]:
     """Read the numbers of letters that match, in order."""
-    check_range("limit", limit, 1, documents.MAX_ROWS)
+    check_range("limit", limit, 1, batches.MAX_ROWS)
     params = {
         "after": after,
         "until": until,
@@ -171,4 +171,4 @@ def page(wanted: LetterFilter, after: int, until: int, limit: int) -> Call[list[
     }
     if wanted.ids is None:
         return single("page_letters", params, rows.ids, is_read=True)
-    return single("pick_letters", {**params, "ids": documents.numbers(wanted.ids)}, rows.ids, is_read=True)
+    return single("pick_letters", {**params, "ids": batches.numbers(wanted.ids)}, rows.ids, is_read=True)

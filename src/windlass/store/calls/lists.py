@@ -10,7 +10,7 @@ from windlass.core.cadence import EPOCH
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import CLOSED, Count, Job, JobState
 from windlass.core.page import MOST_COUNTED, MOST_SORTED, Cursor, JobQuery, Keys, Page, Sort
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls.call import MAX_ARMS, Call, Means, Step, Steps
 from windlass.store.calls.conditions import conditions
 from windlass.store.calls.work import padded
@@ -181,14 +181,14 @@ def _params(query: JobQuery, plan: _Plan, above: int, arms: int) -> dict[str, An
     params |= _edge(query, plan) if plan.source in _KEYED else _ids(query, above)
     if plan.share is not None:
         params["share"] = plan.share
-        params["slices"] = documents.array(_slice_document(one) for one in plan.slices)
+        params["slices"] = batches.array(_slice_document(one) for one in plan.slices)
     for place, part in enumerate([*plan.slices, *[_NO_SLICE] * (arms - len(plan.slices))][:arms]):
         params |= {f"task_{place}": part.task, f"lane_{place}": part.lane, f"state_{place}": part.state}
     return params
 
 
 def _depth(query: JobQuery, plan: _Plan) -> int:
-    """Say how many candidates to look at: one more than the bound tells that there were more."""
+    """Return how many candidates to look at: one more than the bound tells that there were more."""
     if plan.share is not None:
         return _LEAST_DEPTH
     if plan.is_lazy:
@@ -203,7 +203,7 @@ def _after(query: JobQuery) -> Keys:
 
 
 def _ids(query: JobQuery, above: int) -> dict[str, int]:
-    """Say between which numbers candidates are: a list in their order goes on where its cursor stands."""
+    """Return between which numbers candidates are: a list in their order goes on where its cursor stands."""
     bounds = {"above": above, "below": _LAST}
     position = query.position()
     if position is not None and query.sort is Sort.CREATED_AT:
@@ -215,26 +215,26 @@ def _ids(query: JobQuery, above: int) -> dict[str, int]:
 
 
 def _edge(query: JobQuery, plan: _Plan) -> dict[str, Any]:
-    """Say where candidates begin in an index that has the order of the list."""
+    """Return where candidates begin in an index that has the order of the list."""
     position = query.position()
     sign = -1 if query.is_descending else 1
     if position is None:
         return _no_edge(query, plan)
     first, second, third = position.after
     if plan.source == "waiting":
-        return {"edge_priority": sign * first, "edge_at": documents.kept_instant(-sign * second), "edge_id": -sign * third}
-    return {"edge_at": documents.kept_instant(sign * first), "edge_id": sign * second}
+        return {"edge_priority": sign * first, "edge_at": batches.kept_instant(-sign * second), "edge_id": -sign * third}
+    return {"edge_at": batches.kept_instant(sign * first), "edge_id": sign * second}
 
 
 def _no_edge(query: JobQuery, plan: _Plan) -> dict[str, Any]:
     if plan.source == "waiting":
-        at = EPOCH if query.is_descending else documents.END_OF_TIME
+        at = EPOCH if query.is_descending else batches.END_OF_TIME
         return {"edge_priority": 2**31 if query.is_descending else -(2**31) - 1, "edge_at": at, "edge_id": 0}
-    return {"edge_at": documents.END_OF_TIME if query.is_descending else EPOCH, "edge_id": 0}
+    return {"edge_at": batches.END_OF_TIME if query.is_descending else EPOCH, "edge_id": 0}
 
 
 def _slice_document(part: _Slice) -> str:
-    return f'{{"task":{documents.quote(part.task)},"lane":{documents.quote(part.lane)},"state":"{part.state}"}}'
+    return f'{{"task":{batches.quote(part.task)},"lane":{batches.quote(part.lane)},"state":"{part.state}"}}'
 
 
 def _page(query: JobQuery, plan: _Plan, counts: Sequence[Count], found: Sequence[Row]) -> Page:
@@ -259,7 +259,7 @@ def _page(query: JobQuery, plan: _Plan, counts: Sequence[Count], found: Sequence
 
 
 def _next(query: JobQuery, shown: Sequence[Row], head: Row, *, is_complete: bool) -> Keys | None:
-    """Say where the next page begins: after the last row shown, or after the last that was looked at."""
+    """Return where the next page begins: after the last row shown, or after the last that was looked at."""
     if len(shown) > query.limit:
         return Keys._make(shown[query.limit - 1][4:_KEY_WIDTH])
     if is_complete or query.sort is not Sort.CREATED_AT:

@@ -12,7 +12,7 @@ from windlass.core.letters import Settled
 from windlass.core.payload import encode_object
 from windlass.core.transitions import Moved
 from windlass.errors import SlotTaken
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps
 
@@ -59,7 +59,7 @@ def possible(ids: Sequence[int]) -> list[int]:
 
 def numbers(ids: Sequence[int]) -> str:
     """Write the numbers that a job can have as an array."""
-    return documents.numbers(possible(ids))
+    return batches.numbers(possible(ids))
 
 
 def answer(name: str, ids: Sequence[int], changed: set[int], left: Sequence[Job]) -> Moved:

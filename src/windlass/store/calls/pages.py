@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from windlass.core.audit import Deed
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_ID
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME
-from windlass.core.tally import Tally
 from windlass.core.webpage import MAX_SEARCH, NewPage, WebPage, key_of, search_words
 from windlass.errors import PageNotFound
-from windlass.store import documents
-from windlass.store.calls import tally
+from windlass.store import batches
+from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -54,23 +54,23 @@ def search(wanted: str, *, source_id: str | None = None, after: int = 0, limit: 
     return single("search_pages", {"words": words, "source_id": source_id, **page}, _pages, is_read=True)
 
 
-def count(*, search: str | None = None, source_id: str | None = None) -> Call[Tally]:
+def count(*, search: str | None = None, source_id: str | None = None) -> Call[CappedCount]:
     """Count all pages, those of a source or those with these words, up to a bound."""
     _checked(source_id, 0, 1)
     if search is None:
         query = "count_pages" if source_id is None else "count_source_pages"
-        return tally.count(query, {} if source_id is None else {"source_id": source_id})
+        return capped.count(query, {} if source_id is None else {"source_id": source_id})
     words = _asked(search)
     if not words:
-        return Call(lambda _: _nothing(Tally(0, is_exact=True)), is_read=True)
-    return tally.count("count_found_pages", {"words": words, "source_id": source_id})
+        return Call(lambda _: _nothing(CappedCount(0, is_exact=True)), is_read=True)
+    return capped.count("count_found_pages", {"words": words, "source_id": source_id})
 
 
 def _asked(wanted: str) -> str:
     """Write the words that are looked for as one text; empty when there are none."""
     check_range("search", len(wanted), 0, MAX_SEARCH)
     words = search_words(wanted)
-    return documents.array(map(documents.quote, words)) if words else ""
+    return batches.array(map(batches.quote, words)) if words else ""
 
 
 def _nothing(answer: T) -> Steps[T]:
@@ -124,5 +124,5 @@ def delete_some(source_id: str, limit: int) -> Call[int]:
 
 
 def _was_deleted(source_id: str) -> Callable[[int], Deed | None]:
-    """Tell of pages that were forgotten, if there were any."""
+    """Describe the deletion of pages, if there were any."""
     return lambda gone: Deed("delete pages", f"source:{source_id}", "done", encode_object({"pages": gone})) if gone else None

@@ -10,7 +10,7 @@ from windlass.core.checks import check_range
 from windlass.core.job import Claimed, Slice, Slices
 from windlass.core.pool import PULL_LANE
 from windlass.core.pull import MAX_PULLS, Candidate, PickOrder, Pull, pick
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import breakers, report, work
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.rows import CLAIMED, Shape
@@ -28,9 +28,9 @@ _LOOKS = 2
 def pull_each(
     pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
 ) -> Call[list[Claimed | None]]:
-    """Give each worker one job, or none; the answers are in the order of the wishes, and so are the jobs.
+    """Hand each worker one job, or none; the answers are in the order of the pulls, and so are the jobs.
 
-    There may be fewer answers than wishes: a job that tries a breaker is the last, since whoever has moved the gates must wait
+    There may be fewer answers than pulls: a job that tries a breaker is the last, since whoever has moved the gates must wait
     for nothing. `found` is what the caller saw of the queue a moment ago.
     """
     check_range("pulls", len(pulls), 1, MAX_PULLS)
@@ -103,11 +103,11 @@ class _Queue:
         candidates = [Candidate._make(row) for row in (yield Step(query, params | {"priority": highest}, arms))]
         turns: dict[str, datetime] = {}
         if self._order is PickOrder.FAIR:
-            groups = documents.array(map(documents.quote, dict.fromkeys(candidate.group for candidate in candidates)))
+            groups = batches.array(map(batches.quote, dict.fromkeys(candidate.group for candidate in candidates)))
             turns = dict((yield Step("last_turns", {"groups": groups})))
         ids = pick(self._order, candidates, turns, self._means.rng)
         lease = {"token": one.lease.token, "worker": one.lease.worker, "lease": one.lease.length, "started": True}
-        picked = {"ids": documents.numbers(ids), "version": found.version}
+        picked = {"ids": batches.numbers(ids), "version": found.version}
         taken = rows.claimed((yield Step("claim_picked", lease | picked)))
         return taken[0] if taken else None
 

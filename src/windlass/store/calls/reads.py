@@ -8,7 +8,7 @@ from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Count, DeadLetter, Execution, Job
 from windlass.errors import ExecutionNotFound, JobNotFound
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.move import possible
 from windlass.store.rows import Row
@@ -25,12 +25,12 @@ def get_job(job_id: int) -> Call[Job]:
             raise JobNotFound(job_id)
         return rows.jobs(found)[0]
 
-    return single("get_jobs", {"ids": documents.numbers(possible([job_id]))}, decode, is_read=True)
+    return single("get_jobs", {"ids": batches.numbers(possible([job_id]))}, decode, is_read=True)
 
 
 def get_jobs(ids: Sequence[int]) -> Call[list[Job]]:
     """Read jobs by number, in the order of their numbers; unknown ones are left out."""
-    return single("get_jobs", {"ids": documents.numbers(possible(ids))}, rows.jobs, is_read=True)
+    return single("get_jobs", {"ids": batches.numbers(possible(ids))}, rows.jobs, is_read=True)
 
 
 def _known(job_id: int) -> int:

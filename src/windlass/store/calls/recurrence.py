@@ -10,7 +10,7 @@ from windlass.core.cadence import MISSED_AFTER, Recurrence
 from windlass.core.checks import check_range
 from windlass.core.job import Job, Promoted
 from windlass.errors import InvalidInput
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Shape
@@ -27,7 +27,7 @@ def promote(limit: int) -> Call[Promoted]:
 
 def due_templates(limit: int) -> Call[list[Job]]:
     """Read the templates that are due."""
-    check_range("limit", limit, 1, documents.MAX_ROWS)
+    check_range("limit", limit, 1, batches.MAX_ROWS)
     return single("due_templates", {"limit": limit}, rows.jobs, is_read=True, is_engine=True)
 
 
@@ -43,7 +43,7 @@ def catch_up(limit: int) -> Call[int]:
         moves = [_caught_up(_Missed._make(row), moment, means.rng) for row in found]
         if not moves:
             return 0
-        [[claimable]] = yield Step("catch_up", {"jobs": documents.array(moves)})
+        [[claimable]] = yield Step("catch_up", {"jobs": batches.array(moves)})
         return int(claimable)
 
     return Call(steps, is_engine=True, wakes=wakes.work)
@@ -66,4 +66,4 @@ def _caught_up(job: _Missed, now: datetime, rng: Random) -> str:
     if slot_at != job.slot_at and rule.has_ended(slot_at, job.completed_runs):
         return f'{{"id":{job.id},"has_ended":true}}'
     run_at = rule.run_time(slot_at, rng)
-    return f'{{"id":{job.id},"slot_us":{documents.microseconds(slot_at)},"run_us":{documents.microseconds(run_at)}}}'
+    return f'{{"id":{job.id},"slot_us":{batches.microseconds(slot_at)},"run_us":{batches.microseconds(run_at)}}}'

@@ -7,16 +7,16 @@ from dataclasses import replace
 from datetime import timedelta
 
 from windlass.core.audit import Deed
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_wait
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
 from windlass.core.reminder import NewReminder, Reminder
-from windlass.core.tally import Tally
 from windlass.core.topic import Topic
 from windlass.errors import ReminderNotFound
-from windlass.store import documents
-from windlass.store.calls import tally, work
+from windlass.store import batches
+from windlass.store.calls import capped, work
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -70,7 +70,7 @@ def enqueue_due(make: Callable[[Reminder], NewJob], *, limit: int = MAX_LIST) ->
         [[moment]] = yield Step("clock", {})
         enqueued = yield from work.enqueue([make(reminder) for reminder in due]).steps(means)
         made = [replace(old, job_id=new.id, enqueued_at=moment) for old, new in zip(due, enqueued, strict=True)]
-        marks = documents.array(f'{{"id":{reminder.id},"job_id":{reminder.job_id}}}' for reminder in made)
+        marks = batches.array(f'{{"id":{reminder.id},"job_id":{reminder.job_id}}}' for reminder in made)
         yield Step("mark_reminders", {"reminders": marks, "now": moment})
         return made
 
@@ -88,9 +88,9 @@ def prune(keep: timedelta, *, limit: int = 1000) -> Call[int]:
     return single("prune_reminders", {"keep_for": keep, "limit": limit}, len)
 
 
-def count() -> Call[Tally]:
+def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return tally.count("count_reminders")
+    return capped.count("count_reminders")
 
 
 def _reminders(rows: Sequence[Row]) -> list[Reminder]:
@@ -98,10 +98,10 @@ def _reminders(rows: Sequence[Row]) -> list[Reminder]:
 
 
 def _was_added(reminder: Reminder) -> Deed:
-    """Tell of a reminder that was made."""
+    """Describe a new reminder."""
     return Deed("add reminder", f"reminder:{reminder.id}", "done", encode_object({"due_at": reminder.due_at.isoformat()}))
 
 
 def _was_deleted(reminder: Reminder) -> Deed:
-    """Tell of a reminder that was forgotten."""
+    """Describe the deletion of a reminder."""
     return Deed("delete reminder", f"reminder:{reminder.id}", "done", encode_object({"job_id": reminder.job_id}))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
-from windlass.core.breaker import BreakerSpec, BreakerState, Permit
+from windlass.core.breaker import BreakerPermit, BreakerSpec, BreakerState
 from windlass.core.checks import check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.item import NewItem
@@ -15,7 +15,7 @@ from windlass.core.job import CLOSED, MAX_NAME, MAX_TEXT, Claimed, Held, JobStat
 from windlass.core.known_task import declared_breaker
 from windlass.core.outcome import NO_RUN, Outcome, Raised, Returned, Run, decide
 from windlass.core.payload import sanitise_text
-from windlass.core.report import Answer, Case, JobStatus, Report, Standing, extension, standing
+from windlass.core.report import Case, JobStatus, Report, ReportAnswer, Standing, extension, standing
 from windlass.core.topic import Topic
 from windlass.errors import JobNotFound, LeaseLost
 from windlass.store import rows
@@ -32,19 +32,19 @@ SHAPES = {
 _TOKENS = 2**63
 
 
-def report(told: Report) -> Call[Answer]:
+def report(told: Report) -> Call[ReportAnswer]:
     """Do everything one report asks for, or nothing; a key that was seen before is answered as it was then."""
     written = told.encoded_items()
     reopened: list[str] = []
 
-    def steps(means: Means) -> Steps[Answer]:
+    def steps(means: Means) -> Steps[ReportAnswer]:
         reopened.clear()
         fence = told.worker if told.token is None else None
         case = yield from read_case(told.job_id, key=told.key, worker=fence)
         if case is None:
             raise JobNotFound(told.job_id)
         if case.answer is not None:
-            return Answer.decode(case.answer)
+            return ReportAnswer.decode(case.answer)
         how = standing(told, case)
         if how is Standing.FINISHED:
             return _finished(case)
@@ -60,20 +60,20 @@ def report(told: Report) -> Call[Answer]:
     return Call(steps, is_urgent=True, wakes=lambda answer: {*_by_answer(answer), *wakes.work(reopened)})
 
 
-def _by_answer(answer: Answer) -> Collection[Topic]:
+def _by_answer(answer: ReportAnswer) -> Collection[Topic]:
     # Only a run that failed moves its job to another time; a run that goes on is nobody's news.
     return wakes.by_states([answer.state]) if answer.state is JobState.SCHEDULED else ()
 
 
-def _finished(case: Case) -> Answer:
-    return Answer(state=case.state, is_done=True, done_reason=case.done_reason)
+def _finished(case: Case) -> ReportAnswer:
+    return ReportAnswer(state=case.state, is_done=True, done_reason=case.done_reason)
 
 
-def _stop(told: Report, case: Case) -> Steps[Answer]:
+def _stop(told: Report, case: Case) -> Steps[ReportAnswer]:
     """Take a word about a cancelled job for the one that its run has stopped."""
     if case.has_lease:
         yield Step("stop", work.stop_params([(case.job.id, case.job.token, told.run)], None))
-    return Answer(state=JobState.CANCELLED, is_done=True, done_reason=case.done_reason, should_stop=True)
+    return ReportAnswer(state=JobState.CANCELLED, is_done=True, done_reason=case.done_reason, should_stop=True)
 
 
 class _Hearing(NamedTuple):
@@ -84,7 +84,7 @@ class _Hearing(NamedTuple):
     """Gates that the report has opened, told to those who sleep."""
 
 
-def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearing) -> Steps[Answer]:
+def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearing) -> Steps[ReportAnswer]:
     """Keep what the holder of the lease has found, and end its run if it says so."""
     added = yield from items.insert(case, written)
     said = items.progress_params(
@@ -95,10 +95,10 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearin
         lease=extension(told.extend),
     )
     [[result_count, expires_at]] = yield Step("add_progress", said)
-    if told.wish is not None and told.wish.progress_count is not None:
-        counted = work.progress(case.job.id, case.job.token, count=told.wish.progress_count)
+    if told.reported is not None and told.reported.progress_count is not None:
+        counted = work.progress(case.job.id, case.job.token, count=told.reported.progress_count)
         yield from counted.steps(hearing.means)
-    answer = Answer(
+    answer = ReportAnswer(
         state=JobState.RUNNING,
         added=added.added,
         duplicates=added.duplicates,
@@ -133,7 +133,7 @@ def _tell_breakers(case: Case, outcome: Outcome, hearing: _Hearing) -> Steps[Non
     if not isinstance(outcome, Returned | Raised) or (isinstance(outcome, Raised) and outcome.is_final):
         # It says nothing about the service, and the permit goes with the lease.
         return
-    succeeded, permit = isinstance(outcome, Returned), Permit(case.job.id, case.job.token)
+    succeeded, permit = isinstance(outcome, Returned), BreakerPermit(case.job.id, case.job.token)
     found = yield Step("breakers_of_run", {**permit._asdict(), "task": case.job.task})
     told: set[str] = set()
     for name, threshold, open_us, options, failures in found:
@@ -166,7 +166,7 @@ def heartbeat(job_id: int, token: int, extend: timedelta | None = None) -> Call[
 
 
 def job_status(job_id: int) -> Call[JobStatus]:
-    """Say how a job stands; raises JobNotFound."""
+    """Return how a job stands; raises JobNotFound."""
     return Call(lambda _: _status(job_id), is_single=True, is_read=True)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from windlass.core.job import JobState
 from windlass.core.retention import Retention
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
@@ -21,11 +21,11 @@ MAX_RUNS = 1000
 class Histories(NamedTuple):
     """Runs that may go, and where the page ended."""
 
-    runs: tuple[Runs, ...]
+    runs: tuple[RunRange, ...]
     last_id: int | None
 
 
-class Runs(NamedTuple):
+class RunRange(NamedTuple):
     """A range of a job's runs."""
 
     job_id: int
@@ -53,13 +53,13 @@ def long_histories(rules: Retention, after: int, limit: int) -> Call[Histories]:
 
 
 def _histories(found: Sequence[Row], limit: int) -> Histories:
-    runs = tuple(Runs._make(row) for row in found if row[1] is not None and row[2] >= row[1])
+    runs = tuple(RunRange._make(row) for row in found if row[1] is not None and row[2] >= row[1])
     return Histories(runs, found[-1][0] if len(found) == limit else None)
 
 
-def batches(runs: Sequence[Runs]) -> Iterator[list[Runs]]:
+def parts(runs: Sequence[RunRange]) -> Iterator[list[RunRange]]:
     """Cut ranges into batches of about as many runs as one job may lose at once."""
-    batch: list[Runs] = []
+    batch: list[RunRange] = []
     for part in runs:
         if batch and sum(one.length for one in batch) + part.length > MAX_RUNS:
             yield batch
@@ -69,9 +69,9 @@ def batches(runs: Sequence[Runs]) -> Iterator[list[Runs]]:
         yield batch
 
 
-def prune_executions(runs: Sequence[Runs]) -> Call[int]:
+def prune_executions(runs: Sequence[RunRange]) -> Call[int]:
     """Delete runs; returns how many went."""
-    listed = documents.array(f'{{"id":{one.job_id},"first":{one.first},"last":{one.last}}}' for one in runs)
+    listed = batches.array(f'{{"id":{one.job_id},"first":{one.first},"last":{one.last}}}' for one in runs)
     return single("prune_executions", {"runs": listed}, lambda found: found[0][0])
 
 
@@ -86,10 +86,10 @@ def prune_jobs(ids: Sequence[int], keep: timedelta) -> Call[int]:
 
     def steps(_: Means) -> Steps[int]:
         # Locked, then asked again: an operator may be bringing one back at this moment.
-        locked = rows.ids((yield Step("lock_old_jobs", {"ids": documents.numbers(ids)})))
-        gone = rows.ids((yield Step("prune_jobs", {"ids": documents.numbers(locked), "keep_for": keep})))
+        locked = rows.ids((yield Step("lock_old_jobs", {"ids": batches.numbers(ids)})))
+        gone = rows.ids((yield Step("prune_jobs", {"ids": batches.numbers(locked), "keep_for": keep})))
         if gone:
-            yield Step("prune_parts", {"ids": documents.numbers(gone)})
+            yield Step("prune_parts", {"ids": batches.numbers(gone)})
         return len(gone)
 
     return Call(steps)

@@ -13,7 +13,7 @@ from windlass.core.cadence import Recurrence
 from windlass.core.job import CLOSED, Job, NewJob, OnConflict
 from windlass.core.schedule_edit import ScheduleEdit
 from windlass.errors import InvalidInput, JobNotFound, ScheduleExists, StoreConflict
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.move import answer, numbers
@@ -96,6 +96,6 @@ def _redefinition(found: Job, edit: ScheduleEdit, moment: datetime, rng: Random)
 
 def _switch(found: Job, *, is_enabled: bool) -> Steps[None]:
     move = "enable" if is_enabled else "disable"
-    changed = rows.ids((yield Step(move, {"ids": documents.numbers([found.id])})))
+    changed = rows.ids((yield Step(move, {"ids": batches.numbers([found.id])})))
     # Refused, as the move by itself is, of a schedule that has ended.
     answer(move, [found.id], set(changed), [found]).one()

@@ -13,7 +13,7 @@ from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.job import MAX_NAME, Job, JobState, NewJob, OnConflict
 from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, JobNotFound, LeaseHeld, ScheduleTaken, SlotTaken, StoreConflict
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.move import answer, was_moved
@@ -49,7 +49,7 @@ def ensure(job: NewJob) -> Call[Job]:
         if found.state in _ANEW:
             yield from _begin_anew(found, defined.moment, means.rng)
         elif not found.is_enabled:
-            yield Step("enable", {"ids": documents.numbers([found.id])})
+            yield Step("enable", {"ids": batches.numbers([found.id])})
         else:
             return found
         return (yield from _read(found.id))
@@ -62,7 +62,7 @@ def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
 
     def steps(_: Means) -> Steps[Job]:
         found = yield from _get(name)
-        ids = documents.numbers([found.id])
+        ids = batches.numbers([found.id])
         # Locked first: whoever asks later sees what we have seen, and whatever was committed before.
         yield Step("lock_jobs", {"ids": ids})
         [[is_wanted]] = yield Step("", {}, ask=predicate)
@@ -75,9 +75,9 @@ def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
 
 
 def touch_declared(app: str, names: Sequence[str]) -> Call[list[str]]:
-    """Say that an application still declares these; returns them, without any that were let go of meanwhile."""
+    """Record that an application still declares these; returns them, without any that were let go of meanwhile."""
     check_range("names", len(names), 1, MAX_NAMES)
-    params = {"app": app, "names": documents.array(map(documents.quote, names))}
+    params = {"app": app, "names": batches.array(map(batches.quote, names))}
 
     def steps(_: Means) -> Steps[list[str]]:
         return [name for (name,) in (yield Step("touch_declared", params))]
@@ -92,11 +92,11 @@ def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = ()) ->
 
     def steps(_: Means) -> Steps[Moved]:
         params = {"app": app, "older_than": older_than}
-        names = documents.array(map(documents.quote, keep))
-        stale = documents.numbers(rows.ids((yield Step("stale_declared", {"names": names, **params}))))
+        names = batches.array(map(batches.quote, keep))
+        stale = batches.numbers(rows.ids((yield Step("stale_declared", {"names": names, **params}))))
         yield Step("lock_jobs", {"ids": stale})
         # Guarded once more: a worker may have declared it while we waited.
-        gone = documents.numbers(rows.ids((yield Step("withdraw_declared", {"ids": stale, **params}))))
+        gone = batches.numbers(rows.ids((yield Step("withdraw_declared", {"ids": stale, **params}))))
         disabled = set(rows.ids((yield Step("disable", {"ids": gone}))))
         left = rows.jobs((yield Step("get_jobs", {"ids": gone})))
         return Moved("prune", tuple(job for job in left if job.id in disabled), (), ())
@@ -111,14 +111,14 @@ class _Defined(NamedTuple):
 
 def _get(name: str) -> Steps[Job]:
     check_text("name", name, _LONGEST_NAME)
-    keys = documents.array([f'{{"ord":0,"task":"","name":{documents.quote(name)}}}'])
+    keys = batches.array([f'{{"ord":0,"task":"","name":{batches.quote(name)}}}'])
     for _, job_id, _ in (yield Step("find_holders", {"keys": keys})):
         return (yield from _read(job_id))
     raise JobNotFound(name)
 
 
 def _read(job_id: int) -> Steps[Job]:
-    for job in rows.jobs((yield Step("get_jobs", {"ids": documents.numbers([job_id])}))):
+    for job in rows.jobs((yield Step("get_jobs", {"ids": batches.numbers([job_id])}))):
         return job
     raise StoreConflict(f"job {job_id} was deleted meanwhile")
 
@@ -127,7 +127,7 @@ def _defined(job: NewJob, means: Means) -> Steps[_Defined]:
     if job.name is None or job.recurrence is None:
         raise InvalidInput("name", job.name, "a schedule has a name and a cadence")
     [enqueued] = yield from enqueue([replace(job, on_conflict=OnConflict.IGNORE)]).steps(means)
-    yield Step("lock_jobs", {"ids": documents.numbers([enqueued.id])})
+    yield Step("lock_jobs", {"ids": batches.numbers([enqueued.id])})
     [[moment]] = yield Step("clock", {})
     found = yield from _read(enqueued.id)
     if enqueued.is_duplicate:
@@ -169,7 +169,7 @@ def _redefined(found: Job, job: NewJob, rule: Recurrence, chance: _Chance) -> St
     }
     yield Step("redefine", params)
     if was_let_go and not found.is_enabled:
-        yield Step("enable", {"ids": documents.numbers([found.id])})
+        yield Step("enable", {"ids": batches.numbers([found.id])})
     return (yield from _read(found.id))
 
 
@@ -181,13 +181,13 @@ def _keeps_time(found: Job, rule: Recurrence) -> bool:
 
 
 def _wanted(job: NewJob) -> dict[str, Any]:
-    """Give what a schedule is made of, as a row has it."""
+    """Return what a schedule is made of, as a row has it."""
     return {
         "lane": job.lane,
         "priority": job.priority,
         "max_attempts": job.max_attempts,
         "retry": job.retry.encode(),
-        "timeout_us": None if job.timeout is None else documents.microseconds(job.timeout),
+        "timeout_us": None if job.timeout is None else batches.microseconds(job.timeout),
         "cadence": None if job.recurrence is None else job.recurrence.encode(),
         "child_key": job.child_key,
         "subject": job.subject,
@@ -198,7 +198,7 @@ def _wanted(job: NewJob) -> dict[str, Any]:
 
 
 def found_parts(job: Job) -> dict[str, Any]:
-    """Give what a schedule is made of now, as `redefine` takes it."""
+    """Return what a schedule is made of now, as `redefine` takes it."""
     return {
         "lane": job.lane,
         "priority": job.base_priority,
@@ -221,5 +221,5 @@ def _begin_anew(job: Job, moment: datetime, rng: Random) -> Steps[None]:
     slot_at = rule.first(moment)
     params = {"id": job.id, "next_slot_at": slot_at, "next_at": rule.run_time(slot_at, rng)}
     if not (yield Step("begin_anew", params)):
-        for job_id, holder in (yield Step("holders_of", {"ids": documents.numbers([job.id])})):
+        for job_id, holder in (yield Step("holders_of", {"ids": batches.numbers([job.id])})):
             raise SlotTaken(job_id, holder)

@@ -51,5 +51,5 @@ def _session(row: Row) -> Session:
 
 
 def _was_opened(session: Session) -> Deed:
-    """Tell of a browser that logged in."""
+    """Describe the login of a browser."""
     return Deed("log in", None, "done", encode_object({"principal": session.principal, "role": session.role.value}))

@@ -60,7 +60,7 @@ class Retried(Protocol):
 
 
 def current_profiles(jobs: Iterable[Retried], profiles: Mapping[str, Profile]) -> Steps[Mapping[str, Profile]]:
-    """Give the profiles as they are set now; the table is read only where a pulled job hangs on it."""
+    """Return the profiles as they are set now; the table is read only where a pulled job hangs on it."""
     if not any(is_pulled(job.retry) for job in jobs):
         return profiles
     return profiles_with(from_table(_settings((yield Step("list_settings", {})))), profiles)

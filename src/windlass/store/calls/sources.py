@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from windlass.core.audit import Deed
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_characters, check_instant, check_range, check_text
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source
-from windlass.core.tally import Tally
 from windlass.errors import SourceNotFound
-from windlass.store.calls import tally
+from windlass.store.calls import capped
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import Row, Shape
@@ -73,9 +73,9 @@ def stale(before: datetime, *, after: Source | None = None, limit: int = MAX_LIS
     return single("stale_sources", params, _sources, is_read=True)
 
 
-def count() -> Call[Tally]:
+def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return tally.count("count_sources")
+    return capped.count("count_sources")
 
 
 def _sources(rows: Sequence[Row]) -> list[Source]:
@@ -83,10 +83,10 @@ def _sources(rows: Sequence[Row]) -> list[Source]:
 
 
 def _was_upserted(source: Source) -> Deed:
-    """Tell of a source that was made or changed."""
+    """Describe the change of a source."""
     return Deed("upsert source", f"source:{source.id}", "done", encode_object({"name": source.name, "url": source.url}))
 
 
 def _was_deleted(source: Source) -> Deed:
-    """Tell of a source that was forgotten."""
+    """Describe the deletion of a source."""
     return Deed("delete source", f"source:{source.id}", "done", encode_object({"name": source.name, "url": source.url}))

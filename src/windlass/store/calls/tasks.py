@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_characters, check_range
 from windlass.core.gate import GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
-from windlass.core.tally import Tally
-from windlass.store import documents
-from windlass.store.calls import tally
+from windlass.store import batches
+from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Shape
 
@@ -24,10 +24,10 @@ def declare(tasks: Sequence[DeclaredTask]) -> Call[list[str]]:
     entries = {task.name: _document(task) for task in tasks}
 
     def steps(_: Means) -> Steps[list[str]]:
-        found = yield Step("stale_tasks", {"tasks": documents.array(entries.values())})
+        found = yield Step("stale_tasks", {"tasks": batches.array(entries.values())})
         stale = [name for name, _ in found]
         if stale:
-            yield Step("declare_tasks", {"tasks": documents.array(entries[name] for name in stale)})
+            yield Step("declare_tasks", {"tasks": batches.array(entries[name] for name in stale)})
         if any(has_other_breaker for _, has_other_breaker in found):
             # The task stands behind another gate now, which may be closed.
             yield Step("move_gates", {})
@@ -37,7 +37,7 @@ def declare(tasks: Sequence[DeclaredTask]) -> Call[list[str]]:
 
 
 def _document(task: DeclaredTask) -> str:
-    quote = documents.quote
+    quote = batches.quote
     breaker = "" if task.breaker is None else f',"breaker":{quote(task.breaker)}'
     return f'{{"name":{quote(task.name)},"lane":{quote(task.lane)},"options":{quote(task.options)}{breaker}}}'
 
@@ -61,6 +61,6 @@ def knows(task: str) -> Call[bool]:
     return single("knows_task", {"task": task}, lambda found: bool(found[0][0]), is_read=True)
 
 
-def count() -> Call[Tally]:
+def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return tally.count("count_tasks")
+    return capped.count("count_tasks")

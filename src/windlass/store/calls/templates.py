@@ -12,7 +12,7 @@ from windlass.core.cadence import MISSED_AFTER, Misfire, Overlap, Recurrence
 from windlass.core.job import Enqueued, Job, JobState, NewJob, UniqueScope, WaitReason
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
-from windlass.store import documents, rows
+from windlass.store import batches, rows
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.endings import bury_jobs
 from windlass.store.calls.work import enqueue
@@ -44,7 +44,7 @@ def spawn(template_id: int, seen_at: datetime) -> Call[Spawned | None]:
     """
 
     def steps(means: Means) -> Steps[Spawned | None]:
-        ids = documents.numbers([template_id])
+        ids = batches.numbers([template_id])
         # The lock makes spawners of one template take turns, so that each sees the children of the one before.
         yield Step("lock_jobs", {"ids": ids})
         [[moment]] = yield Step("clock", {})
@@ -104,12 +104,12 @@ def _is_skipped(rule: Recurrence, template: Job, now: datetime) -> bool:
 
 
 def _makes_room(rule: Recurrence, template: Job) -> Steps[bool]:
-    """Say whether a child may come, after doing what the rule wants done about unfinished ones."""
+    """Return whether a child may come, after doing what the rule wants done about unfinished ones."""
     if rule.overlap is Overlap.ALLOW:
         return True
     unfinished = rows.ids((yield Step("unfinished_children", {"parent_id": template.id})))
     if unfinished and rule.overlap is Overlap.CANCEL_PREVIOUS:
-        yield Step("cancel", {"ids": documents.numbers(unfinished), "reason": _REPLACED})
+        yield Step("cancel", {"ids": batches.numbers(unfinished), "reason": _REPLACED})
     return not unfinished or rule.overlap is Overlap.CANCEL_PREVIOUS
 
 
@@ -134,7 +134,7 @@ def _child(template: Job) -> NewJob:
         recurrence=None,
         spawn=False,
         name=None,
-        unique_key=template.child_key or f"{template.id}@{documents.microseconds(fires_at)}",
+        unique_key=template.child_key or f"{template.id}@{batches.microseconds(fires_at)}",
         unique_scope=UniqueScope.ACTIVE,
         child_key=None,
         description=None,

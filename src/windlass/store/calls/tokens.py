@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from windlass.core.access import NewToken, Role, Token, digest_of
 from windlass.core.audit import Deed
+from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import encode, encode_object
-from windlass.core.tally import Tally
 from windlass.errors import TokenNotFound
-from windlass.store import documents
-from windlass.store.calls import tally
+from windlass.store import batches
+from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
@@ -69,7 +69,7 @@ def revoke(token_id: int) -> Call[Token]:
 
 def seen(ids: Iterable[int]) -> Call[int]:
     """Note that tokens were used."""
-    return single("see_tokens", {"ids": documents.numbers(ids)}, len)
+    return single("see_tokens", {"ids": batches.numbers(ids)}, len)
 
 
 def list_tokens(*, after: int = 0, limit: int = MAX_LIST) -> Call[list[Token]]:
@@ -85,9 +85,9 @@ def count_live() -> Call[int]:
     return single("count_live_tokens", {}, lambda found: found[0][0], is_read=True)
 
 
-def count() -> Call[Tally]:
+def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return tally.count("count_tokens")
+    return capped.count("count_tokens")
 
 
 def _token(row: Row) -> Token:
@@ -96,12 +96,12 @@ def _token(row: Row) -> Token:
 
 
 def _was_minted(token: Token) -> Deed:
-    """Tell of a new token, but not its secret."""
+    """Describe a new token, without its secret."""
     lanes = None if token.lanes is None else list(token.lanes)
     details = {"name": token.name, "role": token.role.value, "lanes": lanes, "worker": token.worker}
     return Deed("mint token", f"token:{token.id}", "done", encode_object(details))
 
 
 def _was_revoked(token: Token) -> Deed:
-    """Tell of the end of a token."""
+    """Describe the end of a token."""
     return Deed("revoke token", f"token:{token.id}", "done", encode_object({"name": token.name, "role": token.role.value}))

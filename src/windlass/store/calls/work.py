@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_range, check_text
-from windlass.core.first_row import first_row
 from windlass.core.job import (
     MAX_NAME,
     MAX_TEXT,
@@ -29,13 +28,14 @@ from windlass.core.job import (
 )
 from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
 from windlass.core.payload import sanitise_text
+from windlass.core.predicted_row import first_row
 from windlass.core.topic import Topic
 from windlass.errors import DuplicateJob, StoreConflict
-from windlass.store import documents, rows
+from windlass.store import batches, rows
+from windlass.store.batches import BatchEntry
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.settings import current_profiles
-from windlass.store.documents import Entry
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def enqueue(jobs: Sequence[NewJob]) -> Call[list[Enqueued]]:
     told = partial(wakes.by_enqueue, jobs)
     if any(_waits_for_slot(job) for job in jobs):
         return Call(lambda means: _enqueue_recurring(jobs, means.rng), wakes=told)
-    entries = [documents.new_job(job) for job in jobs]
+    entries = [batches.new_job(job) for job in jobs]
     return Call(lambda _: _enqueue(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
 
 
@@ -74,25 +74,25 @@ def enqueue_and_get(jobs: Sequence[NewJob]) -> Call[list[Stored]]:
 
     if any(_waits_for_slot(job) for job in jobs):
         return Call(lambda means: _enqueue_recurring_and_get(jobs, means.rng), wakes=told)
-    entries = [documents.new_job(job) for job in jobs]
+    entries = [batches.new_job(job) for job in jobs]
     return Call(lambda _: _enqueue_and_get(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
 
 
-def _is_single(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> bool:
+def _is_single(jobs: Sequence[NewJob], entries: Sequence[BatchEntry]) -> bool:
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
-    return not has_keys and len(list(documents.batches(entries, ENQUEUE_ROWS))) == 1
+    return not has_keys and len(list(batches.cut(entries, ENQUEUE_ROWS))) == 1
 
 
 def _enqueue_recurring_and_get(jobs: Sequence[NewJob], rng: Random) -> Steps[list[Stored]]:
     timed = yield from _all_timed(jobs, rng)
-    return (yield from _enqueue_and_get(timed, [documents.new_job(job) for job in timed]))
+    return (yield from _enqueue_and_get(timed, [batches.new_job(job) for job in timed]))
 
 
-def _enqueue_and_get(jobs: Sequence[NewJob], entries: Sequence[Entry]) -> Steps[list[Stored]]:
+def _enqueue_and_get(jobs: Sequence[NewJob], entries: Sequence[BatchEntry]) -> Steps[list[Stored]]:
     made_at: dict[int, datetime] = {}
     enqueued = yield from _enqueue(jobs, entries, made_at)
     holders = {one.id for place, one in enumerate(enqueued) if place not in made_at}
-    found = rows.jobs((yield Step("get_jobs", {"ids": documents.numbers(holders)}))) if holders else []
+    found = rows.jobs((yield Step("get_jobs", {"ids": batches.numbers(holders)}))) if holders else []
     held = {job.id: job for job in found}
     return [
         Stored(first_row(jobs[place], one.id, made_at[place]) if place in made_at else held[one.id], one.is_duplicate)
@@ -106,11 +106,11 @@ def _waits_for_slot(job: NewJob) -> bool:
 
 def _enqueue_recurring(jobs: Sequence[NewJob], rng: Random) -> Steps[list[Enqueued]]:
     timed = yield from _all_timed(jobs, rng)
-    return (yield from _enqueue(timed, [documents.new_job(job) for job in timed]))
+    return (yield from _enqueue(timed, [batches.new_job(job) for job in timed]))
 
 
 def _all_timed(jobs: Sequence[NewJob], rng: Random) -> Steps[list[NewJob]]:
-    """Give recurring jobs without a time their first slot, counted from the database's clock."""
+    """Set the first slot of recurring jobs without a time, counted from the database's clock."""
     [[moment]] = yield Step("clock", {})
     return [_timed(job, moment, rng) if _waits_for_slot(job) else job for job in jobs]
 
@@ -124,7 +124,7 @@ def _timed(job: NewJob, moment: datetime, rng: Random) -> NewJob:
 
 
 def _enqueue(
-    jobs: Sequence[NewJob], entries: Sequence[Entry], made_at: dict[int, datetime] | None = None
+    jobs: Sequence[NewJob], entries: Sequence[BatchEntry], made_at: dict[int, datetime] | None = None
 ) -> Steps[list[Enqueued]]:
     """Insert, and where that fails look for the holder, until each job has one or the other; notes when which was made."""
     found: dict[int, Enqueued] = {}
@@ -141,12 +141,14 @@ def _enqueue(
     raise StoreConflict(f"task {taken.task!r}: the holder of unique key {taken.unique_key or taken.name!r} stays invisible")
 
 
-def _insert(places: Sequence[int], entries: Sequence[Entry], made_at: dict[int, datetime] | None) -> Steps[dict[int, Enqueued]]:
+def _insert(
+    places: Sequence[int], entries: Sequence[BatchEntry], made_at: dict[int, datetime] | None
+) -> Steps[dict[int, Enqueued]]:
     inserted: dict[int, Enqueued] = {}
     ordered = [entries[place] for place in places]
-    for cut in documents.batches(ordered, ENQUEUE_ROWS):
+    for cut in batches.cut(ordered, ENQUEUE_ROWS):
         part = places[cut]
-        batch = documents.in_order(ordered[cut])
+        batch = batches.in_order(ordered[cut])
         for place, job_id, moment in (yield Step("insert_jobs", {"jobs": batch})):
             inserted[part[place]] = Enqueued(job_id)
             if made_at is not None:
@@ -156,7 +158,7 @@ def _insert(places: Sequence[int], entries: Sequence[Entry], made_at: dict[int, 
 
 def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int]) -> Steps[dict[int, Enqueued]]:
     """Do what each job asked for in case its key is taken."""
-    keys = documents.array(_key_document(order, jobs[place]) for order, place in enumerate(places))
+    keys = batches.array(_key_document(order, jobs[place]) for order, place in enumerate(places))
     holders = {places[order]: (job_id, JobState(state)) for order, job_id, state in (yield Step("find_holders", {"keys": keys}))}
     replaced: dict[int, str] = {}
     rerun: dict[int, list[int]] = {}
@@ -167,17 +169,17 @@ def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int]) -> Steps[dict[i
             case OnConflict.REJECT:
                 raise DuplicateJob(job.task, job.unique_key or job.name or "", holder)
             case OnConflict.REPLACE:
-                due = documents.when(job.run_at, job.delay)
+                due = batches.when(job.run_at, job.delay)
                 replaced[holder] = f'{{"id":{holder},"payload":{job.payload},"priority":{job.priority}{due}}}'
             case OnConflict.RERUN if state is JobState.RUNNING:
                 rerun.setdefault(holder, []).append(place)
     met = {place: Enqueued(holder, is_duplicate=True) for place, (holder, _) in holders.items()}
     if replaced:
         # In the order of their numbers: two calls that change the same jobs in different order would wait for each other.
-        yield Step("lock_jobs", {"ids": documents.numbers(sorted({*replaced, *rerun}))})
-        yield Step("replace_waiting", {"jobs": documents.array(replaced.values())})
+        yield Step("lock_jobs", {"ids": batches.numbers(sorted({*replaced, *rerun}))})
+        yield Step("replace_waiting", {"jobs": batches.array(replaced.values())})
     if rerun:
-        marked = rows.ids((yield Step("rerun_holders", {"ids": documents.numbers(rerun)})))
+        marked = rows.ids((yield Step("rerun_holders", {"ids": batches.numbers(rerun)})))
         # A holder that ended between the look and the mark will not run again: those that asked for it try anew.
         for holder in rerun.keys() - set(marked):
             for place in rerun[holder]:
@@ -186,11 +188,11 @@ def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int]) -> Steps[dict[i
 
 
 def _key_document(order: int, job: NewJob) -> str:
-    parts = [f'{{"ord":{order},"task":{documents.quote(job.task)}']
+    parts = [f'{{"ord":{order},"task":{batches.quote(job.task)}']
     if job.unique_key is not None:
-        parts.append(f',"unique_key":{documents.quote(job.unique_key)}')
+        parts.append(f',"unique_key":{batches.quote(job.unique_key)}')
     if job.name is not None:
-        parts.append(f',"name":{documents.quote(job.name)}')
+        parts.append(f',"name":{batches.quote(job.name)}')
     return "".join(parts) + "}"
 
 
@@ -256,14 +258,14 @@ def padded(arms: int) -> int:
 
 def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> Call[list[Held]]:
     """Extend (id, token, started_at) leases; what does not come back is lost."""
-    batch = documents.array(documents.report(job_id, token, Run(started_at)) for job_id, token, started_at in leases)
+    batch = batches.array(batches.report(job_id, token, Run(started_at)) for job_id, token, started_at in leases)
     params = {"leases": batch, "lease": length}
     return single("renew", params, rows.held, is_urgent=True, timeout=_renewal_timeout(length))
 
 
 def vouch(leases: Sequence[Held], length: timedelta) -> Call[dict[tuple[int, int], datetime]]:
     """Extend leases whose rows somebody holds; the answer has the new end of each that nobody is just taking back."""
-    batch = documents.array(documents.report(held.id, held.token, NO_RUN) for held in leases)
+    batch = batches.array(batches.report(held.id, held.token, NO_RUN) for held in leases)
     params = {"leases": batch, "lease": length}
 
     def decode(found: Sequence[rows.Row]) -> dict[tuple[int, int], datetime]:
@@ -293,17 +295,19 @@ def progress(
     return single("progress", params, bool)
 
 
-def finish(endings: Sequence[Finish], entries: Sequence[Entry] | None = None) -> Call[dict[int, JobState]]:
+def finish(endings: Sequence[Finish], entries: Sequence[BatchEntry] | None = None) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
     params = finish_params(endings, entries, None)
     return single("finish", params, rows.finished, is_urgent=True, wakes=lambda left: wakes.by_states(left.values()))
 
 
-def finish_params(endings: Sequence[Finish], entries: Sequence[Entry] | None, expired_before: datetime | None) -> dict[str, Any]:
+def finish_params(
+    endings: Sequence[Finish], entries: Sequence[BatchEntry] | None, expired_before: datetime | None
+) -> dict[str, Any]:
     """Write endings as `finish` and `reclaim` take them."""
-    check_range("endings", len(endings), 1, documents.MAX_ROWS)
+    check_range("endings", len(endings), 1, batches.MAX_ROWS)
     return {
-        "batch": documents.grouped(map(documents.finish, endings) if entries is None else entries),
+        "batch": batches.grouped(map(batches.finish, endings) if entries is None else entries),
         "expired_before": expired_before,
         "any_death": any(ending.fingerprint is not None for ending in endings),
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),
@@ -312,23 +316,23 @@ def finish_params(endings: Sequence[Finish], entries: Sequence[Entry] | None, ex
 
 def locked_jobs(ids: Sequence[int]) -> Call[set[int]]:
     """Find which of these jobs another transaction holds at this moment."""
-    return single("locked_jobs", {"ids": documents.numbers(ids)}, lambda found: set(rows.ids(found)), is_urgent=True)
+    return single("locked_jobs", {"ids": batches.numbers(ids)}, lambda found: set(rows.ids(found)), is_urgent=True)
 
 
 def stop(runs: Sequence[tuple[int, int, Run]]) -> Call[list[int]]:
-    """Say of cancelled (id, token, run) that they have stopped."""
+    """Report that cancelled runs (id, token, run) have stopped."""
     return single("stop", stop_params(runs, None), rows.ids, is_urgent=True)
 
 
 def stop_params(runs: Sequence[tuple[int, int, Run]], expired_before: datetime | None) -> dict[str, Any]:
     """Write stopped runs as `stop` takes them."""
-    batch = documents.array(documents.report(*run) for run in runs)
+    batch = batches.array(batches.report(*run) for run in runs)
     return {"batch": batch, "expired_before": expired_before}
 
 
-def lapsed(limit: int = documents.MAX_ROWS) -> Call[list[Lapsed]]:
+def lapsed(limit: int = batches.MAX_ROWS) -> Call[list[Lapsed]]:
     """Read leases past their end."""
-    check_range("limit", limit, 1, documents.MAX_ROWS)
+    check_range("limit", limit, 1, batches.MAX_ROWS)
     return single("lapsed", {"limit": limit, "only_gone": False}, rows.lapsed, is_read=True, is_engine=True)
 
 
@@ -343,7 +347,7 @@ def reclaim(limit: int, moment: datetime, *, is_steady: bool = True, only: int |
     Only leases that had ended by then are written: however long this process is held up in between, it cannot take a job whose
     worker renewed meanwhile, or could not.
     """
-    check_range("limit", limit, 1, documents.MAX_ROWS)
+    check_range("limit", limit, 1, batches.MAX_ROWS)
 
     def steps(means: Means) -> Steps[list[int]]:
         found = rows.lapsed((yield Step("lapsed", {"limit": limit, "only_gone": not is_steady, "now": moment})))
@@ -370,7 +374,7 @@ def end_leases(leases: Sequence[Lapsed], means: Means, moment: datetime, *, expi
 
 def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Cut what one call was asked for into what one statement takes."""
-    return (items[start : start + documents.MAX_ROWS] for start in range(0, len(items), documents.MAX_ROWS))
+    return (items[start : start + batches.MAX_ROWS] for start in range(0, len(items), batches.MAX_ROWS))
 
 
 def _reclaimed(lease: Lapsed, means: Means, now: datetime) -> Finish:

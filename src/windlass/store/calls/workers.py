@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.job import MAX_NAME, MAX_TEXT
-from windlass.core.worker import MAX_SEEN, PULLING, Neighbour, NewWorker, StartedJob, Worker
-from windlass.store import documents
+from windlass.core.worker import MAX_SEEN, PULLING, Neighbour, NewWorker, StartedJob, WorkerRecord
+from windlass.store import batches
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import Row, Shape
 
@@ -19,7 +19,7 @@ OFFLINE_AFTER = timedelta(minutes=1)
 GONE_FOR = timedelta(days=7)
 MAX_STARTED = 10_000
 
-SHAPES = {"list_workers": Shape.of(Worker), "list_started": Shape((3,))}
+SHAPES = {"list_workers": Shape.of(WorkerRecord), "list_started": Shape((3,))}
 
 
 def register(worker: NewWorker) -> Call[bool]:
@@ -53,8 +53,8 @@ def pulled(seen: Mapping[str, str]) -> Call[int]:
         check_text("worker", worker, MAX_NAME)
         check_text("host", host, MAX_NAME)
     # In the order of their names: two servers that note the same workers would wait for each other.
-    batch = documents.array(
-        f'{{"id":{documents.quote(worker)},"host":{documents.quote(host)}}}' for worker, host in sorted(seen.items())
+    batch = batches.array(
+        f'{{"id":{batches.quote(worker)},"host":{batches.quote(host)}}}' for worker, host in sorted(seen.items())
     )
     return single("see_pull_workers", {"batch": batch}, len)
 
@@ -74,19 +74,17 @@ def list_neighbours(place: str) -> Call[list[Neighbour]]:
 def lose(place: str, gone: Sequence[Neighbour]) -> Call[list[str]]:
     """Note that processes are gone without a word; returns the workers that were not known to have stopped."""
     check_range("workers", len(gone), 1, MAX_WORKERS)
-    batch = documents.array(
-        f'{{"id":{documents.quote(one.id)},"pid":{one.pid},"process_start":{one.process_start}}}' for one in gone
-    )
+    batch = batches.array(f'{{"id":{batches.quote(one.id)},"pid":{one.pid},"process_start":{one.process_start}}}' for one in gone)
     params = {"place": place, "batch": batch}
     return single("lose_workers", params, lambda found: sorted(row[0] for row in found))
 
 
-def list_workers(*, offline_after: timedelta = OFFLINE_AFTER, limit: int = MAX_WORKERS) -> Call[list[Worker]]:
+def list_workers(*, offline_after: timedelta = OFFLINE_AFTER, limit: int = MAX_WORKERS) -> Call[list[WorkerRecord]]:
     """Read processes, last seen first, with what they run."""
     check_wait("offline_after", offline_after, least=timedelta())
     check_range("limit", limit, 1, MAX_WORKERS)
 
-    def steps(_: Means) -> Steps[list[Worker]]:
+    def steps(_: Means) -> Steps[list[WorkerRecord]]:
         found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit})
         started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
         return [_worker(row, tuple(started[row[0]])) for row in found]
@@ -94,8 +92,8 @@ def list_workers(*, offline_after: timedelta = OFFLINE_AFTER, limit: int = MAX_W
     return Call(steps, is_read=True)
 
 
-def _worker(row: Row, jobs: tuple[StartedJob, ...]) -> Worker:
-    worker = Worker(*(*row, jobs))
+def _worker(row: Row, jobs: tuple[StartedJob, ...]) -> WorkerRecord:
+    worker = WorkerRecord(*(*row, jobs))
     # A pull worker has no heartbeat that would tell it.
     return replace(worker, running=len(jobs)) if worker.kind == PULLING else worker
 

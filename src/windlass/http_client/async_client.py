@@ -1,0 +1,298 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+
+import httpx2
+
+from windlass.core.page import MAX_OFFSET, MAX_PAGE
+from windlass.http_client import items, jobs, nouns, records
+from windlass.http_client.answers import error_of
+from windlass.http_client.ask import API, Ask, Duration, JobRef, as_one
+from windlass.http_client.courier import Courier, read_json, unavailable
+from windlass.http_client.streams import EVENT_STREAM, Lines
+from windlass.http_client.waiting import Waiting
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class AsyncRemoteCaller:
+    """Something whose verbs are sent by a client."""
+
+    async def call(self, ask: Ask[T]) -> T:
+        """Send a request and read its answer."""
+        raise NotImplementedError
+
+
+def verb(describe: Callable[P, Ask[R]]) -> Callable[Concatenate[AsyncRemoteCaller, P], Awaitable[R]]:
+    """Make a method that sends what `describe` describes."""
+
+    @wraps(describe)
+    async def send(self: AsyncRemoteCaller, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.call(describe(*args, **kwargs))
+
+    return send
+
+
+class AsyncRemoteNoun(AsyncRemoteCaller):
+    """Verbs of one noun."""
+
+    def __init__(self, client: AsyncRemoteCaller) -> None:
+        """Send requests through `client`."""
+        self._client = client
+
+    async def call(self, ask: Ask[T]) -> T:
+        """Send a request and read its answer."""
+        return await self._client.call(ask)
+
+
+class AsyncRemoteLetters(AsyncRemoteNoun):
+    """What died, of what, and what operators do about it."""
+
+    page = verb(nouns.letter_page)
+    get = verb(nouns.get_letter)
+    groups = verb(nouns.group_letters)
+    acknowledge = verb(nouns.acknowledge)
+    requeue = verb(nouns.requeue)
+    acknowledge_many = verb(nouns.acknowledge_many)
+    requeue_many = verb(nouns.requeue_many)
+
+    async def list(self, **wanted: Unpack[nouns.RemoteLetterFilter]) -> AsyncIterator[records.RemoteDeadLetter]:
+        """Go through all dead letters that `page` would show, newest death first."""
+        cursor: str | None = None
+        while True:
+            page = await self.page(limit=MAX_PAGE, cursor=cursor, **wanted)
+            for one in page.dead_letters:
+                yield one
+            cursor = page.next
+            if cursor is None:
+                return
+
+
+class AsyncRemoteBreakers(AsyncRemoteNoun):
+    """Circuit breakers that ever left closed."""
+
+    page = verb(nouns.breaker_page)
+    get = verb(nouns.get_breaker)
+    history = verb(nouns.breaker_history)
+    reset = verb(nouns.reset_breaker)
+    force_open = verb(nouns.force_open_breaker)
+
+    async def list(self) -> AsyncIterator[records.RemoteBreaker]:
+        """Go through all of them by name."""
+        after: str | None = ""
+        while after is not None:
+            page = await self.page(after=after, limit=MAX_PAGE)
+            for one in page.breakers:
+                yield one
+            after = page.next
+
+
+class AsyncRemoteLanes(AsyncRemoteNoun):
+    """Lanes that were paused, declared or have jobs."""
+
+    list = verb(nouns.list_lanes)
+    get = verb(nouns.get_lane)
+    pause = verb(nouns.pause_lane)
+    resume = verb(nouns.resume_lane)
+    drain = verb(nouns.drain_lane)
+
+
+class AsyncRemoteTasks(AsyncRemoteNoun):
+    """Tasks that processes declared; the entries outlive them."""
+
+    page = verb(nouns.task_page)
+    get = verb(nouns.get_task)
+    pause = verb(nouns.pause_task)
+    resume = verb(nouns.resume_task)
+    drain = verb(nouns.drain_task)
+
+    async def list(self) -> AsyncIterator[records.RemoteTask]:
+        """Go through all of them by name."""
+        after: str | None = ""
+        while after is not None:
+            page = await self.page(after=after, limit=MAX_PAGE)
+            for one in page.tasks:
+                yield one
+            after = page.next
+
+
+class AsyncRemoteItems(AsyncRemoteNoun):
+    """What workers have found, each once in its collection."""
+
+    page = verb(items.page)
+
+    def __init__(self, client: AsyncClient) -> None:
+        """Send requests through `client`."""
+        super().__init__(client)
+        self._streams = client
+
+    async def list(
+        self, job: JobRef | None = None, *, collection: str | None = None, after: int = 0
+    ) -> AsyncIterator[records.RemoteItem]:
+        """Go through all items that a job was the first to find, or a whole collection, in the order they came."""
+        at: int | None = after
+        while at is not None:
+            page = await self.page(job, collection=collection, after=at, limit=MAX_PAGE)
+            for item in page.items:
+                yield item
+            at = page.next
+
+    def export(
+        self, job: JobRef | None = None, *, collection: str | None = None, kind: items.Format = "jsonl", after: int = 0
+    ) -> AsyncIterator[str]:
+        """Read the same as text, as it comes; raises ServerUnavailable when it breaks off."""
+        return self._streams.read(items.whole(job, collection=collection, kind=kind, after=after))
+
+
+class AsyncClient(AsyncRemoteCaller):
+    """A Windlass server from another program; belongs to one event loop."""
+
+    def __init__(
+        self,
+        url: str | Sequence[str] | None = None,
+        token: str | None = None,
+        *,
+        timeout: Duration = 30.0,
+        retries: int = 3,
+        worker: str | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Connect at the first call; see `windlass.remote` for the arguments."""
+        self._courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker)
+        self._http = httpx2.AsyncClient(headers=self._courier.headers, timeout=self._courier.timeout, transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def call(self, ask: Ask[T]) -> T:
+        """Send a request and read its answer."""
+        tries = 0
+        while True:
+            try:
+                response = await self._http.request(**self._courier.request(ask))
+            except httpx2.TransportError as error:
+                tries += 1
+                await asyncio.sleep(self._courier.pause_s(ask, error, tries))
+            else:
+                return self._courier.read(ask, response)
+
+    enqueue = verb(jobs.enqueue)
+    enqueue_many = verb(jobs.enqueue_many)
+    get = verb(jobs.get_job)
+    page = verb(jobs.page)
+    cancel = verb(jobs.cancel)
+    retry = verb(jobs.retry)
+    pause = verb(jobs.pause)
+    resume = verb(jobs.resume)
+    run_now = verb(jobs.run_now)
+    stop = verb(jobs.stop)
+    enable = verb(jobs.enable)
+    disable = verb(jobs.disable)
+    delete = verb(jobs.delete)
+    stats = verb(jobs.stats)
+    queue_stats = verb(jobs.queue_stats)
+    metrics = verb(jobs.metrics)
+    workers = verb(nouns.list_workers)
+    correlation = verb(nouns.correlation)
+    counts = verb(nouns.changes_now)
+
+    @property
+    def letters(self) -> AsyncRemoteLetters:
+        """The dead letters."""
+        return AsyncRemoteLetters(self)
+
+    @property
+    def breakers(self) -> AsyncRemoteBreakers:
+        """The circuit breakers."""
+        return AsyncRemoteBreakers(self)
+
+    @property
+    def lanes(self) -> AsyncRemoteLanes:
+        """Lanes: pause, resume, drain."""
+        return AsyncRemoteLanes(self)
+
+    @property
+    def tasks(self) -> AsyncRemoteTasks:
+        """Tasks: pause, resume, drain."""
+        return AsyncRemoteTasks(self)
+
+    @property
+    def items(self) -> AsyncRemoteItems:
+        """What workers have found."""
+        return AsyncRemoteItems(self)
+
+    async def list(
+        self, *, page_size: int = MAX_PAGE, **wanted: Unpack[jobs.RemoteJobFilter]
+    ) -> AsyncIterator[records.RemoteJob]:
+        """Go through all jobs of a list, page by page."""
+        cursor: str | None = None
+        while True:
+            page = await self.page(limit=page_size, cursor=cursor, **wanted)
+            for one in page.jobs:
+                yield one
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def executions(self, job: JobRef, *, page_size: int = MAX_PAGE) -> AsyncIterator[records.RemoteExecution]:
+        """Go through a job's runs, the one that goes on first, then newest first; some 10,000 at most."""
+        size = min(page_size, MAX_PAGE)
+        for offset in range(0, MAX_OFFSET + 1, size):
+            found = (await self.call(jobs.execution_page(job, limit=size, offset=offset))).executions
+            for one in found:
+                yield one
+            if len(found) < size:
+                return
+
+    async def wait(self, job: JobRef, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - as the blocking twin has it
+        """Wait until a job has ended and return its result; raises JobFailed, JobCancelled or WaitTimeout."""
+        waiting = Waiting(timeout)
+        while not waiting.is_over(found := await self.get(job)):  # noqa: ASYNC110 - the job is in another process
+            await asyncio.sleep(waiting.pause_s(found))
+        if (last_run := waiting.last_run(found)) is not None:
+            runs = await self.call(last_run)
+            return waiting.result_of(found, runs)
+        return waiting.result_of(found)
+
+    async def events(self) -> AsyncIterator[records.RemoteChange]:
+        """Be told what changes, as it changes: at once how things are, then until the server ends the stream."""
+        url, silence = self._courier.url(f"{API}/events"), Lines.timeout(self._courier.timeout)
+        try:
+            async with self._http.stream("GET", url, headers={"accept": EVENT_STREAM}, timeout=silence) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise error_of(response.status_code, read_json(response), response.headers)
+                lines = Lines(as_one(records.RemoteChange))
+                async for line in response.aiter_lines():
+                    for change in lines.add(line):
+                        yield change
+        except httpx2.TransportError as error:
+            raise unavailable(error, "events") from error
+
+    async def read(self, ask: Ask[str]) -> AsyncIterator[str]:
+        """Read an answer as it comes; raises ServerUnavailable when it breaks off."""
+        request = self._courier.request(ask)
+        try:
+            async with self._http.stream(**request, timeout=Lines.timeout(self._courier.timeout)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise error_of(response.status_code, read_json(response), response.headers)
+                async for text in response.aiter_text():
+                    yield text
+        except httpx2.TransportError as error:
+            raise unavailable(error, f"{ask.method} {ask.path}") from error

@@ -1,0 +1,181 @@
+"""The verbs of the nouns beside jobs, each described once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
+
+from windlass.core.letter_page import LetterStatus
+from windlass.http_client import records
+from windlass.http_client.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
+
+T = TypeVar("T")
+_LETTERS = f"{API}/dead-letters"
+_BREAKERS = f"{API}/breakers"
+
+
+class RemoteLetterFilter(TypedDict, total=False):
+    """Which dead letters a list shows; what is left out asks for nothing."""
+
+    status: LetterStatus | Literal["open", "acknowledged", "closed"]
+    task: str
+    fingerprint: str
+    since: datetime
+    """Died at this time or later."""
+
+
+def letter_page(
+    *, limit: int = 50, cursor: str | None = None, **wanted: Unpack[RemoteLetterFilter]
+) -> Ask[records.DeadLetterPage]:
+    """Read a page of dead letters, newest death first."""
+    return get(_LETTERS, as_one(records.DeadLetterPage), {**wanted, "limit": limit, "cursor": cursor})
+
+
+def get_letter(letter_id: int) -> Ask[records.RemoteDeadLetter]:
+    """Read one dead letter with the job as it was; raises LetterNotFound."""
+    return get(f"{_LETTERS}/{word(letter_id)}", as_one(records.RemoteDeadLetter))
+
+
+def group_letters(*, is_open: bool | None = None, limit: int = 50) -> Ask[list[records.RemoteLetterGroup]]:
+    """Group the newest dead letters by what killed the jobs."""
+    query = {"open": None if is_open is None else str(is_open).lower(), "limit": limit}
+    return get(f"{_LETTERS}/groups", as_list("groups", records.RemoteLetterGroup), query)
+
+
+def acknowledge(letter_id: int, note: str | None = None) -> Ask[records.RemoteDeadLetter]:
+    """Note that the caller has seen a letter; raises LetterSettled when somebody did before."""
+    return post(f"{_LETTERS}/{word(letter_id)}/acknowledge", as_one(records.RemoteDeadLetter), {"note": note})
+
+
+def requeue(letter_id: int) -> Ask[records.RemoteDeadLetter]:
+    """Bring a dead job back with a fresh start and close its letter; raises LetterSettled or SlotTaken."""
+    return post(f"{_LETTERS}/{word(letter_id)}/requeue", as_one(records.RemoteDeadLetter))
+
+
+def acknowledge_many(
+    *,
+    ids: Sequence[int] | None = None,
+    task: str | None = None,
+    fingerprint: str | None = None,
+    note: str | None = None,
+    dry_run: bool = False,
+) -> Ask[records.RemoteBulk]:
+    """Acknowledge letters by number, or every one that is not closed and fits; nothing named means all of those."""
+    body = {**_chosen(ids, task, fingerprint), "note": note, "dry_run": dry_run}
+    return post(f"{_LETTERS}/acknowledge", as_one(records.RemoteBulk), body)
+
+
+def requeue_many(
+    *, ids: Sequence[int] | None = None, task: str | None = None, fingerprint: str | None = None, dry_run: bool = False
+) -> Ask[records.RemoteBulk]:
+    """Bring back the jobs of letters by number, or of every one that is not closed and fits."""
+    return post(f"{_LETTERS}/requeue", as_one(records.RemoteBulk), {**_chosen(ids, task, fingerprint), "dry_run": dry_run})
+
+
+def _chosen(ids: Sequence[int] | None, task: str | None, fingerprint: str | None) -> dict[str, Any]:
+    wanted = {name: value for name, value in (("task", task), ("fingerprint", fingerprint)) if value is not None}
+    if ids is None:
+        return {"filter": wanted}
+    # Both together are refused by the server: nobody knows which was meant.
+    return {"ids": list(ids), "filter": wanted or None}
+
+
+def breaker_page(*, after: str = "", limit: int = 100) -> Ask[records.BreakerPage]:
+    """Read a page of the breakers that ever left closed, by name."""
+    return get(_BREAKERS, as_one(records.BreakerPage), {"after": after, "limit": limit})
+
+
+def get_breaker(name: str) -> Ask[records.RemoteBreaker]:
+    """Read one breaker; raises NotFound when it has never left closed."""
+    return get(f"{_BREAKERS}/{word(name)}", as_one(records.RemoteBreaker))
+
+
+def breaker_history(name: str, *, limit: int = 100) -> Ask[list[records.RemoteBreakerEvent]]:
+    """Read the changes of a breaker, newest first."""
+    return get(f"{_BREAKERS}/{word(name)}/history", as_list("events", records.RemoteBreakerEvent), {"limit": limit})
+
+
+def reset_breaker(name: str) -> Ask[records.RemoteBreaker]:
+    """Close a breaker, whoever is trying it."""
+    return post(f"{_BREAKERS}/{word(name)}/reset", as_one(records.RemoteBreaker), is_repeatable=True)
+
+
+def force_open_breaker(name: str, for_: Duration | None = None) -> Ask[records.RemoteBreaker]:
+    """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+    body = {"for": None if for_ is None else seconds(for_, "for")}
+    return post(f"{_BREAKERS}/{word(name)}/force-open", as_one(records.RemoteBreaker), body)
+
+
+def list_lanes() -> Ask[list[records.RemoteLane]]:
+    """Read every lane by name, with its exact counts."""
+    return get(f"{API}/lanes", as_list("lanes", records.RemoteLane))
+
+
+def get_lane(name: str) -> Ask[records.RemoteLane]:
+    """Read one lane with its exact counts; raises NotFound."""
+    return get(f"{API}/lanes/{word(name)}", as_one(records.RemoteLane))
+
+
+def pause_lane(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
+    """Let no job of a lane be claimed from now on; what runs goes on."""
+    return _gate(f"lanes/{word(name)}/pause", as_one(records.RemoteGate), force=force)
+
+
+def resume_lane(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
+    """Let the jobs of a lane be claimed again."""
+    return _gate(f"lanes/{word(name)}/resume", as_one(records.RemoteGate), force=force)
+
+
+def drain_lane(name: str, *, force: bool = False) -> Ask[records.RemoteDrain]:
+    """Pause a lane and say what still runs in it; ask again until it is done."""
+    return _gate(f"lanes/{word(name)}/drain", as_one(records.RemoteDrain), force=force)
+
+
+def _gate(path: str, read: Callable[[Any], T], *, force: bool) -> Ask[T]:
+    # A name that nothing has declared is refused with NotFound unless it is meant.
+    query = {"force": "true"} if force else {}
+    return Ask(method="POST", path=f"{API}/{path}", read=read, query=query, is_repeatable=True)
+
+
+def task_page(*, after: str = "", limit: int = 100) -> Ask[records.TaskPage]:
+    """Read a page of the tasks that processes declared, by name."""
+    return get(f"{API}/tasks", as_one(records.TaskPage), {"after": after, "limit": limit})
+
+
+def get_task(name: str) -> Ask[records.RemoteTask]:
+    """Read one task with its jobs by state; raises NotFound."""
+    return get(f"{API}/tasks/{word(name)}", as_one(records.RemoteTask))
+
+
+def pause_task(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
+    """Let no job of a task be claimed from now on; what runs goes on."""
+    return _gate(f"tasks/{word(name)}/pause", as_one(records.RemoteGate), force=force)
+
+
+def resume_task(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
+    """Let the jobs of a task be claimed again."""
+    return _gate(f"tasks/{word(name)}/resume", as_one(records.RemoteGate), force=force)
+
+
+def drain_task(name: str, *, force: bool = False) -> Ask[records.RemoteDrain]:
+    """Pause a task and say what still runs of it; ask again until it is done."""
+    return _gate(f"tasks/{word(name)}/drain", as_one(records.RemoteDrain), force=force)
+
+
+def list_workers(*, limit: int = 500) -> Ask[list[records.RemoteWorker]]:
+    """Read the processes that run jobs, last seen first."""
+    return get(f"{API}/workers", as_list("workers", records.RemoteWorker), {"limit": limit})
+
+
+def correlation(correlation_id: str, *, after: int | None = None) -> Ask[list[records.TracedJob]]:
+    """Trace an action: its jobs, each before those it enqueued; a job's own UUID finds it and what came of it.
+
+    At most 500; those with a higher number than `after` come next.
+    """
+    return get(f"{API}/correlations/{word(correlation_id)}", as_list("jobs", records.TracedJob), {"after": after})
+
+
+def changes_now() -> Ask[records.RemoteChange]:
+    """Count the jobs of each state."""
+    return get(f"{API}/events", as_one(records.RemoteChange))

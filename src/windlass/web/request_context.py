@@ -1,0 +1,60 @@
+"""One request with who sent it, as handlers see it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from fastapi import Request
+
+from windlass.app import Windlass
+from windlass.client.operations import Operator
+from windlass.core.access import Principal
+from windlass.core.audit import Actor
+
+if TYPE_CHECKING:
+    from windlass.web.server import Server
+
+KEY = "windlass"
+ANONYMOUS = Principal("anonymous", None)
+
+
+class RequestContext:
+    """A request that was let in."""
+
+    def __init__(self, server: Server, principal: Principal, request_id: str, address: str) -> None:
+        """Belong to `server`."""
+        self.server = server
+        self.principal = principal
+        self.request_id = request_id
+        self.address = address
+
+    @property
+    def app(self) -> Windlass:
+        """The application, acting as nobody: for reads and enqueues."""
+        return self.server.app
+
+    @property
+    def reader(self) -> Operator:
+        """The application's verbs for costly reads, which end when they take too long."""
+        return self.server.reader
+
+    @cached_property
+    def operator(self) -> Operator:
+        """The application's verbs with their changes audited as the principal's."""
+        return self.app.acting(Actor(self.principal.name, self.request_id))
+
+
+def context_of(request: Request) -> RequestContext:
+    """Return the context of the request a handler was called for."""
+    return cast("RequestContext", request.scope[KEY])
+
+
+def reader_of(request: Request) -> Operator:
+    """Return the application's verbs for costly reads, which end when they take too long."""
+    return context_of(request).reader
+
+
+def operator_of(request: Request) -> Operator:
+    """Return the application's verbs with their changes audited as the caller's."""
+    return context_of(request).operator
