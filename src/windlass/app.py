@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from windlass.store import Store
     from windlass.store.backend import Backend
     from windlass.upkeep.loop import UpkeepOptions
-    from windlass.worker.options import WorkerOptions
+    from windlass.worker.program import WorkerOptions
     from windlass.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -461,7 +461,7 @@ class Windlass(Operator):
 
     def worker_options(self) -> WorkerOptions:
         """Return how workers of this application work."""
-        from windlass.worker.options import WorkerOptions  # noqa: PLC0415 - as in `working`
+        from windlass.worker.program import WorkerOptions  # noqa: PLC0415 - as in `working`
 
         settings = self.settings
         return WorkerOptions(

@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -13,6 +15,8 @@ from windlass.core.current import current_job, current_request
 from windlass.core.one_line import one_line
 from windlass.errors import ConfigError
 
+LOG_EVERY_S = 60.0
+"""How often a lasting trouble is logged where nothing else is said."""
 STACK_TRACE = "stack_trace"
 """The field of a record that holds a stack trace which was written elsewhere, or earlier."""
 LOGS = "_WINDLASS_LOGS"
@@ -98,3 +102,21 @@ def configure_like_parent() -> bool:
         return False
     configure_logging(level, as_json=form == "json")
     return True
+
+
+class LogThrottle:
+    """Limits how often a lasting trouble is logged."""
+
+    def __init__(self, every_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Let each subject be logged at once, and again after `every_s`."""
+        self._every_s = every_s
+        self._monotonic = monotonic
+        self._next: dict[str, float] = {}
+
+    def is_due(self, subject: str = "") -> bool:
+        """Whether to log this now, which then counts as done."""
+        now = self._monotonic()
+        if now < self._next.get(subject, 0.0):
+            return False
+        self._next[subject] = now + self._every_s
+        return True

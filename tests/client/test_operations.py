@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from windlass import BreakerOpen, Discard, JobState, Windlass
-from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter
 from windlass.core.job import Lease
+from windlass.core.job_verbs import Bulk
 from windlass.core.outcome import Failure, Raised, decide
 
 

@@ -13,10 +13,10 @@ import pytest
 from tests.store.builders import a_job, all_jobs, claim, end, enqueue_one, fail_for_good, recurring, running
 from tests.support.raw import execute
 from windlass.core.audit import Actor
-from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.ids import job_uuid
 from windlass.core.job import JobState, WaitReason
+from windlass.core.job_verbs import Bulk
 from windlass.errors import InvalidInput
 from windlass.store import Store
 from windlass.store.calls import bulk

@@ -16,12 +16,11 @@ from tests.store.builders import a_lease, claim_one, due, end, ending, failure, 
 from tests.store.rivals import rivals
 from tests.support.raw import execute
 from windlass.core.audit import Actor
-from windlass.core.capped_count import CappedCount
 from windlass.core.feed import KEPT_ENTRIES, Feed, Fetched, NewEntry
 from windlass.core.filter import JobFilter
 from windlass.core.job import Claimed, Job, JobState
 from windlass.core.outcome import Returned
-from windlass.core.page import JobQuery
+from windlass.core.page import CappedCount, JobQuery
 from windlass.errors import FeedNotFound, InvalidInput, LeaseLost
 from windlass.store import Store
 from windlass.store.calls import feeds

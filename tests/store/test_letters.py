@@ -9,8 +9,8 @@ import pytest
 from tests.store.builders import a_job, claim, claim_one, due, end, enqueue_one, fail_for_good, failure, recurring, running
 from tests.support.raw import execute
 from windlass.core.audit import Actor
-from windlass.core.bulk import Bulk
 from windlass.core.job import Claimed, DeadLetter, JobState, UniqueScope, WaitReason
+from windlass.core.job_verbs import Bulk
 from windlass.core.letters import LetterFilter, Settled
 from windlass.core.retry import RetrySpec
 from windlass.errors import InvalidInput, LetterNotFound, LetterSettled, SlotTaken

@@ -19,9 +19,8 @@ from windlass.core.pool import parse_pools
 from windlass.core.task import Isolation, Registry, TaskSpec
 from windlass.store import open_blocking_store, open_store
 from windlass.upkeep.loop import Upkeep, UpkeepOptions
-from windlass.worker.options import WorkerOptions
 from windlass.worker.presence import Presence
-from windlass.worker.program import Program
+from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.replacement import Replacement
 from windlass.worker.worker import Worker
 

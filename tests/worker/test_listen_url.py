@@ -13,7 +13,7 @@ from tests.support.stores import fresh_url
 from tests.worker.living import until
 from windlass import ConfigError, Windlass
 from windlass.config import load
-from windlass.worker.options import WorkerOptions
+from windlass.worker.program import WorkerOptions
 
 
 @pytest.fixture

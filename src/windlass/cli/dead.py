@@ -14,7 +14,7 @@ from windlass.cli.noun import NounGroup
 from windlass.cli.output import complain, letter_fields, say, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
-from windlass.core.bulk import Bulk
+from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
 from windlass.core.letters import LetterFilter, Settled
 from windlass.errors import WindlassError

@@ -14,10 +14,9 @@ from windlass.cli.exit_codes import REFUSED
 from windlass.cli.names import refuse_unknown
 from windlass.cli.output import complain, job_fields, say, say_json
 from windlass.cli.session import operating, person
-from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
-from windlass.core.job_verbs import JOB_VERBS
+from windlass.core.job_verbs import JOB_VERBS, Bulk
 from windlass.errors import WindlassError
 
 _EVERYTHING = JobFilter()

@@ -10,10 +10,10 @@ from windlass.client.job_ref import JobRef, number_of
 from windlass.client.options import Duration
 from windlass.client.scheduler import Scheduler
 from windlass.core.blocking import twin_of
-from windlass.core.bulk import Bulk
 from windlass.core.durations import parse_duration
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job, JobState
+from windlass.core.job_verbs import Bulk
 
 if TYPE_CHECKING:
     from windlass.store.audit import Audit

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from windlass.core.checks import check_text
-from windlass.core.job import MAX_NAME
+from windlass.core.job import MAX_NAME, JobState
 
 ALL_LANES = "*"
 """The name that pauses and resumes every lane, also those that come later; a lane's own pause stays beside it."""
@@ -44,3 +47,13 @@ class Drain(NamedTuple):
     def is_done(self) -> bool:
         """Whether nothing runs and nothing more can start."""
         return self.is_settled and self.running == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane that was paused, declared by a task or has jobs; states without jobs are left out of `counts`."""
+
+    name: str
+    paused_at: datetime | None
+    paused_by: str | None
+    counts: Mapping[JobState, int]

@@ -127,3 +127,13 @@ class Page:
     is_complete: bool
     """Otherwise only the newest jobs were looked at, or sorted; the rest was left out."""
     next_cursor: str | None
+
+
+MOST_COUNTED = 10_000
+
+
+class CappedCount(NamedTuple):
+    """A total; one that is not exact says that there are at least so many."""
+
+    total: int
+    is_exact: bool

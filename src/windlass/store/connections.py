@@ -18,6 +18,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from windlass.core.current import detached
 from windlass.errors import shown
 from windlass.store.watchdog import Wait, watchdog
+from windlass.telemetry import LogThrottle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -529,22 +530,16 @@ def _try_again_sync(pool: ConnectionPool[Any]) -> None:
     pool.check()
 
 
-class _Rarely(logging.Filter):
+class _PoolLog(logging.Filter):
     """Lets a pool of ours log now and then why it has no connection, not several times a second."""
 
-    def __init__(self, pause_s: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._pause_s = pause_s
-        self._quiet_until = 0.0
+        self._throttle = LogThrottle(10.0)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not (isinstance(record.args, tuple) and _POOL in record.args):
-            return True
-        now = time.monotonic()
-        if now < self._quiet_until:
-            return False
-        self._quiet_until = now + self._pause_s
-        return True
+        is_ours = isinstance(record.args, tuple) and _POOL in record.args
+        return not is_ours or self._throttle.is_due()
 
 
-logging.getLogger("psycopg.pool").addFilter(_Rarely(10.0))
+logging.getLogger("psycopg.pool").addFilter(_PoolLog())

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from windlass.core.blocking import twin_of
-from windlass.core.bulk import Bulk
 from windlass.core.checks import check_range
+from windlass.core.job_verbs import Bulk
 from windlass.core.letters import LetterFilter
 from windlass.store import batches
 from windlass.store.calls import bulk, letter_pages, letters

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from windlass.core.audit import Actor
-from windlass.core.bulk import Bulk
 from windlass.core.checks import check_range
 from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices, Stored
+from windlass.core.job_verbs import Bulk
 from windlass.core.outcome import NO_RUN, Finish, Released, Run, decide
 from windlass.core.pull import PickOrder, Pull
 from windlass.core.report import extension

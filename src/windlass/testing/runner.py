@@ -27,9 +27,8 @@ from windlass.testing.clock import FakeClock
 from windlass.testing.handlers import Errors, watched
 from windlass.testing.ran import Ran
 from windlass.testing.watch import Watch, first_failure
-from windlass.worker.options import WorkerOptions
 from windlass.worker.presence import Presence
-from windlass.worker.program import Program
+from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.worker import Worker
 
 T = TypeVar("T")

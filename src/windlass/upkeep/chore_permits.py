@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from windlass.ports import Clock
 from windlass.store import Store
+from windlass.telemetry import LOG_EVERY_S, LogThrottle
 from windlass.upkeep.duty import Duty, Round
-from windlass.upkeep.log_throttle import LogThrottle
 
 log = logging.getLogger("windlass.upkeep")
 
@@ -28,7 +28,7 @@ class ChorePermits:
         self._duties = duties
         self._clock = clock
         self._name = name
-        self._throttle = LogThrottle(clock.monotonic)
+        self._throttle = LogThrottle(LOG_EVERY_S, clock.monotonic)
         self._paused: frozenset[str] = frozenset()
         self._due_at: dict[str, datetime] = {}
         self._clock_set: float | None = None
@@ -37,7 +37,7 @@ class ChorePermits:
         """Whether an operator has paused a chore, as of the last look; warns once a minute that it is."""
         if chore not in self._paused:
             return False
-        if self._throttle.lets(f"{chore} is paused"):
+        if self._throttle.is_due(f"{chore} is paused"):
             log.warning("%s is paused by an operator; jobs wait for it until: windlass chores resume %s", chore, chore)
         return True
 
@@ -98,5 +98,5 @@ class ChorePermits:
             self._clock_set = now
 
     def _complain(self, what: str, error: Exception) -> None:
-        if self._throttle.lets(what):
+        if self._throttle.is_due(what):
             log.warning("upkeep: %s: %s: %s", what, type(error).__name__, error)

@@ -10,11 +10,10 @@ from datetime import timedelta
 from windlass.core.topic import Topic
 from windlass.ports import Clock
 from windlass.store import Store
-from windlass.upkeep.chore_counts import ChoreCounts
+from windlass.telemetry import LOG_EVERY_S, LogThrottle
 from windlass.upkeep.chore_permits import ChorePermits
 from windlass.upkeep.chores import UpkeepOptions, shared_duties
-from windlass.upkeep.duty import Duty
-from windlass.upkeep.log_throttle import LogThrottle
+from windlass.upkeep.duty import ChoreCounts, Duty
 from windlass.upkeep.promoter import Promoter
 from windlass.upkeep.reclaimer import Reclaimer
 
@@ -47,7 +46,7 @@ class Upkeep:
         self._reclaim_s = min(chosen.reclaim_interval, chosen.lease / 4).total_seconds()
         self._reclaimer = Reclaimer(store, lease=chosen.lease)
         self._reclaims = ChoreCounts()
-        self._throttle = LogThrottle(clock.monotonic)
+        self._throttle = LogThrottle(LOG_EVERY_S, clock.monotonic)
         self._promoter = Promoter(
             store, clock=clock, poll_interval=chosen.poll_interval, promoted=promoted, is_paused=self._is_paused
         )
@@ -100,7 +99,7 @@ class Upkeep:
             taken = await self._reclaimer.round()
         except Exception as error:  # noqa: BLE001 - a lease that has ended is still there at the next round
             self._reclaims.fail(error)
-            if self._throttle.lets("reclaim"):
+            if self._throttle.is_due("reclaim"):
                 log.warning("lost leases could not be taken back: %s: %s", type(error).__name__, error)
             return False
         self._reclaims.note(len(taken), self._clock.monotonic() - began)

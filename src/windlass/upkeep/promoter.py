@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from windlass.ports import Clock
 from windlass.store import Store
-from windlass.upkeep.chore_counts import ChoreCounts
-from windlass.upkeep.log_throttle import LogThrottle
+from windlass.telemetry import LOG_EVERY_S, LogThrottle
+from windlass.upkeep.duty import ChoreCounts
 
 log = logging.getLogger("windlass.upkeep")
 
@@ -43,7 +43,7 @@ class Promoter:
         self._promoted = promoted
         self._is_paused = is_paused
         self._wake = asyncio.Event()
-        self._throttle = LogThrottle(clock.monotonic)
+        self._throttle = LogThrottle(LOG_EVERY_S, clock.monotonic)
         self._served = 0
         self.promotions = ChoreCounts()
         self.spawns = ChoreCounts()
@@ -83,7 +83,7 @@ class Promoter:
             return await work()
         except Exception as error:  # noqa: BLE001 - what is due now is still due at the next round
             counts.fail(error)
-            if self._throttle.lets("due"):
+            if self._throttle.is_due("due"):
                 log.warning("what is due could not be served: %s: %s", type(error).__name__, error)
             return self._poll_s
 

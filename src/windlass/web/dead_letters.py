@@ -10,9 +10,9 @@ from fastapi import Path, Query, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from windlass.core.access import Role
-from windlass.core.bulk import Bulk
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, MAX_NAME, MAX_TEXT, DeadLetter
+from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
 from windlass.core.letters import MOST_IDS, LetterFilter
 from windlass.secret_names import redact

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from windlass.telemetry import LogThrottle
 from windlass.web.connections import Connections
-from windlass.web.rarely import Rarely
 
 log = logging.getLogger("windlass.web")
 
@@ -27,8 +27,8 @@ class Exhaustion:
     def __init__(self, connections: Connections, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Make room among the `connections`."""
         self._connections = connections
-        self._log = Rarely(_LOG_EVERY_S, monotonic)
-        self._drop = Rarely(_DROP_EVERY_S, monotonic)
+        self._log = LogThrottle(_LOG_EVERY_S, monotonic)
+        self._drop = LogThrottle(_DROP_EVERY_S, monotonic)
 
     @contextmanager
     def heard(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from windlass.core.access import Role
-from windlass.core.lane import Lane
+from windlass.core.gate import Lane
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed, PathName
 from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from windlass.core.topic import Topic
 from windlass.errors import StoreError
 from windlass.ports import Wakeups
 from windlass.store import Store
-from windlass.upkeep.log_throttle import LogThrottle
+from windlass.telemetry import LOG_EVERY_S, LogThrottle
 from windlass.web.pull_settings import PullSettingsCache
 
 log = logging.getLogger("windlass.web")
@@ -63,7 +62,7 @@ class PullQueue:
         self._unclaimed: list[Claimed] = []
         """Jobs that were taken for workers that have gone."""
         self._wake = asyncio.Event()
-        self._hush = LogThrottle(time.monotonic)
+        self._throttle = LogThrottle(LOG_EVERY_S)
         self._heard: Wakeups | None = None
 
     @asynccontextmanager
@@ -146,7 +145,7 @@ class PullQueue:
                 await self._return_unclaimed(store)
                 await self._round(store)
             except Exception as error:  # noqa: BLE001 - one bad round must not leave every worker without jobs
-                if self._hush.lets("pull"):
+                if self._throttle.is_due("pull"):
                     log.warning("no jobs can be pulled: %s: %s", type(error).__name__, error)
                 self._refuse(error)
                 pause = _AFTER_FAILURE_S

@@ -24,6 +24,7 @@ from windlass.core.current import current_request
 from windlass.core.job import MAX_NAME
 from windlass.core.known_task import declared_task
 from windlass.errors import StoreBusy, shown
+from windlass.telemetry import LogThrottle
 from windlass.web import forms
 from windlass.web.background_writes import BackgroundWrites
 from windlass.web.changes import Changes
@@ -37,7 +38,6 @@ from windlass.web.probes import PROBES, Readiness
 from windlass.web.pull_queue import PullQueue
 from windlass.web.pull_settings import PullSettingsCache
 from windlass.web.pull_worker_seen import PullWorkersSeen
-from windlass.web.rarely import Rarely
 from windlass.web.rate_limit import RateLimit
 from windlass.web.request_context import ANONYMOUS, KEY, RequestContext
 from windlass.web.route import Route
@@ -124,7 +124,7 @@ class Server:
         rows = zip(self.routes, operations(self.routes), strict=True)
         self._table = Router((route.method, route.path, self._entry(route, made)) for route, made in rows)
         self.turns = Turns(self.limits.costly_reads, self.limits.waiting_reads, self.limits.read_within.total_seconds(), app.rng)
-        self.unavailable = Rarely(1.0)
+        self.unavailable = LogThrottle(1.0)
         """Whether it is time to log another 503."""
         self._exports = 0
         self.held_bytes = 0

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from windlass.client.operations import Operator
 from windlass.core.breaker import Breaker, BreakerState
+from windlass.core.gate import Lane
 from windlass.core.job import Count, Job, JobState, RunStatus
-from windlass.core.lane import Lane
 from windlass.core.page import JobQuery, Sort
 from windlass.core.runs import Minute
 from windlass.core.worker import WorkerRecord

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import re
 import shlex
 from typing import NamedTuple
 
 from windlass.config import Settings
 from windlass.core.access import NewToken, Role
 from windlass.core.audit import Actor
-from windlass.core.weak_secret import weakness_of
 from windlass.errors import ConfigError
 from windlass.web.credentials import LINK_LASTS
 from windlass.web.server import Server
@@ -96,3 +96,19 @@ def curl_line(url: str, bearer: str, *, task: str | None) -> str:
         return f"{allowed} {shlex.quote(url + '/api/v1/lanes')}"
     body = shlex.quote(json.dumps({"task": task}))
     return f'{allowed} -H "Content-Type: application/json" -d {body} {shlex.quote(url + "/api/v1/jobs")}'
+
+
+_LEAST_DISTINCT = 8
+_REPEATED = re.compile(r"(.{1,8})\1+.{0,7}", re.DOTALL)
+_COMMON = re.compile(r"password|passw0rd|changeme|change-me|letmein|qwert|0123456|1234567|abcdefg", re.IGNORECASE)
+
+
+def weakness_of(secret: str) -> str | None:
+    """Return why a secret is easy to guess, without showing it; None where nothing speaks against it."""
+    if len(set(secret)) < _LEAST_DISTINCT:
+        return f"has fewer than {_LEAST_DISTINCT} different characters"
+    if _REPEATED.fullmatch(secret):
+        return "repeats a few characters"
+    if secret.isdecimal():
+        return "is made of digits only"
+    return "contains a word that everybody tries first" if _COMMON.search(secret) else None

@@ -11,8 +11,8 @@ from windlass.core.job import Claimed, Lease, Slices
 from windlass.core.task import Registry
 from windlass.errors import StoreError
 from windlass.ports import Work
-from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
+from windlass.worker.program import WorkerOptions
 from windlass.worker.quarantine import Quarantine
 from windlass.worker.worker_log import log
 

@@ -14,7 +14,7 @@ from windlass.core.worker import NewWorker
 from windlass.errors import StoreError
 from windlass.process import current_process
 from windlass.store import Store
-from windlass.worker.options import WorkerOptions
+from windlass.worker.program import WorkerOptions
 from windlass.worker.worker import Worker
 from windlass.worker.worker_log import log
 

@@ -4,11 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from windlass.core.hooks import Hooks
+from windlass.core.pool import DEFAULT_POOLS, FAST_LANE, PoolSpec, parse_pools
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.task import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """Settings of one worker process."""
+
+    pools: tuple[PoolSpec, ...] = parse_pools(DEFAULT_POOLS)
+    lease: timedelta = timedelta(seconds=20)
+    poll_interval: timedelta = timedelta(seconds=1)
+    prefetch: int = 20
+    """How many jobs of a millisecond a pool holds ready; longer ones fewer, shorter ones more."""
+    fast_timeout: timedelta = timedelta(minutes=2)
+    timeout: timedelta = timedelta(minutes=20)
+    grace: timedelta = timedelta(seconds=30)
+    """How long running jobs may go on after the worker was told to stop."""
+    stop_grace: timedelta = timedelta(seconds=1)
+    """How long a handler that was told to stop may clean up before it is abandoned or killed."""
+    most_lost_threads: int = 16
+    """A process with more abandoned threads ends in order, for its supervisor to start anew."""
+
+    def timeout_of(self, lane: str) -> timedelta:
+        """Return how long a job of this lane may run when its task does not say."""
+        return self.fast_timeout if lane == FAST_LANE else self.timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,8 @@ from windlass.worker.eager_task import eager_task
 from windlass.worker.lease_times import Late, LeaseTimes
 from windlass.worker.link import StoreLink
 from windlass.worker.logs import current_excerpt
-from windlass.worker.options import WorkerOptions
 from windlass.worker.processes import ChildRunner, NoProcess
-from windlass.worker.program import Program
+from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.run import ActiveRun, Why
 from windlass.worker.run_tasks import end_tasks, has_started
 from windlass.worker.thread_batch import ThreadBatch

@@ -21,9 +21,8 @@ from windlass.worker.heart import Beat, Heart
 from windlass.worker.held_jobs import HeldJobs
 from windlass.worker.logs import LogCapture
 from windlass.worker.loop_watch import LoopWatch
-from windlass.worker.options import WorkerOptions
 from windlass.worker.pool import Pool
-from windlass.worker.program import Program
+from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.quarantine import Quarantine
 from windlass.worker.replacement import Replacement
 from windlass.worker.run import ActiveRun, Why

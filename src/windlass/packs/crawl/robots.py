@@ -10,8 +10,7 @@ from typing import NamedTuple
 from protego import Protego
 
 from windlass.packs.crawl.charset import decode_page
-from windlass.packs.crawl.errors import SiteUnavailable
-from windlass.packs.crawl.waiting import asks_to_wait, wait_of
+from windlass.packs.crawl.errors import SiteUnavailable, asks_to_wait, wait_of
 from windlass.packs.outgoing import FINAL, HttpAnswer
 from windlass.packs.outgoing.url import WebUrl
 

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from windlass.core.crawl import Address, Visit
 from windlass.core.source import MAX_URL
-from windlass.packs.crawl.errors import CrawlRefused, PageGone, SiteUnavailable
+from windlass.packs.crawl.errors import CrawlRefused, PageGone, SiteUnavailable, asks_to_wait, wait_of
 from windlass.packs.crawl.politeness import Politeness
 from windlass.packs.crawl.reading import Reading, read_answer, site_links
 from windlass.packs.crawl.robots import MAX_BYTES, Robots, RobotsBook
-from windlass.packs.crawl.waiting import asks_to_wait, wait_of
 from windlass.packs.outgoing import LIMITS, BodyUse, HttpAnswer, Outgoing, OutgoingError, TooManyRedirects, Unreachable
 from windlass.packs.outgoing.url import WebUrl, join_url, parse_url
 

@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TypeVar
 
 from windlass.core.audit import ALL, START, Actor, AuditEntry, AuditFilter, ChainLink, Deed, gaps_of, next_link, pruning
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_KEY, MAX_NAME
+from windlass.core.page import CappedCount
 from windlass.core.payload import check_stored
 from windlass.errors import InvalidInput
 from windlass.store import batches
-from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Means, Step, Steps, add_audit, single
+from windlass.store.calls.reads import count_capped
 from windlass.store.rows import Row, Shape
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def list_prunings(after: int, limit: int = MAX_LIST) -> Call[list[AuditEntry]]:
 
 def count(wanted: AuditFilter = ALL) -> Call[CappedCount]:
     """Count lines, up to a bound."""
-    return capped.count("count_audit", conditions(wanted))
+    return count_capped("count_audit", conditions(wanted))
 
 
 def _entries(rows: Sequence[Row]) -> list[AuditEntry]:

@@ -24,16 +24,16 @@ from windlass.core.breaker import (
     BreakerSpec,
     BreakerState,
 )
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_characters, check_range, check_text, check_wait
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Claimed, Lease, Slices
+from windlass.core.page import CappedCount
 from windlass.core.payload import encode_object
 from windlass.errors import InvalidInput, LeaseLost
 from windlass.store import batches, rows
-from windlass.store.calls import capped, wakes
+from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.calls.reads import MAX_LIST
+from windlass.store.calls.reads import MAX_LIST, count_capped
 from windlass.store.rows import Row, Shape
 
 _MAX_TOKEN = 2**63 - 1
@@ -214,7 +214,7 @@ def _was_forced(left: Breaker) -> Deed:
 
 def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return capped.count("count_breakers")
+    return count_capped("count_breakers")
 
 
 def claim_probe(found: Slices, name: str, lease: Lease) -> Call[Claimed | None]:

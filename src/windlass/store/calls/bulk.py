@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from windlass.core.audit import Deed
-from windlass.core.bulk import Bulk
 from windlass.core.filter import JobFilter
+from windlass.core.job_verbs import Bulk
 from windlass.core.payload import encode_object
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from windlass.core.audit import Deed
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_wait
 from windlass.core.feed import (
     KEPT_ENTRIES,
@@ -23,16 +22,17 @@ from windlass.core.feed import (
 from windlass.core.ids import MAX_ID
 from windlass.core.job import JobState
 from windlass.core.outcome import ERROR_LIMIT
+from windlass.core.page import CappedCount
 from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.report import Case
 from windlass.core.topic import Topic
 from windlass.core.websub import DENIED_AGAIN, LONGEST_LEASE, RENEW_WITHIN
 from windlass.errors import FeedNotFound, LeaseLost, StoreConflict
 from windlass.store import batches
-from windlass.store.calls import capped, schedules
+from windlass.store.calls import schedules
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
-from windlass.store.calls.reads import MAX_LIST
+from windlass.store.calls.reads import MAX_LIST, count_capped
 from windlass.store.rows import Row, Shape
 
 _FEED = Shape.of(Feed)
@@ -111,9 +111,9 @@ def list_feeds(*, after: int = 0, limit: int = MAX_LIST, subscriber: str | None 
 def count_feeds(*, subscriber: str | None = None) -> Call[CappedCount]:
     """Count the feeds, or those that somebody follows, up to a bound."""
     if subscriber is None:
-        return capped.count("count_feeds")
+        return count_capped("count_feeds")
     check_subscriber(subscriber)
-    return capped.count("count_subscribed_feeds", {"subscriber": subscriber})
+    return count_capped("count_subscribed_feeds", {"subscriber": subscriber})
 
 
 def list_entries(feed_id: int, *, before: int = MAX_ID, limit: int = MAX_LIST) -> Call[list[FeedEntry]]:
@@ -131,7 +131,7 @@ def list_entries(feed_id: int, *, before: int = MAX_ID, limit: int = MAX_LIST) -
 
 def count_entries(feed_id: int) -> Call[CappedCount]:
     """Count the entries of a feed."""
-    return capped.count("count_entries", {"feed_id": feed_id})
+    return count_capped("count_entries", {"feed_id": feed_id})
 
 
 def record_fetch(feed_id: int, token: int, fetched: Fetched) -> Call[FetchRecorded]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windlass.core.audit import Deed
-from windlass.core.gate import ALL_LANES, Gate, GateKind
+from windlass.core.gate import ALL_LANES, Gate, GateKind, Lane
 from windlass.core.job import JobState
-from windlass.core.lane import Lane
 from windlass.store import batches
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single

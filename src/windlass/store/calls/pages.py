@@ -7,17 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from windlass.core.audit import Deed
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_ID
+from windlass.core.page import CappedCount
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME
 from windlass.core.webpage import MAX_SEARCH, NewPage, WebPage, key_of, search_words
 from windlass.errors import PageNotFound
 from windlass.store import batches
-from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Step, Steps, single
-from windlass.store.calls.reads import MAX_LIST
+from windlass.store.calls.reads import MAX_LIST, count_capped
 from windlass.store.rows import Row, Shape
 
 T = TypeVar("T")
@@ -59,11 +58,11 @@ def count(*, search: str | None = None, source_id: str | None = None) -> Call[Ca
     _checked(source_id, 0, 1)
     if search is None:
         query = "count_pages" if source_id is None else "count_source_pages"
-        return capped.count(query, {} if source_id is None else {"source_id": source_id})
+        return count_capped(query, {} if source_id is None else {"source_id": source_id})
     words = _asked(search)
     if not words:
         return Call(lambda _: _nothing(CappedCount(0, is_exact=True)), is_read=True)
-    return capped.count("count_found_pages", {"words": words, "source_id": source_id})
+    return count_capped("count_found_pages", {"words": words, "source_id": source_id})
 
 
 def _asked(wanted: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Count, DeadLetter, Execution, Job
+from windlass.core.page import MOST_COUNTED, CappedCount
 from windlass.errors import ExecutionNotFound, JobNotFound
 from windlass.store import batches, rows
 from windlass.store.calls.call import Call, single
@@ -85,3 +87,16 @@ def fold_counts(limit: int = 10_000) -> Call[int]:
     """Add count deltas to the counts they belong to."""
     check_range("limit", limit, 1, 1_000_000)
     return single("fold_counts", {"limit": limit}, lambda found: found[0][0])
+
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+def count_capped(query: str, params: Mapping[str, object] = _NOTHING) -> Call[CappedCount]:
+    """Count the rows of a query that stops at `:most`."""
+
+    def decode(found: Sequence[Row]) -> CappedCount:
+        [(rows,)] = found
+        return CappedCount(min(rows, MOST_COUNTED), rows <= MOST_COUNTED)
+
+    return single(query, {**params, "most": MOST_COUNTED + 1}, decode, is_read=True)

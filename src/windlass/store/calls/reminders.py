@@ -7,18 +7,18 @@ from dataclasses import replace
 from datetime import timedelta
 
 from windlass.core.audit import Deed
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_wait
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import NewJob
+from windlass.core.page import CappedCount
 from windlass.core.payload import encode_object
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.core.topic import Topic
 from windlass.errors import ReminderNotFound
 from windlass.store import batches
-from windlass.store.calls import capped, work
+from windlass.store.calls import work
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.calls.reads import MAX_LIST
+from windlass.store.calls.reads import MAX_LIST, count_capped
 from windlass.store.rows import Row, Shape
 
 _REMINDER = Shape.of(Reminder)
@@ -90,7 +90,7 @@ def prune(keep: timedelta, *, limit: int = 1000) -> Call[int]:
 
 def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return capped.count("count_reminders")
+    return count_capped("count_reminders")
 
 
 def _reminders(rows: Sequence[Row]) -> list[Reminder]:

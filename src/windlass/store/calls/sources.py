@@ -7,14 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from windlass.core.audit import Deed
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_characters, check_instant, check_range, check_text
+from windlass.core.page import CappedCount
 from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source
 from windlass.errors import SourceNotFound
-from windlass.store.calls import capped
 from windlass.store.calls.call import Call, single
-from windlass.store.calls.reads import MAX_LIST
+from windlass.store.calls.reads import MAX_LIST, count_capped
 from windlass.store.rows import Row, Shape
 
 _SOURCE = Shape.of(Source)
@@ -75,7 +74,7 @@ def stale(before: datetime, *, after: Source | None = None, limit: int = MAX_LIS
 
 def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return capped.count("count_sources")
+    return count_capped("count_sources")
 
 
 def _sources(rows: Sequence[Row]) -> list[Source]:

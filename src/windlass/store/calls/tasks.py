@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_characters, check_range
 from windlass.core.gate import GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
+from windlass.core.page import CappedCount
 from windlass.store import batches
-from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Means, Step, Steps, single
+from windlass.store.calls.reads import count_capped
 from windlass.store.rows import Shape
 
 MAX_LIST = 500
@@ -63,4 +63,4 @@ def knows(task: str) -> Call[bool]:
 
 def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return capped.count("count_tasks")
+    return count_capped("count_tasks")

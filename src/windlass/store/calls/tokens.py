@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from windlass.core.access import NewToken, Role, Token, digest_of
 from windlass.core.audit import Deed
-from windlass.core.capped_count import CappedCount
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME
+from windlass.core.page import CappedCount
 from windlass.core.payload import encode, encode_object
 from windlass.errors import TokenNotFound
 from windlass.store import batches
-from windlass.store.calls import capped
 from windlass.store.calls.call import Call, Means, Step, Steps, single
+from windlass.store.calls.reads import count_capped
 from windlass.store.rows import Row, Shape
 
 MAX_LIST = 500
@@ -87,7 +87,7 @@ def count_live() -> Call[int]:
 
 def count() -> Call[CappedCount]:
     """Count them, up to a bound."""
-    return capped.count("count_tokens")
+    return count_capped("count_tokens")
 
 
 def _token(row: Row) -> Token:
