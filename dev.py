@@ -185,7 +185,7 @@ def spread(run_name: str) -> list[str]:
     """Say how many tests run at a time; the machines we promise have two cores."""
     if run_name in ALONE:
         return []
-    return ["-n", "2" if run_name in QUIET else "4", "--dist", "worksteal"]
+    return ["-n", "3" if run_name in QUIET else "4", "--dist", "worksteal"]
 
 
 def run_suite(name: str, args: Sequence[str]) -> SuiteResult:

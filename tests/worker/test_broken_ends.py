@@ -163,13 +163,14 @@ async def test_a_slot_that_an_error_has_stopped_starts_again(
     assert any("it starts again" in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.parametrize("is_exclusive", [False, True], ids=["plain", "exclusive"])
 async def test_a_run_that_came_back_while_the_loop_was_blocked_is_not_given_back(
-    rig: Rig, caplog: pytest.LogCaptureFixture
+    rig: Rig, caplog: pytest.LogCaptureFixture, *, is_exclusive: bool
 ) -> None:
     runs: Counter[int] = Counter()
 
     def work(ctx: JobContext) -> None:
-        time.sleep(0.5)
+        time.sleep(4.5 if is_exclusive else 0.5)
         runs[ctx.job_id] += 1
 
     async def blocks() -> None:
@@ -177,7 +178,7 @@ async def test_a_run_that_came_back_while_the_loop_was_blocked_is_not_given_back
             time.sleep(1.3)  # noqa: ASYNC251 - the point of the test
             await asyncio.sleep(0)
 
-    rig.task(work)
+    rig.task(work, is_exclusive=is_exclusive)
     rig.task(blocks)
     ids = [await rig.enqueue("work", priority=1) for _ in range(3)]
     blocking = await rig.enqueue("blocks")

@@ -219,6 +219,12 @@ class HeldJobs:
                 fields = {"job_id": ending.id} if job is None else CurrentJob.of(job).log_fields
                 log.warning("the end of a run came too late: its lease had gone", extra=fields)
 
+    def renewed(self, beat: Beat) -> None:
+        """Note the leases that were renewed; on the heart's thread, as the loop may be blocked for longer than they last."""
+        skipped = {lease.token for lease in beat.held if lease.is_skipped}
+        for token in {lease.token for lease in beat.held} - skipped:
+            self.lease_times.note(token, beat.at + self._lease_s)
+
     def heard(self, beat: Beat) -> None:
         """Act on what the heart learned."""
         # A run that has come back from its thread is in no slot, and must not count as one that is held without a run.
@@ -237,9 +243,6 @@ class HeldJobs:
                 self._withdraw(hold, why)
             elif why is not None:
                 slot.stop(mine, why)
-        skipped = {lease.token for lease in beat.held if lease.is_skipped}
-        for token in {lease.token for lease in beat.held} - skipped:
-            self.lease_times.note(token, beat.at + self._lease_s)
         self.lease_times.keep({kept.token for kept in self._held.values()})
         self._release_stranded(busy_slots)
 

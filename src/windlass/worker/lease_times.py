@@ -15,7 +15,7 @@ class Late(Exception):
 class LeaseTimes:
     """Counted from before the claim or renewal was sent, on a counter that runs on while the machine sleeps.
 
-    All jobs of one claim share a token and are renewed together, so one entry serves them all. Safe to read from any thread.
+    All jobs of one claim share a token and are renewed together, so one entry serves them all. Safe to use from any thread.
     """
 
     def __init__(self, monotonic: Callable[[], float], lease_s: float) -> None:
@@ -30,7 +30,10 @@ class LeaseTimes:
 
     def keep(self, tokens: Collection[int]) -> None:
         """Forget the leases of all other tokens."""
-        self._until = {token: until for token, until in self._until.items() if token in tokens}
+        # In place: another thread may note one meanwhile.
+        for token in list(self._until):
+            if token not in tokens:
+                self._until.pop(token, None)
 
     def until(self, token: int) -> float:
         """Return the end of a lease; one that is not known has ended."""

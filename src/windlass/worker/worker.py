@@ -193,6 +193,7 @@ class Worker:
             acker.cancel()
 
     def _heard(self, beat: Beat) -> None:
+        self._held_jobs.renewed(beat)
         self._loop.call_soon_threadsafe(self._held_jobs.heard, beat)
 
     def _active_of(self, task: asyncio.Task[Any]) -> ActiveRun | None:
@@ -260,11 +261,11 @@ class Worker:
             pool.close()
         # A claim that is under way is heard to its end, so that its jobs are given back; a database that does not answer is
         # waited for no longer than the handlers are.
-        await self._ended_calls(self._options.grace.total_seconds(), feeder)
+        await self._wait_for_runs(self._options.grace.total_seconds(), feeder)
         for slot in self._held_jobs.busy_slots:
             if slot.active is not None:
                 slot.stop(slot.active, Why.SHUTDOWN)
-        await self._ended_calls(self._options.stop_grace.total_seconds())
+        await self._wait_for_runs(self._options.stop_grace.total_seconds())
         for slot in self._held_jobs.busy_slots:
             slot.give_up()
         feeder.cancel()
@@ -290,7 +291,7 @@ class Worker:
         for slot in self._held_jobs.busy_slots:
             slot.give_up(is_last=True)
 
-    async def _ended_calls(self, within: float, claiming: asyncio.Task[None] | None = None) -> None:
+    async def _wait_for_runs(self, within: float, claiming: asyncio.Task[None] | None = None) -> None:
         """Wait until nothing runs and no claim is under way, for so many seconds, or until told to hurry."""
         late = self._clock.monotonic() + within
         while not self._is_hurried and self._clock.monotonic() < late:
