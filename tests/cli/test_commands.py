@@ -93,6 +93,29 @@ def test_a_command_without_files_says_so_in_a_line(folder: Path) -> None:
     assert re.fullmatch("windlass: this process may open no more files, raise `ulimit -n`: .*\n", done.stderr), done.stderr
 
 
+GROUPED = """
+import asyncio
+from contextlib import asynccontextmanager
+from windlass import StoreUnavailable, Windlass
+
+app = Windlass("sqlite:///jobs.db")
+
+@app.lifespan
+@asynccontextmanager
+async def lifespan():
+    async with asyncio.TaskGroup():
+        raise StoreUnavailable("gone")
+    yield
+"""
+
+
+def test_an_error_that_ends_a_task_group_is_an_error_in_a_line(folder: Path) -> None:
+    (folder / "grouped.py").write_text(GROUPED, encoding="utf-8")
+    done = windlass(folder, "worker", "grouped:app")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert "gone; is the database running" in done.stderr
+
+
 def test_code_that_cannot_be_read_is_an_error_in_a_line(folder: Path) -> None:
     code = "import resource, windlass.__main__ as m; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); m.main()"
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60, check=False)

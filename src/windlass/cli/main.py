@@ -115,7 +115,12 @@ class Commands(click.Group):
     def _invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except WindlassError as error:
+        except (WindlassError, BaseExceptionGroup) as raised:
+            error = _only(raised)
+            if isinstance(error, OSError):
+                raise error from None
+            if not isinstance(error, WindlassError):
+                raise
             # Why there was no connection is a better answer than a guess.
             is_guessed = isinstance(error, StoreUnavailable) and not isinstance(error, CannotConnect)
             remedy = "; is the database running, and is its URL right?" if is_guessed else ""
@@ -123,6 +128,13 @@ class Commands(click.Group):
 
             complain(f"{error}{remedy}")
             sys.exit(_exit_code(error))
+
+
+def _only(error: BaseException) -> BaseException:
+    """Return the one error in a group: task groups wrap what ends them, also those of an application's lifespan."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _exit_code(error: WindlassError) -> int:
