@@ -111,7 +111,7 @@ async def lifespan():
 
 def test_an_error_that_ends_a_task_group_is_an_error_in_a_line(folder: Path) -> None:
     (folder / "grouped.py").write_text(GROUPED, encoding="utf-8")
-    done = windlass(folder, "worker", "grouped:app")
+    done = windlass(folder, "up", "grouped:app", "--port", "0")
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
     assert "gone; is the database running" in done.stderr
 
