@@ -423,10 +423,11 @@ class Injector:
             return
         connection = self._tables.connect()
         try:
-            async with self._fault(kind, "database", is_outage=is_outage):
+            async with self._fault(kind, "database", is_outage=is_outage) as fault:
                 connection.execute("begin")
                 connection.execute("set local statement_timeout = '10s'")
-                await asyncio.to_thread(connection.execute, statement)
+                locked = await asyncio.to_thread(connection.execute, statement)
+                fault.jobs = [job_id for (job_id,) in locked] if locked.description else []
                 await asyncio.sleep(self._length(most=1.5))
                 connection.execute("rollback")
         finally:

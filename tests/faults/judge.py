@@ -86,8 +86,8 @@ class Verdict:
     repeats: Counter[str] = field(default_factory=Counter)
     """Runs beyond a job's first, by the reason recorded for the one before."""
     recoveries_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    slowest: dict[str, tuple[float, int]] = field(default_factory=dict)
-    """The longest recovery of each kind that jobs have, and the job."""
+    recovered: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
+    """The same with the job of each."""
     worn_out: int = 0
     """Jobs that became dead letters by faults alone, each loss of theirs explained."""
 
@@ -395,11 +395,11 @@ class Judge:
             cause = self._lost_by(run, lost.get(run.token))
             since = max(run.started_ns, cause.from_ns) if cause is not None else run.ended_ns or run.started_ns
             since = self._after_losses(job, since, following)
-            since = self._after_outages(since, following.started_ns)
+            since = self._after_outages(job.id, since, following.started_ns)
             kind = PULLED if job.task == PULLED else "job"
             seconds = max(0.0, (following.started_ns - since) / SECOND_NS)
             verdict.recoveries_s[kind].append(seconds)
-            verdict.slowest[kind] = max(verdict.slowest.get(kind, (0.0, 0)), (seconds, job.id))
+            verdict.recovered[kind].append((seconds, job.id))
 
     def _after_losses(self, job: JobRow, since: int, following: LedgerRun) -> int:
         """Move a time to the last fault by which the job was lost once more, before its handler could begin."""
@@ -414,10 +414,10 @@ class Judge:
                 since = since if cause is None else max(since, cause.from_ns)
         return since
 
-    def _after_outages(self, since: int, until: int) -> int:
-        """Move a time to the end of the outages that follow it: while nobody could work, nothing could recover."""
+    def _after_outages(self, job_id: int, since: int, until: int) -> int:
+        """Move a time to the end of the outages that follow it: while nobody could take the job, it could not recover."""
         for fault in self._case.faults:
-            if fault.is_outage and fault.ended_ns is not None and fault.overlaps(since, until):
+            if (fault.is_outage or job_id in fault.jobs) and fault.ended_ns is not None and fault.overlaps(since, until):
                 since = max(since, min(fault.ended_ns, until))
         return since
 

@@ -17,6 +17,7 @@ WIRE_RECOVERY_S = 15.0
 """How soon a process shall work again when its way to the database is open again."""
 _MOST_OF_A_RULE = 4
 _ENOUGH = 100
+_SLOWEST = 12
 
 
 def recovery_goal_s(outcome: Outcome, kind: str) -> float:
@@ -38,9 +39,10 @@ def add_slow_recoveries(outcome: Outcome) -> None:
         p99, goal = percentile(sorted(found), 0.99), recovery_goal_s(outcome, kind)
         # Of a few recoveries the slowest is no measure of what 99 of 100 do, and a busy machine may be late once.
         if p99 > (goal if len(found) >= _ENOUGH else 2 * goal):
-            _, job_id = outcome.verdict.slowest.get(kind, (0.0, None))
-            detail = f"{kind}: p99 is {p99:.1f} s, the goal is {goal:.1f} s; the slowest is shown"
-            outcome.violations.append(Violation("recovery", job_id, detail))
+            slowest = sorted(outcome.verdict.recovered.get(kind, []), reverse=True)[:_SLOWEST]
+            shown = ", ".join(f"{seconds:.1f} s of {job_id}" for seconds, job_id in slowest)
+            detail = f"{kind}: p99 is {p99:.1f} s, the goal is {goal:.1f} s; the slowest: {shown}"
+            outcome.violations.append(Violation("recovery", slowest[0][1] if slowest else None, detail))
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:

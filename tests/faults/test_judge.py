@@ -129,6 +129,16 @@ def test_recovery_counts_from_the_end_of_an_outage(forged: Forged) -> None:
     assert forged.judge().recoveries_s["job"] == [pytest.approx(5.0)]
 
 
+@pytest.mark.parametrize(("locked", "seconds"), [(JOB, 5.0), (JOB + 1, 14.0)])
+def test_recovery_counts_from_when_a_stranger_lets_go_of_the_job(forged: Forged, locked: int, seconds: float) -> None:
+    forged.run(1, 10, None)
+    forged.dies(LEFT, 11)
+    forged.fault("row_lock", 12, 20, [])
+    forged.faults[-1].jobs = [locked]
+    forged.completed(2, 25, 26, pid=RIGHT)
+    assert forged.judge().recoveries_s["job"] == [pytest.approx(seconds)]
+
+
 def test_recovery_counts_from_the_last_loss_when_a_job_is_lost_again_before_its_handler_begins(forged: Forged) -> None:
     forged.run(1, 10, None)
     forged.dies(LEFT, 11)

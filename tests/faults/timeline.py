@@ -25,6 +25,8 @@ class Fault:
     is_outage: bool = False
     """Whether work is expected to stand still until it is over."""
     detail: str = ""
+    jobs: list[int] = field(default_factory=list)
+    """The jobs that nobody could take meanwhile, as a stranger held their rows."""
 
     def overlaps(self, from_ns: int, to_ns: int) -> bool:
         return self.started_ns <= to_ns and (self.ended_ns or FOREVER_NS) >= from_ns
