@@ -21,6 +21,7 @@ _LINGER_S = 0.005
 _FIRST_WAIT_S = 0.05
 _FIRST_LATE_S = 0.25
 _LONGEST_WAIT_S = 5.0
+_LONGEST_LAST_WAIT_S = 0.25
 
 Stop = tuple[int, int, Run]
 Told = Callable[[Sequence[Finish], Mapping[int, JobState]], None]
@@ -54,6 +55,7 @@ class Acker:
         self._is_late = asyncio.Event()
         self._in_flight = 0
         self._sending: Sequence[Finish] = ()
+        self._longest_wait_s = _LONGEST_WAIT_S
         self._wake = asyncio.Event()
         self._full = asyncio.Event()
         self.has_room = True
@@ -98,6 +100,7 @@ class Acker:
 
     async def drain(self) -> None:
         """Wait until everything is sent, without lingering."""
+        self._longest_wait_s = _LONGEST_LAST_WAIT_S
         while self.waiting:
             self._full.set()
             await asyncio.sleep(0.001)
@@ -189,5 +192,5 @@ class Acker:
             except StoreUnavailable as error:
                 if wait == _FIRST_WAIT_S:
                     log.warning("the store is away, %d reports wait: %s", self.waiting, error)
-            await asyncio.sleep(wait * self._rng.uniform(0.5, 1.0))
+            await asyncio.sleep(min(wait, self._longest_wait_s) * self._rng.uniform(0.5, 1.0))
             wait = min(wait * 2, _LONGEST_WAIT_S)

@@ -67,6 +67,8 @@ class Worker:
         self._clock = clock
         self._stopping = asyncio.Event()
         self._is_hurried = False
+        self._last_limit: asyncio.Timeout | None = None
+        """Until when the last reports are waited for."""
         self._loop = asyncio.get_running_loop()
         self._pools: list[Pool] = []
         lease_s = self._options.lease.total_seconds()
@@ -157,6 +159,7 @@ class Worker:
     def hurry(self) -> None:
         """End now: running jobs are stopped and given back."""
         self._is_hurried = True
+        self._end_soon()
         self.stop()
 
     async def stopped(self) -> None:
@@ -257,6 +260,7 @@ class Worker:
 
     async def _wind_down(self, feeder: asyncio.Task[None]) -> None:
         """Let running jobs finish within the grace, then stop them, then send the last reports."""
+        late = self._clock.monotonic() + self._options.grace.total_seconds()
         for pool in self._pools:
             pool.close()
         # A claim that is under way is heard to its end, so that its jobs are given back; a database that does not answer is
@@ -270,15 +274,26 @@ class Worker:
             slot.give_up()
         feeder.cancel()
         try:
-            async with asyncio.timeout(_LAST_ACKS_S):
+            # A database that is away may come back within the grace that the runs have left over.
+            left_s = 0.0 if self._is_hurried else max(0.0, late - self._clock.monotonic())
+            async with asyncio.timeout(left_s + _LAST_ACKS_S) as self._last_limit:
                 await self._let_killed_end()
                 await self._held_jobs.settle()
+                self._end_soon()
                 for pool in self._pools:
                     await pool.release_slots()
         except TimeoutError:
             waiting = self._held_jobs.acker.waiting
             if waiting:
                 log.error("%d reports could not be sent; their leases will run out", waiting)  # noqa: TRY400
+        finally:
+            self._last_limit = None
+
+    def _end_soon(self) -> None:
+        """Wait for the last reports no longer than the least time there is for them."""
+        if self._last_limit is not None:
+            limit = self._loop.time() + _LAST_ACKS_S
+            self._last_limit.reschedule(min(limit, self._last_limit.when() or limit))
 
     async def _let_killed_end(self) -> None:
         """Wait until the processes that were killed have ended: a run that is still held when the worker leaves is charged."""
