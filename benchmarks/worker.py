@@ -27,8 +27,7 @@ from windlass.core.job import NewJob
 from windlass.core.pool import parse_pools
 from windlass.core.task import Registry, TaskSpec
 from windlass.store import Store, open_blocking_store
-from windlass.worker.program import WorkerOptions
-from windlass.worker.program import Program
+from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.worker import Worker
 
 
