@@ -153,7 +153,7 @@ ENDINGS = {
     "snooze": GIVEN_BACK._replace(wait_reason=W.SNOOZE, reason=R.SNOOZED, delay=5 * MINUTE),
     "released": BROKEN_OFF._replace(wait_reason=W.RELEASED, reason=R.RELEASED),
     "unstarted": UNSTARTED._replace(wait_reason=W.RELEASED),
-    "crashed": UNSTARTED._replace(wait_reason=W.LOST, crashes=1),
+    "crashed": UNSTARTED._replace(wait_reason=W.LOST, crashes=1, run_at=timedelta()),
     "cancelled": Ending(S.CANCELLED, status=RunStatus.CANCELLED, reason=R.CANCELLED),
     "stopped": STOPPED,
     "stopped30": recurs(STOPPED, HALF_HOUR),

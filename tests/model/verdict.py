@@ -97,7 +97,7 @@ def judge(  # noqa: C901, PLR0911 - a case for each outcome
             )
             return _failed(job, verdict, decided_at, now)
         case LeaseExpired():
-            return Verdict(JobState.SCHEDULED, wait_reason=WaitReason.LOST, is_charged=False, is_crash=True)
+            return Verdict(JobState.SCHEDULED, wait_reason=WaitReason.LOST, run_at=now, is_charged=False, is_crash=True)
 
 
 def _set_aside(why: WaitReason, reason: RunReason, run_at: datetime | None) -> Verdict:

@@ -139,6 +139,18 @@ async def test_suspects_come_in_the_order_of_all_jobs(store: Store, clock: FakeC
     assert [job.id for job in taken] == [urgent, first, second]
 
 
+async def test_what_had_begun_runs_again_before_what_was_only_fetched(store: Store, clock: FakeClock) -> None:
+    await store.enqueue([a_job() for _ in range(5)])
+    clock.advance(seconds=1)
+    begun = [job.id for job in await claim(store, 2)]
+    fetched = [job.id for job in await claim(store, 3, started=False)]
+    clock.advance(seconds=31)
+    assert sorted(await store.reclaim()) == [*begun, *fetched]
+    await store.promote()
+    taken = await store.claim_suspects(await store.slices(), 5, a_lease())
+    assert [job.id for job in taken] == [*begun, *fetched]
+
+
 async def test_a_gate_holds_suspects_back(store: Store, clock: FakeClock) -> None:
     await suspects(store, clock, 1, task="a", lane="slow")
     found = await store.slices()

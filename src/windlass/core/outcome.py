@@ -225,7 +225,8 @@ def _decide(job: Claimed, outcome: Outcome, run: Run, case: _Case) -> Finish:  #
             failure = Failure(f"worker {job.worker} stopped renewing its lease", "LeaseExpired", reason=RunReason.LEASE_EXPIRED)
             return _failed(job, failure, run, case)
         case LeaseExpired():
-            return _unstarted(job, WaitReason.LOST)._replace(crashes=job.crashes + 1)
+            # Behind those that had begun and were lost with it: they were claimed first, and all run again one by one.
+            return _unstarted(job, WaitReason.LOST)._replace(crashes=job.crashes + 1, run_at=case.now)
 
 
 class _Case(NamedTuple):
