@@ -98,11 +98,8 @@ class Slot:
         """Start a coroutine, or a function in a child process."""
         self._batch = self.shortage = None
         self._active = active = self._begin(job, spec)
-        task = self._make_task(self._run(active))
-        # The run may have ended by now.
-        if self._active is active:
-            self._task = task
-            task.add_done_callback(self._never_began, context=self._kit.context.copy())
+        # It keeps itself in `_task` for as long as it goes on, and may have ended by now.
+        _ = self._make_task(self._run(active))
 
     def start_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
         """Start functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
@@ -115,8 +112,8 @@ class Slot:
         return eager_task(work, self._loop, self._kit.context.copy())
 
     async def _run(self, active: ActiveRun) -> None:
-        # The first step is taken before `start` has the task, and may block the event loop.
-        self._task = task = asyncio.current_task(self._loop)
+        # Before anything else: the first step, which is taken at once, may block the event loop.
+        self._task = asyncio.current_task(self._loop)
         value, error = None, None
         try:
             self._enter(active)
@@ -128,18 +125,12 @@ class Slot:
                 value = await call()
         except BaseException as raised:  # noqa: BLE001 - a handler may raise anything, and its job must end
             error = raised
-        # Not in the callback: the next run starts without a turn of the event loop in between.
-        task.remove_done_callback(self._never_began)  # type: ignore[union-attr]
         # What is started from here on is not the handler's.
         run_tasks.set(None)
         self._end_run(active, value, error)
 
-    def _never_began(self, _task: asyncio.Task[None]) -> None:
-        """End a run whose task was cancelled before its first step; one cancelled later reaches its end by itself."""
-        if self._active is not None:
-            self._end_run(self._active, None, asyncio.CancelledError())
-
     def _end_run(self, active: ActiveRun, value: Any, error: BaseException | None) -> None:
+        """Report a run and start the next one, within the task: a callback would need a turn of the event loop."""
         self._active = self._task = None
         try:
             self._settle(active, self._outcome, value, error)
