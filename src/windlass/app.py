@@ -115,7 +115,7 @@ class Windlass(Operator):
 
     def configure(self, **settings: Any) -> None:
         """Set settings after the application was made, as a command line does; before anything is opened."""
-        if "_doors" in self.__dict__:
+        if "_stores" in self.__dict__:
             raise ConfigError("settings can be given only before the database is opened")
         self._given |= settings
         self.__dict__.pop("settings", None)
@@ -217,17 +217,17 @@ class Windlass(Operator):
 
     async def aclose(self) -> None:
         """Let go of the database, as far as this event loop and blocking code hold it; the next use opens it again."""
-        if "_doors" in self.__dict__:
+        if "_stores" in self.__dict__:
             await self._stores.aclose()
 
     def close(self) -> None:
         """Let go of the database without an event loop; pools of running event loops are theirs to close."""
-        if "_doors" in self.__dict__:
+        if "_stores" in self.__dict__:
             self._stores.close()
 
     async def leave(self) -> None:
         """Close what only the running event loop uses; for a loop that ends while the application goes on."""
-        if "_doors" in self.__dict__:
+        if "_stores" in self.__dict__:
             await self._stores.leave()
 
     @contextmanager

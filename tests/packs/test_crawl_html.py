@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windlass.packs.crawl.charset import decode_page
 from windlass.packs.crawl.html import read_html
 from windlass.packs.crawl.reading import read_answer
-from windlass.packs.outgoing import HttpAnswer
+from windlass.packs.outgoing import Answer
 from windlass.packs.outgoing.url import parse_url
 
 BROKEN = {
@@ -116,7 +116,7 @@ def test_a_page_brings_links_of_its_site_in_one_form_each() -> None:
             "?x=ü",
         )
     )
-    answer = HttpAnswer(200, str(url), {"content-type": "text/html", "etag": "ü", "last-modified": "now"}, links.encode())
+    answer = Answer(200, str(url), {"content-type": "text/html", "etag": "ü", "last-modified": "now"}, links.encode())
     found = read_answer(url, answer, lambda link: "/s" not in link)
     assert found.links == (
         "http://example.org/a/c",
@@ -137,5 +137,5 @@ def test_what_does_not_want_to_be_kept_is_not() -> None:
         ({}, b"<a href=/x><meta content=nofollow name=windlass>"),
         ({"content-type": "image/png"}, b"<a href=/x>"),
     ):
-        found = read_answer(url, HttpAnswer(200, str(url), {"content-type": "text/html; x", **headers}, body), lambda _: True)
+        found = read_answer(url, Answer(200, str(url), {"content-type": "text/html; x", **headers}, body), lambda _: True)
         assert (found.page is None, bool(found.links)) == ("nofollow" not in body.decode(), "noindex" in headers.values())

@@ -18,7 +18,7 @@ from windlass.core.feed_timing import SPREAD
 from windlass.core.job import Job, JobState, RunStatus
 from windlass.packs import feeds
 from windlass.packs.feeds import download
-from windlass.packs.outgoing import RequestLimits
+from windlass.packs.outgoing import Limits
 from windlass.testing import run_all
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -197,7 +197,7 @@ async def test_failures_back_off_count_on_the_feed_and_end_with_a_success(reader
 async def test_a_failure_says_what_is_wrong(
     reader: Windlass, site: Site, monkeypatch: pytest.MonkeyPatch, *, answer: Answer, text: str
 ) -> None:
-    monkeypatch.setattr(download, "LIMITS", RequestLimits(total_s=0.3))
+    monkeypatch.setattr(download, "LIMITS", Limits(total_s=0.3))
     left = await fetched(reader, site, answer)
     assert left.last_error is not None
     assert text in left.last_error

@@ -25,20 +25,20 @@ from windlass.errors import InvalidInput
 from windlass.packs.outgoing import (
     AddressRefused,
     BodyTooLarge,
-    BodyUse,
+    Limits,
     Outgoing,
     OutgoingError,
-    RequestLimits,
     TooManyRedirects,
     Unreachable,
     UrlRefused,
+    Wanted,
     outgoing,
     parse_url,
 )
 from windlass.packs.outgoing.addresses import refusal
 
 METADATA = "http://169.254.169.254/latest/meta-data/"
-QUICK = RequestLimits(connect_s=2.0, total_s=0.3)
+QUICK = Limits(connect_s=2.0, total_s=0.3)
 
 
 def names(**known: Sequence[str]) -> Callable[[str, int], Awaitable[Sequence[str]]]:
@@ -363,7 +363,7 @@ async def test_redirects_that_never_end_do() -> None:
 
     async with serve(on) as site:
         with pytest.raises(TooManyRedirects):
-            await Outgoing(allow_private=True).send("GET", site.url(), limits=RequestLimits(max_redirects=3))
+            await Outgoing(allow_private=True).send("GET", site.url(), limits=Limits(max_redirects=3))
         assert [seen.target for seen in site.seen] == ["/", "/x", "/xx", "/xxx"]
         answer = await Outgoing(allow_private=True).send("GET", site.url(), follow=False)
         assert (answer.status, answer.headers["location"]) == (302, "/x")
@@ -474,7 +474,7 @@ async def test_a_name_server_that_hangs_is_left_in_time() -> None:
         return []
 
     with pytest.raises(Unreachable, match="name was not found within"):
-        await Outgoing(resolve=hang).send("GET", "http://slow.example/", limits=RequestLimits(connect_s=0.05))
+        await Outgoing(resolve=hang).send("GET", "http://slow.example/", limits=Limits(connect_s=0.05))
 
 
 async def test_names_without_an_address_may_be_tried_again() -> None:
@@ -521,7 +521,7 @@ async def test_an_answer_larger_than_the_limit_is_refused_packed_or_not(encoding
 
     async with serve(big) as site:
         with pytest.raises(BodyTooLarge):
-            await Outgoing(allow_private=True).send("GET", site.url(), limits=RequestLimits(max_bytes=200_000))
+            await Outgoing(allow_private=True).send("GET", site.url(), limits=Limits(max_bytes=200_000))
 
 
 async def test_an_answer_that_says_it_is_too_large_is_not_read() -> None:
@@ -697,7 +697,7 @@ async def test_the_beginning_of_a_body_is_had_however_long_it_is(pack: Callable[
     async with serve(answer) as site:
         sender = Outgoing(allow_private=True)
         for limit in (1_000, 100_000, 1_000_000):
-            found = await sender.send("GET", site.url(), limits=RequestLimits(max_bytes=limit), wanted=BodyUse.BEGINNING)
+            found = await sender.send("GET", site.url(), limits=Limits(max_bytes=limit), wanted=Wanted.BEGINNING)
             assert found.body
             assert text.startswith(found.body)
             assert len(found.body) == min(limit, len(text)) or (encoding != "identity" and limit == 1_000)
@@ -711,9 +711,9 @@ async def test_the_status_of_an_answer_that_never_ends_is_told() -> None:
 
     async with serve(answer) as site:
         sender = Outgoing(allow_private=True)
-        found = await sender.send("POST", site.url(), limits=QUICK, wanted=BodyUse.IF_READABLE)
+        found = await sender.send("POST", site.url(), limits=QUICK, wanted=Wanted.IF_READABLE)
         assert (found.status, found.body, found.fault) == (201, b"", "the answer did not end in time")
-        assert (await sender.send("POST", site.url(), limits=QUICK, wanted=BodyUse.NOTHING)).status == 201
+        assert (await sender.send("POST", site.url(), limits=QUICK, wanted=Wanted.NOTHING)).status == 201
         with pytest.raises(Unreachable):
             await sender.send("POST", site.url(), limits=QUICK)
         await sender.aclose()

@@ -161,8 +161,8 @@ def test_an_address_that_cannot_be_one_is_named(url: Any) -> None:
 
 
 def test_both_clients_have_the_same_verbs() -> None:
-    for name in ("Client", "Letters", "Breakers", "Lanes", "Tasks"):
-        ours, theirs = getattr(sync_client, name), getattr(async_client, "AsyncClient" if name == "Client" else name)
+    for name in ("Client", "RemoteLetters", "RemoteBreakers", "RemoteLanes", "RemoteTasks"):
+        ours, theirs = getattr(sync_client, name), getattr(async_client, f"Async{name}")
         renamed = {"close": "aclose"}
         assert {renamed.get(one, one) for one in vars(ours) if one[0] != "_"} == {one for one in vars(theirs) if one[0] != "_"}
         for verb in (one for one in vars(ours) if one[0] != "_" and callable(getattr(ours, one)) and one not in renamed):

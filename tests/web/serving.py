@@ -14,7 +14,7 @@ import httpx2
 
 from windlass import Windlass
 from windlass.core.access import NewToken, Role
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.listener import HttpListener, bind
 from windlass.web.route import Route
 from windlass.web.routes import ROUTES
@@ -40,7 +40,7 @@ class Served:
 
 
 @asynccontextmanager
-async def served(app: Windlass, limits: Limits | None = None) -> AsyncIterator[Served]:
+async def served(app: Windlass, limits: HttpLimits | None = None) -> AsyncIterator[Served]:
     server = build_server(app, limits=limits)
     transport = httpx2.ASGITransport(app=server)
     async with app, server.running(), httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
@@ -52,7 +52,7 @@ async def served(app: Windlass, limits: Limits | None = None) -> AsyncIterator[S
 
 @contextmanager
 def listening(
-    app: Windlass, limits: Limits | None = None, more: tuple[Route, ...] = (), *, has_upkeep: bool = False, port: int = 0
+    app: Windlass, limits: HttpLimits | None = None, more: tuple[Route, ...] = (), *, has_upkeep: bool = False, port: int = 0
 ) -> Iterator[int]:
     """Run a server on a socket in a thread, and give its port."""
     server = Server(app, (*ROUTES, *more), limits=limits)

@@ -23,7 +23,7 @@ from windlass.core.topic import Topic
 from windlass.errors import StoreUnavailable
 from windlass.web.changes import BEAT, Changes, Tempo
 from windlass.web.errors import Refusal
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 
 PATIENCE_S = 60.0
 TOKEN = "static-admin-token"
@@ -117,7 +117,7 @@ def test_a_server_stops_at_once_while_clients_listen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_who_is_one_too_many_is_told_to_come_later_and_who_leaves_makes_room(url: str) -> None:
-    with listening(Windlass(url, admin_token=TOKEN), Limits(streams=2)) as port:
+    with listening(Windlass(url, admin_token=TOKEN), HttpLimits(streams=2)) as port:
         async with client_of(port) as client:
             async with (
                 client.stream("GET", "/api/v1/events", headers=STREAM),
@@ -136,7 +136,7 @@ async def test_who_is_one_too_many_is_told_to_come_later_and_who_leaves_makes_ro
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)
 async def test_nobody_listens_longer_than_their_credentials_were_looked_at(url: str) -> None:
-    with listening(Windlass(url, admin_token=TOKEN), Limits(stream_within=timedelta(milliseconds=100))) as port:
+    with listening(Windlass(url, admin_token=TOKEN), HttpLimits(stream_within=timedelta(milliseconds=100))) as port:
         async with client_of(port) as client:
             answer = await client.get("/api/v1/events", headers=STREAM)
             assert (answer.status_code, "event: change" in answer.text) == (200, True)

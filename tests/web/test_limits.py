@@ -18,10 +18,10 @@ import pytest
 from tests.support.stores import migrate_sqlite
 from tests.web.serving import listening
 from windlass import Windlass
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 
 BEARER = "authorization: Bearer static-admin-token\r\n"
-QUICK = Limits(
+QUICK = HttpLimits(
     body_bytes=64 * 1024,
     headers_within=timedelta(seconds=1),
     body_within=timedelta(seconds=1),

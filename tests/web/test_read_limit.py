@@ -15,7 +15,7 @@ from tests.support.stuck_reads import stuck_sources
 from tests.web.conftest import SETTINGS
 from tests.web.serving import Served, served
 from windlass import Windlass
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.routes import ROUTES
 
 COSTLY = [route for route in ROUTES if route.is_costly]
@@ -30,7 +30,7 @@ async def ask(web: Served, path: str) -> tuple[int, str | None, str]:
 
 
 async def test_list_that_takes_too_long_is_ended_and_the_work_goes_on(url: str) -> None:
-    async with served(Windlass(url, **SETTINGS), Limits(read_for=timedelta(milliseconds=300))) as web:
+    async with served(Windlass(url, **SETTINGS), HttpLimits(read_for=timedelta(milliseconds=300))) as web:
         with stuck_sources(url):
             began = time.monotonic()
             status, retry_after, text = await ask(web, "/api/v1/sources")
@@ -56,7 +56,7 @@ def no_time_to_read(url: str) -> Iterator[None]:
 
 async def test_every_costly_route_reads_only_so_long(url: str) -> None:
     limit = timedelta(milliseconds=100) if url.startswith("postgres") else timedelta(microseconds=1)
-    async with served(Windlass(url, **SETTINGS), Limits(read_for=limit)) as web:
+    async with served(Windlass(url, **SETTINGS), HttpLimits(read_for=limit)) as web:
         with no_time_to_read(url):
             answers = {route.path: await ask(web, route.path) for route in COSTLY}
     assert len(answers) > 20

@@ -19,7 +19,7 @@ from tests.support.stores import migrate_sqlite
 from tests.web.serving import BASE, listening, served
 from windlass import Windlass
 from windlass.core.access import Role
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.request_context import context_of
 from windlass.web.route import PUBLIC, Route
 from windlass.web.server import Server
@@ -105,14 +105,14 @@ def read_until(connection: socket.socket, word: bytes) -> bytes:
 
 
 def test_an_answer_that_takes_too_long_is_given_up(app: Windlass) -> None:
-    limits = Limits(answer_within=timedelta(milliseconds=200))
+    limits = HttpLimits(answer_within=timedelta(milliseconds=200))
     with listening(app, limits, MORE) as port, httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
         answer = client.get("/stuck")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
 def test_a_client_that_does_not_read_its_answer_is_cut_off(app: Windlass) -> None:
-    limits = Limits(answer_within=timedelta(milliseconds=300))
+    limits = HttpLimits(answer_within=timedelta(milliseconds=300))
     with listening(app, limits, MORE) as port, socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(b"GET /huge HTTP/1.1\r\nhost: localhost\r\n\r\n")
         found = len(connection.recv(1))

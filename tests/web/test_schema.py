@@ -20,7 +20,7 @@ from tests.web.serving import listening
 from tests.web.test_web_tokens import SECRET, signed
 from windlass import Windlass
 from windlass.core.access import Role
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.openapi import document, operations, query_names
 from windlass.web.routes import ROUTES
 from windlass.web.server import Server
@@ -36,7 +36,7 @@ REJECTED = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "429"
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     path: Path = tmp_path_factory.mktemp("schema") / "windlass.db"
     migrate_sqlite(path)
-    limits = Limits(failed_credentials=10**9, failed_logins=10**9, pull_within=timedelta(milliseconds=5))
+    limits = HttpLimits(failed_credentials=10**9, failed_logins=10**9, pull_within=timedelta(milliseconds=5))
     app = Windlass(f"sqlite:///{path}", jwt_secret=SECRET)
     document = Server(app).openapi
     with listening(app, limits) as port:

@@ -18,7 +18,7 @@ from windlass import Windlass
 from windlass.config import load
 from windlass.core.access import Role
 from windlass.errors import ConfigError
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.signing import Target, sign
 
 NEW, OLD = "the-new-signing-secret", "the-old-signing-secret"
@@ -27,7 +27,7 @@ NEW, OLD = "the-new-signing-secret", "the-old-signing-secret"
 @pytest.fixture
 async def signing(url: str) -> AsyncIterator[Served]:
     settings = SETTINGS | {"worker_signing_secret": f"{NEW},{OLD}"}
-    async with served(Windlass(url, **settings), Limits(failed_credentials=1000)) as made:
+    async with served(Windlass(url, **settings), HttpLimits(failed_credentials=1000)) as made:
         yield made
 
 
@@ -162,7 +162,7 @@ async def test_without_a_secret_nothing_is_taken_as_signed(web: Served) -> None:
 @SQLITE_ONLY
 async def test_guessing_signatures_is_slowed_down(url: str) -> None:
     settings = SETTINGS | {"worker_signing_secret": NEW}
-    async with served(Windlass(url, **settings), Limits(failed_credentials=3)) as web:
+    async with served(Windlass(url, **settings), HttpLimits(failed_credentials=3)) as web:
         bad = [await ask(web, "GET", "/api/pull_job", b"", signed("GET", "/api/pull_job", secret=OLD)) for _ in range(4)]
     assert [answer.status_code for answer in bad] == [401, 401, 401, 429]
 

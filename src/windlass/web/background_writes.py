@@ -13,7 +13,7 @@ from windlass.core.audit import REFUSED, Actor, Deed
 from windlass.core.job import MAX_KEY, MAX_NAME
 from windlass.core.payload import encode_object, sanitise_text
 from windlass.errors import WindlassError
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.rate_limit import RateLimit
 
 log = logging.getLogger("windlass.web")
@@ -33,7 +33,7 @@ Write = Callable[[], Awaitable[object]]
 class BackgroundWrites:
     """Writes one after the other while it is entered; what does not fit in the queue is left out."""
 
-    def __init__(self, app: Windlass, limits: Limits) -> None:
+    def __init__(self, app: Windlass, limits: HttpLimits) -> None:
         """Write to the application's store."""
         self._app = app
         self._queue: asyncio.Queue[Write] = asyncio.Queue(_MOST_WAITING)

@@ -19,7 +19,7 @@ from windlass.core.job import MAX_NAME
 from windlass.errors import shown
 from windlass.web.background_writes import BackgroundWrites
 from windlass.web.errors import BadToken, Refusal
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.rate_limit import RateLimit, network_of
 from windlass.web.signing import KEPT_FOR, NOWHERE, Signing, Target
 
@@ -54,7 +54,7 @@ class CheckedCredential(NamedTuple):
 class Credentials:
     """Checks what a request brings along: a bearer, a pull worker's signature or secret, or a session cookie."""
 
-    def __init__(self, app: Windlass, notes: BackgroundWrites, limits: Limits) -> None:
+    def __init__(self, app: Windlass, notes: BackgroundWrites, limits: HttpLimits) -> None:
         """Take keys and secrets from the application's settings; raises ConfigError for one that cannot be used."""
         settings = app.settings
         self._app = app

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HttpLimits:
     """Bounds that hold for every request, whoever sends it."""
 
     body_bytes: int = 8 * 1024 * 1024

@@ -10,7 +10,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from windlass.web.connections import CONNECTION, UNKNOWN, Connections
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.rate_limit import network_of
 
 _VERSIONS = frozenset({"1.0", "1.1"})
@@ -22,7 +22,7 @@ _BODY_PER_FRAMING = 4
 class GuardedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with bounds on the time and size of headers, on the time for reading the answer, and on how many may be open."""
 
-    limits: ClassVar[Limits] = Limits()
+    limits: ClassVar[HttpLimits] = HttpLimits()
     open: ClassVar[Connections]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -230,6 +230,6 @@ class Joined:
         return getattr(self._transport, name)
 
 
-def protocol_with(limits: Limits, connections: Connections) -> type[GuardedProtocol]:
+def protocol_with(limits: HttpLimits, connections: Connections) -> type[GuardedProtocol]:
     """Make the protocol of one server."""
     return type("Protocol", (GuardedProtocol,), {"limits": limits, "open": connections})

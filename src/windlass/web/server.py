@@ -32,7 +32,7 @@ from windlass.web.connections import CONNECTION
 from windlass.web.credentials import Credentials
 from windlass.web.errors import INTERNAL, UNAVAILABLE, Refusal, refusal_of
 from windlass.web.hosts import Hosts
-from windlass.web.limits import Limits
+from windlass.web.limits import HttpLimits
 from windlass.web.openapi import document, operations, query_names
 from windlass.web.probes import PROBES, Readiness
 from windlass.web.pull_queue import PullQueue
@@ -93,14 +93,14 @@ class RoutedHandler(NamedTuple):
 class Server:
     """An ASGI application. Every request passes here: host, credentials, role, size, time, then its route."""
 
-    def __init__(self, app: Windlass, routes: Iterable[Route] = ROUTES, *, limits: Limits | None = None) -> None:
+    def __init__(self, app: Windlass, routes: Iterable[Route] = ROUTES, *, limits: HttpLimits | None = None) -> None:
         """Serve `app`; raises ConfigError for credentials that cannot be used."""
         settings = app.settings
         self.app = app
         self.routes = tuple(routes)
-        self.limits = limits or Limits(
+        self.limits = limits or HttpLimits(
             body_bytes=settings.max_body_bytes,
-            held_body_bytes=max(Limits().held_body_bytes, 2 * settings.max_body_bytes),
+            held_body_bytes=max(HttpLimits().held_body_bytes, 2 * settings.max_body_bytes),
             connections_of_address=settings.connections_per_address,
         )
         self.notes = BackgroundWrites(app, self.limits)
@@ -492,6 +492,6 @@ def plain(hot: Callable[[Request], Awaitable[Response]]) -> Asgi:
     return answer
 
 
-def build_server(app: Windlass, *, limits: Limits | None = None) -> Server:
+def build_server(app: Windlass, *, limits: HttpLimits | None = None) -> Server:
     """Make the server of an application: every face, every rule of access."""
     return Server(app, limits=limits)

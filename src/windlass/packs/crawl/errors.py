@@ -9,7 +9,7 @@ WindlassError
 from __future__ import annotations
 
 from windlass.errors import WindlassError
-from windlass.packs.outgoing import HttpAnswer
+from windlass.packs.outgoing import Answer
 
 
 class CrawlRefused(WindlassError):
@@ -39,7 +39,7 @@ def asks_to_wait(status: int) -> bool:
     return status == _TOO_MANY or status >= _SERVER_ERROR
 
 
-def wait_of(answer: HttpAnswer) -> float | None:
+def wait_of(answer: Answer) -> float | None:
     """Read how long a host asks to be left alone, when it says so in seconds."""
     said = answer.headers.get("retry-after", "").strip()
     return min(float(said), LONGEST_WAIT_S) if said.isascii() and said.isdigit() else None

@@ -9,7 +9,7 @@ from windlass.core.source import MAX_URL
 from windlass.core.webpage import MAX_LINKS, NewPage, new_page
 from windlass.packs.crawl.charset import decode_page
 from windlass.packs.crawl.html import HtmlDocument, read_html, robot_words
-from windlass.packs.outgoing import HttpAnswer, UrlRefused
+from windlass.packs.outgoing import Answer, UrlRefused
 from windlass.packs.outgoing.url import WebUrl, join_url
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -22,7 +22,7 @@ class Reading(NamedTuple):
     links: tuple[str, ...] = ()
 
 
-def read_answer(url: WebUrl, answer: HttpAnswer, allows: Callable[[str], bool]) -> Reading:
+def read_answer(url: WebUrl, answer: Answer, allows: Callable[[str], bool]) -> Reading:
     """Read an answer; takes long for a large page, so it belongs into a thread."""
     content_type = answer.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() not in _HTML:
@@ -56,7 +56,7 @@ def _base(url: WebUrl, found: HtmlDocument) -> WebUrl:
         return url
 
 
-def _page(url: WebUrl, answer: HttpAnswer, found: HtmlDocument, links: tuple[str, ...]) -> NewPage:
+def _page(url: WebUrl, answer: Answer, found: HtmlDocument, links: tuple[str, ...]) -> NewPage:
     return new_page(
         str(url),
         title=found.title,

@@ -11,7 +11,7 @@ from protego import Protego
 
 from windlass.packs.crawl.charset import decode_page
 from windlass.packs.crawl.errors import SiteUnavailable, asks_to_wait, wait_of
-from windlass.packs.outgoing import FINAL, HttpAnswer
+from windlass.packs.outgoing import FINAL, Answer
 from windlass.packs.outgoing.url import WebUrl
 
 NAME = "windlass"
@@ -47,7 +47,7 @@ class Robots(NamedTuple):
 class RobotsBook:
     """The rules of every host that one run meets, each asked for once."""
 
-    def __init__(self, ask: Callable[[str], Awaitable[HttpAnswer]]) -> None:
+    def __init__(self, ask: Callable[[str], Awaitable[Answer]]) -> None:
         """Ask for addresses with `ask`, which follows redirects and gives the first MAX_BYTES of an answer."""
         self._ask = ask
         self._known: dict[str, Robots] = {}

@@ -12,7 +12,7 @@ from windlass.packs.crawl.errors import CrawlRefused, PageGone, SiteUnavailable,
 from windlass.packs.crawl.politeness import Politeness
 from windlass.packs.crawl.reading import Reading, read_answer, site_links
 from windlass.packs.crawl.robots import MAX_BYTES, Robots, RobotsBook
-from windlass.packs.outgoing import LIMITS, BodyUse, HttpAnswer, Outgoing, OutgoingError, TooManyRedirects, Unreachable
+from windlass.packs.outgoing import LIMITS, Answer, Outgoing, OutgoingError, TooManyRedirects, Unreachable, Wanted
 from windlass.packs.outgoing.url import WebUrl, join_url, parse_url
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -29,7 +29,7 @@ class _Landed(NamedTuple):
     """Where an address led, and what was there."""
 
     url: WebUrl
-    answer: HttpAnswer
+    answer: Answer
     robots: Robots
 
 
@@ -104,14 +104,14 @@ class Site:
             url = target
         raise TooManyRedirects(f"{address.url} is still redirected after {_MOST_REDIRECTS} times")
 
-    async def _ask(self, url: WebUrl, robots: Robots, headers: dict[str, str]) -> HttpAnswer:
+    async def _ask(self, url: WebUrl, robots: Robots, headers: dict[str, str]) -> Answer:
         async with self._politeness.turn(url.host, robots.pause_s(self._pause_s)):
             return await self._sender.send("GET", str(url), headers={"accept": _ACCEPT, **headers}, follow=False)
 
-    async def _ask_robots(self, address: str) -> HttpAnswer:
+    async def _ask_robots(self, address: str) -> Answer:
         async with self._politeness.turn(parse_url(address).host, self._pause_s):
             limits = LIMITS._replace(max_bytes=MAX_BYTES)
-            return await self._sender.send("GET", address, limits=limits, wanted=BodyUse.BEGINNING)
+            return await self._sender.send("GET", address, limits=limits, wanted=Wanted.BEGINNING)
 
 
 async def _read(landed: _Landed) -> Reading:
@@ -128,7 +128,7 @@ def _conditions(address: Address) -> dict[str, str]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _check_status(url: WebUrl, answer: HttpAnswer) -> None:
+def _check_status(url: WebUrl, answer: Answer) -> None:
     status = answer.status
     if status in _GONE:
         raise PageGone(f"{url} answers HTTP {status}: there is no such page")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from windlass.core.feed import Feed
-from windlass.packs.outgoing import HttpAnswer, Outgoing, RequestLimits, TooManyRedirects, Unreachable, is_validator, parse_url
+from windlass.packs.outgoing import Answer, Limits, Outgoing, TooManyRedirects, Unreachable, is_validator, parse_url
 from windlass.packs.outgoing.url import join_url
 
-LIMITS = RequestLimits()
+LIMITS = Limits()
 _PERMANENT = frozenset({301, 308})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
@@ -19,7 +19,7 @@ _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml;q=0.9,
 class FeedDownload(NamedTuple):
     """An answer, and the address that only permanent moves led to; None where that is the feed's own."""
 
-    answer: HttpAnswer
+    answer: Answer
     moved_to: str | None
 
 
@@ -32,7 +32,7 @@ async def download(sender: Outgoing, feed: Feed, max_bytes: int) -> FeedDownload
         raise Unreachable(f"{feed.fetch_url or feed.url}: no whole answer within {LIMITS.total_s:g} s") from None
 
 
-async def _follow(sender: Outgoing, feed: Feed, limits: RequestLimits) -> FeedDownload:
+async def _follow(sender: Outgoing, feed: Feed, limits: Limits) -> FeedDownload:
     url = lasting = feed.fetch_url or feed.url
     is_permanent = True
     headers = _headers(feed)

@@ -10,7 +10,7 @@ from windlass.app import Windlass
 from windlass.core.http_time import retry_hint
 from windlass.core.job import Job
 from windlass.core.signals import Discard, Retry
-from windlass.packs.outgoing import FINAL, HttpAnswer, outgoing
+from windlass.packs.outgoing import FINAL, Answer, outgoing
 from windlass.worker.context import JobContext
 
 _OK = range(200, 300)
@@ -25,7 +25,7 @@ def delivery_id(ctx: JobContext, job: Job) -> str:
     return hashlib.sha256(f"{job.id} {job.created_at.isoformat()} {slot}".encode()).hexdigest()[:32]
 
 
-async def ask(app: Windlass, method: str, url: str, **options: Any) -> HttpAnswer:
+async def ask(app: Windlass, method: str, url: str, **options: Any) -> Answer:
     """Send a request as `Outgoing.send` does; what no retry mends becomes a Discard, which speaks against no service."""
     try:
         return await outgoing(app).send(method, url, **options)
@@ -33,7 +33,7 @@ async def ask(app: Windlass, method: str, url: str, **options: Any) -> HttpAnswe
         raise Discard(str(error)) from error
 
 
-def check_status(answer: HttpAnswer, who: str, now: datetime) -> None:
+def check_status(answer: Answer, who: str, now: datetime) -> None:
     """Raise what becomes of the job by an answer that is not 2xx: worth a retry, or no retry can help."""
     if answer.status in _OK:
         return
@@ -43,7 +43,7 @@ def check_status(answer: HttpAnswer, who: str, now: datetime) -> None:
     raise Discard(told)
 
 
-def _wished(answer: HttpAnswer, now: datetime) -> timedelta | None:
+def _wished(answer: Answer, now: datetime) -> timedelta | None:
     """Return how long a server asks us to wait; one that says "at once" each time must not use up all tries in a second."""
     wait = retry_hint(answer.headers, now)
     return None if wait is None or wait < _SHORTEST else min(wait, _LONGEST)

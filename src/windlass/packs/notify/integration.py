@@ -11,12 +11,12 @@ from windlass.app import Windlass
 from windlass.core.payload import encode
 from windlass.packs.notify.delivery import ask, check_status, delivery_id
 from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT, Headers, Json, Payload, WebAddress
-from windlass.packs.outgoing import BodyUse, HttpAnswer, RequestLimits, parse_url
+from windlass.packs.outgoing import Answer, Limits, Wanted, parse_url
 from windlass.worker.context import JobContext
 
 TASK = "integration"
 
-_LIMITS = RequestLimits(total_s=60.0, max_bytes=500_000)
+_LIMITS = Limits(total_s=60.0, max_bytes=500_000)
 
 
 class Integration(Payload):
@@ -40,7 +40,7 @@ def install(app: Windlass) -> None:
         name = delivery_id(ctx, await app.get(ctx.job_id))
         origin = parse_url(call.url).origin
         async with app.breaker(f"integration {origin}"[:255]):
-            options = {"limits": _LIMITS, "wanted": BodyUse.IF_READABLE}
+            options = {"limits": _LIMITS, "wanted": Wanted.IF_READABLE}
             answer = await ask(app, call.method, call.url, headers=_headers(call, name), body=_body(call), **options)
             check_status(answer, origin, now)
         return {"status": answer.status, "data": _read(answer), **({"fault": answer.fault} if answer.fault else {})}
@@ -58,7 +58,7 @@ def _body(call: Integration) -> bytes | None:
     return None if call.data is None else encode(call.data, field="data").encode()
 
 
-def _read(answer: HttpAnswer) -> Any:
+def _read(answer: Answer) -> Any:
     """Return JSON as what it says, and any other text as a text."""
     text = answer.body.decode(errors="replace")
     try:

@@ -15,12 +15,12 @@ from windlass.core.payload import encode
 from windlass.core.signals import Discard
 from windlass.packs.notify.delivery import ask, check_status, delivery_id
 from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT, Line, Payload, WebAddress
-from windlass.packs.outgoing import BodyUse, RequestLimits, parse_url
+from windlass.packs.outgoing import Limits, Wanted, parse_url
 from windlass.worker.context import JobContext
 
 TASK = "webhook"
 
-_LIMITS = RequestLimits(total_s=30.0)
+_LIMITS = Limits(total_s=30.0)
 _PREFIX = "whsec_"
 
 
@@ -48,7 +48,7 @@ def install(app: Windlass) -> None:
         body = encode({"type": hook.event, "timestamp": job.created_at.isoformat(), "data": hook.data}, field="data").encode()
         headers = {"Content-Type": "application/json", **signed(secret, name, int(now.timestamp()), body)}
         # A redirect would take the event, signed, to a place that nobody subscribed.
-        options = {"limits": _LIMITS, "follow": False, "wanted": BodyUse.NOTHING}
+        options = {"limits": _LIMITS, "follow": False, "wanted": Wanted.NOTHING}
         answer = await ask(app, "POST", hook.url, headers=headers, body=body, **options)
         check_status(answer, parse_url(hook.url).origin, now)
         return {"status": answer.status, "webhook_id": name}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windlass.packs.outgoing.body import BodyUse
+from windlass.packs.outgoing.body import Wanted
 from windlass.packs.outgoing.dial import Resolve
 from windlass.packs.outgoing.errors import (
     FINAL,
@@ -16,9 +16,9 @@ from windlass.packs.outgoing.errors import (
 from windlass.packs.outgoing.sender import (
     LIMITS,
     USER_AGENT,
-    HttpAnswer,
+    Answer,
+    Limits,
     Outgoing,
-    RequestLimits,
     check_headers,
     is_validator,
     outgoing,
@@ -30,16 +30,16 @@ __all__ = [
     "LIMITS",
     "USER_AGENT",
     "AddressRefused",
+    "Answer",
     "BodyTooLarge",
-    "BodyUse",
-    "HttpAnswer",
+    "Limits",
     "Outgoing",
     "OutgoingError",
-    "RequestLimits",
     "Resolve",
     "TooManyRedirects",
     "Unreachable",
     "UrlRefused",
+    "Wanted",
     "check_headers",
     "is_validator",
     "outgoing",

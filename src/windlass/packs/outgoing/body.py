@@ -15,7 +15,7 @@ _MAX_ENCODINGS = 2
 _MAX_MEMBERS = 100
 
 
-class BodyUse(Enum):
+class Wanted(Enum):
     """What a caller wants of an answer's body."""
 
     WHOLE = auto()

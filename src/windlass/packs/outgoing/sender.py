@@ -15,7 +15,7 @@ import httpcore2
 from windlass import __version__
 from windlass.app import Windlass
 from windlass.errors import InvalidInput
-from windlass.packs.outgoing.body import BodyUse, read_body, too_large
+from windlass.packs.outgoing.body import Wanted, read_body, too_large
 from windlass.packs.outgoing.dial import Dial, Dns, Resolve, look_up
 from windlass.packs.outgoing.errors import BodyTooLarge, TooManyRedirects, Unreachable
 from windlass.packs.outgoing.url import WebUrl, join_url, parse_url
@@ -41,7 +41,7 @@ _FOR_ANYBODY = frozenset(
 _BROKEN: Final = (httpcore2.NetworkError, httpcore2.ProtocolError, OSError)
 
 
-class RequestLimits(NamedTuple):
+class Limits(NamedTuple):
     """How long a request may take and how large its answer may be, all redirects together."""
 
     connect_s: float = 5.0
@@ -51,10 +51,10 @@ class RequestLimits(NamedTuple):
     max_redirects: int = 5
 
 
-LIMITS: Final = RequestLimits()
+LIMITS: Final = Limits()
 
 
-class HttpAnswer(NamedTuple):
+class Answer(NamedTuple):
     """What came back."""
 
     status: int
@@ -123,10 +123,10 @@ class Outgoing:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        limits: RequestLimits = LIMITS,
+        limits: Limits = LIMITS,
         follow: bool = True,
-        wanted: BodyUse = BodyUse.WHOLE,
-    ) -> HttpAnswer:
+        wanted: Wanted = Wanted.WHOLE,
+    ) -> Answer:
         """Send a request and read the answer, whatever its status; raises OutgoingError."""
         request = _Request(_method(method), parse_url(url), self._headers(headers or {}), body)
         try:
@@ -151,7 +151,7 @@ class Outgoing:
         return {"accept": "*/*", "user-agent": self._user_agent, **check_headers(given)}
 
     @asynccontextmanager
-    async def _asked(self, request: _Request, limits: RequestLimits) -> AsyncIterator[httpcore2.Response]:
+    async def _asked(self, request: _Request, limits: Limits) -> AsyncIterator[httpcore2.Response]:
         """Open a connection for this request alone, and close it with the block."""
         url = request.url
         addresses = await look_up(url, self._resolve, allow_private=self._allow_private, timeout_s=limits.connect_s)
@@ -179,31 +179,31 @@ class _Reading(NamedTuple):
     request: _Request
     response: httpcore2.Response
     headers: Mapping[str, str]
-    limits: RequestLimits
+    limits: Limits
 
-    async def read(self, wanted: BodyUse, deadline: float | None) -> HttpAnswer:
+    async def read(self, wanted: Wanted, deadline: float | None) -> Answer:
         """Read what is wanted of it."""
         try:
             return self._answer(await self._body(wanted, deadline))
         except (BodyTooLarge, Unreachable, TimeoutError, httpcore2.TimeoutException, *_BROKEN) as error:
-            if wanted is not BodyUse.IF_READABLE:
+            if wanted is not Wanted.IF_READABLE:
                 raise
             return self._answer(b"", str(error) or "the answer did not end in time")
 
-    async def _body(self, wanted: BodyUse, deadline: float | None) -> bytes:
-        limit, cuts = self.limits.max_bytes, wanted is BodyUse.BEGINNING
-        if wanted is BodyUse.NOTHING:
+    async def _body(self, wanted: Wanted, deadline: float | None) -> bytes:
+        limit, cuts = self.limits.max_bytes, wanted is Wanted.BEGINNING
+        if wanted is Wanted.NOTHING:
             return b""
         has_body = self.request.method != "HEAD" and self.response.status not in _BODILESS
         if has_body and not cuts and _announced(self.headers) > limit:
             raise too_large(limit)
         # Before the time of the whole request is up, for then the status would be lost too.
-        soon = deadline - self.limits.total_s / 20 if deadline is not None and wanted is BodyUse.IF_READABLE else None
+        soon = deadline - self.limits.total_s / 20 if deadline is not None and wanted is Wanted.IF_READABLE else None
         async with asyncio.timeout_at(soon):
             return await read_body(self.response.aiter_stream(), self.headers, limit, cuts=cuts)
 
-    def _answer(self, body: bytes, fault: str | None = None) -> HttpAnswer:
-        return HttpAnswer(self.response.status, str(self.request.url), self.headers, body, fault)
+    def _answer(self, body: bytes, fault: str | None = None) -> Answer:
+        return Answer(self.response.status, str(self.request.url), self.headers, body, fault)
 
 
 @asynccontextmanager
