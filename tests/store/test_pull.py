@@ -268,7 +268,7 @@ async def test_a_probe_that_fails_by_its_own_fault_says_nothing_of_the_service(s
     await trip_until_due(store, clock)
     probe = await pull_one(store)
     assert probe is not None
-    await store.report(a_report(probe, wish=ReportedOutcome(Raised(Failure("no such address"), is_final=True))))
+    await store.report(a_report(probe, reported=ReportedOutcome(Raised(Failure("no such address"), is_final=True))))
     assert (await store.breakers.get("mail")).state is HALF_OPEN  # type: ignore[union-attr]  # it is there
     assert (await pull_one(store)) is not None
 

@@ -155,7 +155,7 @@ async def test_a_slot_that_an_error_has_stopped_starts_again(
             raise MemoryError
         return begin(*arguments, **options)
 
-    monkeypatch.setattr(Slot, "_take_off", fail_once)
+    monkeypatch.setattr(Slot, "_begin", fail_once)
     job_id = await rig.enqueue("work", max_attempts=1)
     await rig.start(pools="*=1", lease=timedelta(seconds=1))
     job = await rig.ended(job_id)
