@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
 from uuid import uuid4
 
 from tests.support.postgres_server import PostgresServer
@@ -110,3 +112,16 @@ def memory_store(rng: Random) -> Store:
     assert isinstance(store.database, Sqlite)
     migrate.up(store.database)
     return store
+
+
+def hold_writes(database: Any, locked: Callable[[], object], released: Event) -> None:
+    """Sit in the middle of a writing transaction that keeps every other writer out, from `locked` until `released`."""
+
+    def hold(connection: Any) -> None:
+        # SQLite's transaction locks the whole file by itself.
+        if isinstance(database, SyncPostgres):
+            connection.execute("lock table windlass_jobs in access exclusive mode")
+        locked()
+        released.wait()
+
+    database.run_script(hold)

@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from random import Random
 from threading import Event
-from typing import Any
 
+from tests.support.stores import hold_writes
 from tests.worker.rig import Rig
 from windlass.core.job import JobState
 from windlass.store import open_database
-from windlass.store.postgres import SyncPostgres
 
 GRACE = timedelta(seconds=10)
 LEASE = timedelta(seconds=30)
@@ -25,15 +24,7 @@ async def locked(url: str) -> AsyncIterator[Event]:
     """Keep everybody from writing, until the event is set or the block ends."""
     database = open_database(url, rng=Random())
     is_locked, released = Event(), Event()
-
-    def hold(connection: Any) -> None:
-        # SQLite's transaction locks the whole file by itself.
-        if isinstance(database, SyncPostgres):
-            connection.execute("lock table windlass_jobs in access exclusive mode")
-        is_locked.set()
-        released.wait()
-
-    holding = asyncio.get_running_loop().run_in_executor(None, database.run_script, hold)
+    holding = asyncio.get_running_loop().run_in_executor(None, hold_writes, database, is_locked.set, released)
     await asyncio.to_thread(is_locked.wait)
     try:
         yield released

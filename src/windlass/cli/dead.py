@@ -11,7 +11,7 @@ from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
 from windlass.cli.names import hint_at_unknown, refuse_unknown
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, letter_fields, say, say_json, say_table
+from windlass.cli.output import complain, letter_fields, say, say_bulk, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
 from windlass.core.job_verbs import Bulk
@@ -103,7 +103,7 @@ def acknowledge(ids: tuple[int, ...], *, note: str | None, database: str | None,
         else:
             bulk = operator.letters.acknowledge_all_sync(wanted, by=person(), note=note, dry_run=given["dry_run"])
             _refuse_unknown(operator, wanted, bulk)
-            _tell_bulk(bulk, "acknowledged", **_shown(given))
+            say_bulk(bulk, "acknowledged", **_shown(given))
 
 
 @dead.command()
@@ -117,7 +117,7 @@ def requeue(ids: tuple[int, ...], *, database: str | None, **given: Any) -> None
         else:
             bulk = operator.letters.requeue_all_sync(wanted, dry_run=given["dry_run"])
             _refuse_unknown(operator, wanted, bulk)
-            _tell_bulk(bulk, "requeued", **_shown(given))
+            say_bulk(bulk, "requeued", **_shown(given))
 
 
 def _wanted(ids: tuple[int, ...], given: dict[str, Any]) -> LetterFilter | None:
@@ -158,12 +158,3 @@ def _tell(settled: Settled, done: str, *, as_json: bool) -> None:
             complain(error)
     if problems:
         raise click.exceptions.Exit(REFUSED)
-
-
-def _tell_bulk(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        say_json({**bulk._asdict(), "dry_run": dry_run})
-    elif dry_run:
-        say(f"{bulk.matched} match; nothing was changed")
-    else:
-        say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")

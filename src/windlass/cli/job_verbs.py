@@ -12,11 +12,11 @@ from windlass.cli import options
 from windlass.cli.enqueue import read_object
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.names import refuse_unknown
-from windlass.cli.output import complain, job_fields, say, say_json
+from windlass.cli.output import complain, job_fields, say, say_bulk, say_json
 from windlass.cli.session import operating, person
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
-from windlass.core.job_verbs import JOB_VERBS, Bulk
+from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import WindlassError
 
 _EVERYTHING = JobFilter()
@@ -58,7 +58,7 @@ def _command(verb: str, *more: Callable[..., Any]) -> Callable[..., Any]:
                 bulk = operator.bulk_sync(verb, wanted, given, dry_run=dry_run)
                 if not bulk.matched:
                     refuse_unknown(operator, wanted.tasks, wanted.lanes)
-                _tell(bulk, entry.done, dry_run=dry_run, as_json=as_json)
+                say_bulk(bulk, entry.done, dry_run=dry_run, as_json=as_json)
 
     for option in more:
         option(command)
@@ -86,15 +86,6 @@ def _each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool, to
             say(told(one))
     if refused:
         raise click.exceptions.Exit(REFUSED)
-
-
-def _tell(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        say_json({**bulk._asdict(), "dry_run": dry_run})
-    elif dry_run:
-        say(f"{bulk.matched} match; nothing was changed")
-    else:
-        say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")
 
 
 retry = _command("retry")

@@ -18,6 +18,7 @@ import click
 from windlass.core.durations import format_duration
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Job
+from windlass.core.job_verbs import Bulk
 from windlass.core.one_line import one_line
 
 _WIDEST = 60
@@ -44,6 +45,16 @@ def complain(problem: object) -> None:
 def say_json(document: Any) -> None:
     """Print a document for programs."""
     click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def say_bulk(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
+    """Print what a bulk came to."""
+    if as_json:
+        say_json({**bulk._asdict(), "dry_run": dry_run})
+    elif dry_run:
+        say(f"{bulk.matched} match; nothing was changed")
+    else:
+        say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")
 
 
 def say_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, widest: int | None = _WIDEST) -> None:

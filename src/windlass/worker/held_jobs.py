@@ -231,26 +231,26 @@ class HeldJobs:
         for pool in self._pools:
             pool.collect()
         held = {lease.id: lease for lease in beat.held}
-        busy_slots = {slot.active.job.id: slot for slot in self.busy_slots if slot.active is not None}
+        running = {slot.active.job.id: slot for slot in self.busy_slots if slot.active is not None}
         for hold in beat.asked:
             mine = self._held.get(hold.id)
             if mine is None or mine.token != hold.token:
                 # It ended while the heart was asking.
                 continue
             why = _why(hold, held.get(hold.id))
-            slot = busy_slots.get(hold.id)
+            slot = running.get(hold.id)
             if slot is None or not isinstance(mine, ActiveRun):
                 self._withdraw(hold, why)
             elif why is not None:
                 slot.stop(mine, why)
         self.lease_times.keep({kept.token for kept in self._held.values()})
-        self._release_stranded(busy_slots)
+        self._release_stranded(running)
 
-    def _release_stranded(self, busy_slots: Collection[int]) -> None:
+    def _release_stranded(self, running: Collection[int]) -> None:
         """Give back jobs that are held but neither wait, run nor end: renewed for ever, they would never run again."""
         now = self._clock.monotonic()
         waiting = {job.id for pool in self._pools for job in pool.waiting}
-        lost = {job_id: kept for job_id, kept in self._held.items() if self._is_lost(job_id, kept, busy_slots, waiting)}
+        lost = {job_id: kept for job_id, kept in self._held.items() if self._is_lost(job_id, kept, running, waiting)}
         self._unaccounted = {job_id: self._unaccounted.get(job_id, now) for job_id in lost}
         for job_id, since in self._unaccounted.items():
             # A job on its way from one place to the next is in neither for a moment.
@@ -264,9 +264,9 @@ class HeldJobs:
             else:
                 self.release(kept)
 
-    def _is_lost(self, job_id: int, kept: Claimed | ActiveRun, busy_slots: Collection[int], waiting: Collection[int]) -> bool:
+    def _is_lost(self, job_id: int, kept: Claimed | ActiveRun, running: Collection[int], waiting: Collection[int]) -> bool:
         if isinstance(kept, ActiveRun):
-            return not kept.is_reported and job_id not in busy_slots
+            return not kept.is_reported and job_id not in running
         return job_id not in waiting and job_id not in self._released
 
     def _withdraw(self, hold: Hold, why: Why | None) -> None:

@@ -334,8 +334,6 @@ class Pool:
         """Start nothing more and give back what has not started."""
         self._is_closing = True
         self.give_back()
-        if self.is_idle:
-            self._done.set()
 
     async def release_slots(self) -> None:
         """Let go of the slots' threads and children."""

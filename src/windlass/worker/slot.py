@@ -147,7 +147,7 @@ class Slot:
     async def _run_in_thread(self, batch: ThreadBatch, spec: TaskSpec) -> None:
         if self._thread is None:
             self._thread = SlotThread(lost=self._kit.lost_threads)
-        work = partial(batch.fly, self._kit.lease_times.may_start, partial(self._begin, spec=spec), self._call_in_thread)
+        work = partial(batch.run, self._kit.lease_times.may_start, partial(self._begin, spec=spec), self._call_in_thread)
         try:
             await self._thread.run(work)
         except Abandoned:

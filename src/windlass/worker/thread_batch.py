@@ -33,7 +33,7 @@ class ThreadBatch:
         self._waiting = deque(jobs)
         self._lock = threading.Lock()
 
-    def fly(
+    def run(
         self, may_start: Callable[[int], bool], begin: Callable[[Claimed], ActiveRun], call: Callable[[ActiveRun], Any]
     ) -> None:
         """Run the jobs, in the thread; ends early once it has taken long, so that no end waits long to be told.
