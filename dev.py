@@ -29,15 +29,17 @@ RUNS: dict[str, tuple[str, ...]] = {
     "store": ("model", "store"),
     "worker": ("worker",),
     "web": ("web",),
+    "browser": ("browser",),
     "crash": ("crash",),
     "faults": ("faults",),
 }
 """Which folders of tests/ have a run of pytest of their own; all others share one, since each run starts PostgreSQL anew."""
-QUIET = {"worker", "crash"}
+QUIET = {"worker", "browser", "crash"}
 """Runs whose tests fill the machine by themselves; in the others one test waits while another computes."""
 ALONE = {"faults"}
 """Runs whose tests measure times and start a dozen processes each: one at a time."""
 CHECKED = ("src", "tests", "benchmarks", "dev.py")
+DROPPED = {"PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
 WITH_TOOLS = "\nwith tools"
 NO_TESTS_COLLECTED = 5
 
@@ -48,8 +50,12 @@ def say(text: str) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Build the environment of every child: the private venv first, no leftovers of the caller's."""
-    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONPATH"}}
+    """Build the environment of every child: the private venv first, no leftovers of the caller's.
+
+    Compiled modules are kept, whatever the caller's rule: the tests start Windlass a thousand times, and half of a start
+    would be the compiler's.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in DROPPED}
     return kept | {
         "PATH": os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", os.defpath)]),
         "VIRTUAL_ENV": str(VENV),
@@ -251,13 +257,15 @@ def run_tool(name: str, command: Sequence[str]) -> int:
     return run(PYTHON.parent / command[0], *command[1:])
 
 
-BENCHES = ("store", "client", "wakeups", "worker", "fleet", "recurrence", "http", "pull")
+BENCHES = ("store", "client", "wakeups", "worker", "fleet", "recurrence", "http", "pull", "dashboard", "insights")
+COMPARISONS = ("peers",)
+"""Benches that are run only by their name: they install other people's packages and take an hour."""
 
 
 def bench(args: Sequence[str]) -> int:
-    """Measure everything, or the one that is named (see BENCHES); further arguments go to it."""
+    """Measure everything, or the one that is named (see BENCHES and COMPARISONS); further arguments go to it."""
     prepare()
-    chosen = args[:1] if args and args[0] in BENCHES else BENCHES
+    chosen = args[:1] if args and args[0] in BENCHES + COMPARISONS else BENCHES
     rest = args[1:] if len(chosen) == 1 else args
     return max(run(PYTHON, f"benchmarks/{name}.py", *rest) for name in chosen)
 
@@ -274,12 +282,18 @@ def docs(_args: Sequence[str]) -> int:
     return run(PYTHON, "-m", "tests.docs.reference")
 
 
-COMMANDS = {command.__name__: command for command in (up, test, check, bench, faults, docs)}
+def screenshots(args: Sequence[str]) -> int:
+    """Photograph every page of a demo in both themes, wide and narrow; --out says where to, --full takes whole pages."""
+    prepare()
+    return run(PYTHON, "-m", "tests.browser.screenshots", *args)
+
+
+COMMANDS = {command.__name__: command for command in (up, test, check, bench, faults, docs, screenshots)}
 
 
 def main() -> int:
     """Run the command named on the command line."""
-    described = "\n".join(f"  {name:<6} {command.__doc__}" for name, command in COMMANDS.items())
+    described = "\n".join(f"  {name:<11} {command.__doc__}" for name, command in COMMANDS.items())
     parser = argparse.ArgumentParser(
         description=f"{__doc__}\n\n{described}",
         epilog="test --long runs the long forms; other arguments of test go to pytest.",

@@ -1,4 +1,4 @@
-"""Real `windlass worker` processes: isolations against each other, two processes against one, memory, and PgQueuer beside us."""
+"""Real `windlass worker` processes: isolations against each other, two processes against one, memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -18,8 +17,11 @@ from typing import Any
 
 import psycopg
 
+# In place of this folder, whose modules have names of others.
+sys.path.pop(0)
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.process_costs import children, peak_mib
 from benchmarks.store import Bench, Result, fresh, interleaved, print_results, say, say_result
 from tests.support.postgres_server import running_postgres
 from windlass.core.job import NewJob
@@ -58,7 +60,7 @@ class Fleet:
         supervisor = await asyncio.create_subprocess_exec(sys.executable, "-m", "windlass", *command, env=os.environ | settings)
         try:
             await self._wait(before + jobs)
-            self.peak_mib = max(self.peak_mib, *map(_resident_mib, _children(supervisor.pid)))
+            self.peak_mib = max(self.peak_mib, *map(peak_mib, children(supervisor.pid)))
         finally:
             supervisor.send_signal(signal.SIGTERM)
             await supervisor.wait()
@@ -92,22 +94,6 @@ class Fleet:
             await asyncio.sleep(0.2)
 
 
-def _children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
-
-
-def _resident_mib(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
-
-
-async def rival(dsn: str, jobs: int) -> float:
-    """Drain with PgQueuer in a process of its own."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "rival.py"), dsn, str(jobs)]
-    answer = await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, text=True)
-    return float(answer.stdout)
-
-
 async def measure(options: argparse.Namespace) -> list[Result]:
     """Run every measurement."""
     results: list[Result] = []
@@ -128,15 +114,13 @@ async def measure(options: argparse.Namespace) -> list[Result]:
                 partial(fleet.drain, "process", options.jobs // 10),
             ]
             if not bench.is_sqlite:
-                turns += [partial(fleet.drain, "async", options.jobs, 2), partial(rival, bench.target, options.jobs)]
-            say(f"{kind}: isolations" + ("" if bench.is_sqlite else ", two processes, PgQueuer"))
-            alone, thread, process, *others = await interleaved(options.rounds, *turns)
+                turns.append(partial(fleet.drain, "async", options.jobs, 2))
+            say(f"{kind}: isolations" + ("" if bench.is_sqlite else ", two processes"))
+            alone, thread, process, *two = await interleaved(options.rounds, *turns)
             note(f"{bench.name}: cost per job, thread / async", alone, thread, alone / thread, "≤ 2.5")
             note(f"{bench.name}: cost per job, process / async", alone, process, alone / process, "≤ 15")
-            if others:
-                two, theirs = others
-                note(f"{bench.name}: drain, two processes / one", alone, two, two / alone, "≥ 1.3")
-                note(f"{bench.name}: drain, ours / PgQueuer", theirs, alone, alone / theirs, "≥ 1.5")
+            for rate in two:
+                note(f"{bench.name}: drain, two processes / one", alone, rate, rate / alone, "≥ 1.3")
             note(f"{bench.name}: most memory of a worker (MiB), of 80", 80.0, fleet.peak_mib, fleet.peak_mib / 80, "< 1")
             await bench.store.aclose()
     return results

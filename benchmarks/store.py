@@ -28,7 +28,7 @@ from windlass.core.outcome import Returned, Run, decide
 from windlass.core.payload import JsonText
 from windlass.store import Store, batches, open_store
 from windlass.store.queries import PARAMETER, queries
-from windlass.store.shapes import SHAPES
+from windlass.store.rows import SHAPES
 from windlass.store.sqlite import Sqlite, run_statements
 from windlass.store.sqlite_library import sqlite_driver as driver
 

@@ -13,6 +13,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from windlass import Windlass, sqlite_driver
+from windlass.web.server import build_server
 
 URL = os.environ.get("SHOP_DATABASE_URL", "sqlite:///shop.db")  # or postgresql://user@host/shop
 
@@ -52,12 +53,14 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Make the tables, and run the jobs in this process; `windlass worker app:jobs` would run them in others."""
     jobs.migrate()
     Base.metadata.create_all(engine)
-    async with jobs, jobs.working():
+    async with jobs, jobs.working(), dashboard.running():
         yield
     engine.dispose()
 
 
 web = FastAPI(title="Shop", lifespan=lifespan)
+dashboard = build_server(jobs)  # log in with WINDLASS_ADMIN_TOKEN, or with what `windlass token new` prints
+web.mount("/ops", dashboard)
 
 
 class SignUp(BaseModel):

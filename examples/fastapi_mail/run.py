@@ -19,6 +19,7 @@ async def show() -> None:
         refused = await client.post("/customers", json={"email": "bob@example.invalid"})
         print("ann:", kept.status_code, "bob:", refused.status_code)
         print("result of the mail job:", await jobs.wait(kept.json()["job"], timeout="30s"))
+        print("the dashboard sends to its login page:", (await client.get("/ops/jobs")).headers["location"])
         print("customers:", (await client.get("/customers")).json())
         found = await jobs.list()
         print("jobs:", [(job.task, job.state.value) for job in found.jobs])

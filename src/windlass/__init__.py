@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from windlass.config import Settings as Settings
     from windlass.core.breaker import BreakerSpec as BreakerSpec
     from windlass.core.current import detached as detached
+    from windlass.core.hooks import EndEvent as EndEvent
+    from windlass.core.hooks import EnqueueEvent as EnqueueEvent
+    from windlass.core.hooks import StartEvent as StartEvent
     from windlass.core.job import Enqueued as Enqueued
     from windlass.core.job import Job as Job
     from windlass.core.job import JobState as JobState
@@ -47,6 +50,7 @@ _HOMES = {
     "windlass.config": ("Settings",),
     "windlass.core.breaker": ("BreakerSpec",),
     "windlass.core.current": ("detached",),
+    "windlass.core.hooks": ("EndEvent", "EnqueueEvent", "StartEvent"),
     "windlass.core.job": ("Enqueued", "Job", "JobState", "NewJob"),
     "windlass.core.retry": ("RetryPolicy", "RetrySpec"),
     "windlass.core.signals": ("Cancel", "Discard", "Retry", "Snooze"),

@@ -24,11 +24,12 @@ from windlass.client.operations import Operator
 from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
 from windlass.client.stores_by_loop import OpenedStore, StoresByLoop
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
-from windlass.config import Settings, check_settings, load
+from windlass.config import SettingOrigin, Settings, check_settings, load, origins
 from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
+from windlass.core.finding import DoctorOptions, Examination
 from windlass.core.hooks import Hook, Hooks
 from windlass.core.job import NewJob
 from windlass.core.known_task import DeclaredOptions
@@ -40,6 +41,8 @@ from windlass.errors import ConfigError, InvalidInput
 from windlass.worker.context import JobContext
 
 if TYPE_CHECKING:
+    from windlass.core.alerts import Notice
+    from windlass.otel import Tracing
     from windlass.store import Store
     from windlass.store.backend import Backend
     from windlass.upkeep.loop import UpkeepOptions
@@ -113,12 +116,30 @@ class Windlass(Operator):
         """The settings, read when they are first needed; raises ConfigError naming what is wrong."""
         return load(self._given, file=self._file)
 
+    @cached_property
+    def tracing(self) -> Tracing | None:
+        """What writes spans and metrics for OpenTelemetry, if the settings ask for it; raises ConfigError without the package."""
+        if not self.settings.otel:
+            return None
+        try:
+            from windlass.otel import Tracing  # noqa: PLC0415 - whoever traces nothing pays nothing, and may lack the package
+        except ModuleNotFoundError as error:
+            raise ConfigError("otel: is on, and opentelemetry-api is not installed: pip install 'windlass[otel]'") from error
+        return Tracing(__version__)
+
+    @cached_property
+    def setting_origins(self) -> Mapping[str, SettingOrigin]:
+        """Where each setting comes from, by its name here; those at their default are left out."""
+        return origins(self._given, file=self._file)
+
     def configure(self, **settings: Any) -> None:
         """Set settings after the application was made, as a command line does; before anything is opened."""
         if "_stores" in self.__dict__:
             raise ConfigError("settings can be given only before the database is opened")
         self._given |= settings
         self.__dict__.pop("settings", None)
+        self.__dict__.pop("tracing", None)
+        self.__dict__.pop("setting_origins", None)
 
     def check_schema(self) -> None:
         """Raise SchemaError when the tables are missing or do not fit this version; SQLite makes them by itself."""
@@ -129,7 +150,7 @@ class Windlass(Operator):
 
     @cached_property
     def _stores(self) -> StoresByLoop:
-        return StoresByLoop(self._backend(self.settings))
+        return StoresByLoop(self._backend(self.settings), self.tracing)
 
     def _backend(self, settings: Settings) -> Backend:
         from windlass.store.backend import open_backend  # noqa: PLC0415 - the engine is loaded when it is needed
@@ -188,6 +209,18 @@ class Windlass(Operator):
         """Bring the database's schema up to date; SQLite files do it by themselves."""
         self._backend(self.settings).migrate()
 
+    async def doctor(self, **options: Unpack[DoctorOptions]) -> Examination:
+        """Examine the database, the fleet and the settings; a database that does not answer is a finding, not an error."""
+        from windlass.doctor import examine  # noqa: PLC0415 - loaded when it is asked for
+
+        return await examine(self.store, self.settings, options)
+
+    def doctor_sync(self, **options: Unpack[DoctorOptions]) -> Examination:
+        """Do what `doctor` does for code without an event loop."""
+        from windlass.doctor import examine  # noqa: PLC0415 - loaded when it is asked for
+
+        return run(examine(self.blocking_store, self.settings, options, is_blocking=True))
+
     def install_views(self) -> tuple[str, ...]:
         """Make the SQL views, all or none; raises SchemaError where a name is taken by something that is not ours."""
         from windlass.store import views  # noqa: PLC0415 - the engine is loaded when it is needed
@@ -238,7 +271,7 @@ class Windlass(Operator):
         """
         before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
         settings = replace(self.settings, database_url=database_url, listen_url=None)
-        stores = StoresByLoop(around(self._backend(settings)))
+        stores = StoresByLoop(around(self._backend(settings)), self.tracing)
         own = {"registry": self.registry.copy(), "tasks": dict(self.tasks), "declared_elsewhere": DeclaredTasks()}
         vars(self).update(settings=settings, _stores=stores, **own)
         self._failures.clear()
@@ -368,7 +401,12 @@ class Windlass(Operator):
         await declarations.enter()
         async with self.open_state() as state, store.wakeups as wakeups, asyncio.TaskGroup() as group:
             program = Program(
-                registry=self.served(), hooks=self.hooks, profiles=self.settings.profiles, state=state, target=target
+                registry=self.served(),
+                hooks=self.hooks,
+                profiles=self.settings.profiles,
+                state=state,
+                target=target,
+                tracing=self.tracing,
             )
             name = self.process_name()
             blocking = await self.blocking_store()
@@ -381,12 +419,16 @@ class Windlass(Operator):
                 name=name,
                 options=chosen,
                 replacement=None if end_process is None else Replacement(blocking, end_process),
+                is_told=True,
             )
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
-            presence = Presence(store, program.registry, chosen, name=name, version=__version__)
+            presence = Presence(
+                store, program.registry, chosen, name=name, version=__version__, app_version=self.settings.version
+            )
             await presence.enter()
             wakeups.subscribe(worker.wake)
             wakeups.subscribe(upkeep.wake)
+            wakeups.subscribe(presence.wake)
             beside = [
                 group.create_task(upkeep.run()),
                 group.create_task(presence.keep(worker)),
@@ -475,6 +517,7 @@ class Windlass(Operator):
         )
 
     def _upkeep_options(self) -> UpkeepOptions:
+        from windlass.upkeep.chores import AlertOptions  # noqa: PLC0415 - as in `working`
         from windlass.upkeep.loop import UpkeepOptions  # noqa: PLC0415 - as in `working`
 
         settings = self.settings
@@ -485,7 +528,22 @@ class Windlass(Operator):
             aging_interval=settings.aging_interval,
             retention_interval=settings.retention_interval,
             retention=settings.retention,
+            alerts=AlertOptions(rules=settings.alert_rules, notify=self._notices),
         )
+
+    def _notices(self, notice: Notice) -> list[NewJob]:
+        """Make the jobs that send word of an alert, as far as the settings name somebody."""
+        from windlass.core import alert_notice  # noqa: PLC0415 - as in `working`
+
+        hook, mail = self.settings.alert_webhook, self.settings.alert_mail
+        payloads = {
+            **({} if hook is None else {alert_notice.WEBHOOK_TASK: alert_notice.webhook(notice, hook)}),
+            **({} if mail is None else {alert_notice.EMAIL_TASK: alert_notice.email(notice, mail)}),
+        }
+        return [
+            self.describe(task, payload, {} if self.has_code(task) else {"lane": alert_notice.LANE})[0]
+            for task, payload in payloads.items()
+        ]
 
     def _manager(self, lifespan: Lifespan) -> AbstractAsyncContextManager[Any]:
         made = lifespan(self) if inspect.signature(lifespan).parameters else lifespan()

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 from urllib.parse import urlsplit
 
 from windlass.core.access import Role
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.pool import DEFAULT_POOLS, EVERY_LANE, FAST_LANE, MAX_SLOTS, PoolSpec, parse_pools
+from windlass.core.record import record
 from windlass.core.retention import Retention
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.settings import SETTINGS, read_setting
+from windlass.core.worker import MAX_VERSION
 from windlass.errors import ConfigError, InvalidInput, nearest, shown
+
+if TYPE_CHECKING:
+    from windlass.core.alert_rules import AlertRule
 
 PREFIX = "WINDLASS_"
 FILE = "windlass.toml"
@@ -119,6 +124,12 @@ def _mail_from(value: Any) -> str:
     return text
 
 
+def _mail_to(value: Any) -> str:
+    if not str(value).endswith(">"):
+        return _mail_from(value)
+    raise ValueError("must be a plain mail address, as in ops@example.org")
+
+
 def _long_secret(value: Any) -> str:
     if len(_text(value)) < _LEAST_SECRET:
         raise ValueError(f"must have at least {_LEAST_SECRET} characters; {_REMEDY}")
@@ -133,6 +144,13 @@ def _secrets(value: Any) -> tuple[str, ...]:
             f"must be one or two secrets with a comma between them, each of at least {_LEAST_SECRET} characters; {_REMEDY}"
         )
     return secrets
+
+
+def _version(value: Any) -> str:
+    text = _text(value).strip()
+    if not 1 <= len(text) <= MAX_VERSION or not text.isprintable():
+        raise ValueError(f"must be a text of 1 to {MAX_VERSION} printable characters, such as a tag or a commit")
+    return text
 
 
 def _role(value: Any) -> Role:
@@ -152,6 +170,17 @@ def _web_address(value: Any) -> str:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _alerts(value: Any) -> str:
+    from windlass.core.alert_rules import read_rules  # noqa: PLC0415 - only who sets it needs it
+
+    text = _text(value)
+    try:
+        read_rules(text)
+    except InvalidInput as error:
+        raise ValueError(f"{shown(error.value)}: {error.reason}") from None
+    return text
 
 
 def _pools(value: Any) -> tuple[PoolSpec, ...]:
@@ -207,7 +236,7 @@ _Moment = Annotated[timedelta, Read(_duration(_MOMENT))]
 _Interval = Annotated[timedelta, Read(_duration(_SECOND))]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Settings:
     """Every setting."""
 
@@ -216,6 +245,8 @@ class Settings:
     """How long one statement may take on PostgreSQL, and how long a server that does not answer is waited for."""
     listen_url: Annotated[str | None, Read(_text, is_secret=True)] = field(default=None, repr=False)
     """Where wake-ups are heard on PostgreSQL: behind a transaction pooler, a URL that leads to the server itself."""
+    version: Annotated[str | None, Read(_version)] = None
+    """The version of the application, such as a tag or a commit: dead letters are marked as new by it."""
     host: _Text = "127.0.0.1"
     port: Annotated[int, Read(_whole(0, 65_535))] = 8060
     admin_token: _Secret = field(default=None, repr=False)
@@ -231,6 +262,8 @@ class Settings:
     worker_secret: _Secret = field(default=None, repr=False)
     worker_signing_secret: Annotated[tuple[str, ...] | None, Read(_secrets, is_secret=True)] = field(default=None, repr=False)
     """What pull workers sign their requests with; a second one, after a comma, is still good while secrets change."""
+    metrics_token: _Secret = field(default=None, repr=False)
+    """A bearer token that reads `/metrics` and nothing else, for Prometheus; at least 16 characters."""
     allowed_hosts: _Names = None
     """Names the server answers to beside its own; `*.example.org` is every name below, `*` every name."""
     trusted_proxies: _Names = None
@@ -238,7 +271,7 @@ class Settings:
     connections_per_address: Annotated[int, Read(_whole(1, 1_000_000))] = 256
     """How many connections the server takes from one address; loopback and trusted proxies are left out."""
     public_url: Annotated[str | None, Read(_web_address)] = None
-    """Where others reach the server: what hubs are told to send to. None: they are not asked."""
+    """Where others reach the server: links lead below its path, and hubs are asked to send there. None: they are not asked."""
     max_body_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 8 * 1024 * 1024
     pools: Annotated[tuple[PoolSpec, ...], Read(_pools)] = parse_pools(DEFAULT_POOLS)
     process_per_pool: _Flag = False
@@ -273,6 +306,14 @@ class Settings:
     """A folder with more mails for `email`, each a file <name>.txt."""
     webhook_secret: _Secret = field(default=None, repr=False)
     """What `webhook` signs its bodies with."""
+    alerts: Annotated[str | None, Read(_alerts)] = None
+    """Thresholds of alerts that differ, as in `pending=200,for=10m;error_rate=20%;lost_leases=off`; see alerts.md."""
+    alert_webhook: Annotated[str | None, Read(_web_address)] = None
+    """Where a signed webhook is sent when an alert is raised or cleared; a worker needs the pack `notify`."""
+    alert_mail: Annotated[str | None, Read(_mail_to)] = None
+    """Whom a mail is sent to when an alert is raised or cleared; a worker needs the pack `notify`."""
+    otel: _Flag = False
+    """Whether enqueues and runs are traced and measured by OpenTelemetry; needs the extra `otel`, see tracing.md."""
     crawl_delay: _Duration = timedelta(milliseconds=500)
     """How long a crawl leaves a host alone between two requests, unless its robots.txt asks for more."""
     max_feed_bytes: Annotated[int, Read(_whole(1024, 2**30))] = 2_000_000
@@ -299,6 +340,13 @@ class Settings:
             "task": replace(task, policy=task_policy),
             "pull": Profile(policy=pull_policy, max_attempts=self.pull_max_attempts),
         }
+
+    @property
+    def alert_rules(self) -> Mapping[str, AlertRule]:
+        """Every rule of alerts, with the thresholds that are set here."""
+        from windlass.core.alert_rules import read_rules  # noqa: PLC0415 - only upkeep needs it
+
+        return read_rules(self.alerts or "")
 
     @property
     def retention(self) -> Retention:
@@ -349,6 +397,25 @@ def load(
     return Settings(**values)
 
 
+class SettingOrigin(StrEnum):
+    """Where the value of a setting comes from; the later of these beats the earlier."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    ARGUMENT = "argument"
+
+
+def origins(
+    arguments: Mapping[str, Any] | None = None, *, environ: Mapping[str, str] | None = None, file: Path | None = None
+) -> dict[str, SettingOrigin]:
+    """Return where `load` takes each setting from, by attribute; those at their default are left out."""
+    given = {name: value for name, value in (arguments or {}).items() if value is not None}
+    found = dict.fromkeys(_from_file(Path(FILE) if file is None else file), SettingOrigin.FILE)
+    found |= dict.fromkeys(_from_environment(os.environ if environ is None else environ), SettingOrigin.ENVIRONMENT)
+    return found | dict.fromkeys(_by_key(given, "argument "), SettingOrigin.ARGUMENT)
+
+
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
@@ -356,6 +423,8 @@ def _from_file(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+    import tomllib  # noqa: PLC0415 - most processes have no such file
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

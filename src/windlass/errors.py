@@ -16,6 +16,7 @@ WindlassError
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── GateNotFound              a lane or task that no process declared and that has no jobs; names the nearest
 ├── ChoreNotFound             no chore of the upkeep has this name; names the nearest
+├── WorkerNotFound            no worker of this name is registered, or it has stopped
 ├── SourceNotFound
 ├── ReminderNotFound
 ├── PageNotFound
@@ -29,6 +30,10 @@ WindlassError
 ├── SlotTaken                 an operator's retry, requeue, override or clone into a unique slot that another job holds
 ├── ScheduleTaken             a schedule's name belongs to another application
 ├── LetterNotFound
+├── LetterGroupNotFound       no dead letter has this fingerprint
+├── CanaryNotFound
+├── CanaryRunning             these letters are being requeued with a canary already; names it
+├── CanaryEnded               a canary requeue that is over cannot be called off
 ├── LetterSettled             a dead letter was acknowledged or closed before; names by whom or how
 ├── BreakerOpen               a circuit breaker holds its callers back; leaving a handler, it snoozes the job
 ├── Abandoned                 a worker gave up on a call in a thread (windlass.worker.threads)
@@ -53,6 +58,8 @@ WindlassError
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
     │   └── StoreConflict     a unique key was taken between look and write; the whole call may be tried again
     └── SchemaError           the tables are missing, too old, too new or edited
+        ├── SchemaTooOld      migrations are missing: `windlass migrate`
+        └── SchemaTooNew      a newer Windlass has migrated the database: upgrade this one
 ```
 """
 
@@ -342,6 +349,14 @@ class ChoreNotFound(WindlassError):
         self.name = name
 
 
+class WorkerNotFound(WindlassError):
+    """No worker of this name is registered, or it has stopped."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"worker {shown(worker)} not found, or it has stopped; `windlass workers` lists those that are alive")
+        self.worker = worker
+
+
 class InvalidTransition(WindlassError):
     """The state table has no such move."""
 
@@ -452,6 +467,41 @@ class LetterSettled(WindlassError):
         self.why = why
 
 
+class LetterGroupNotFound(WindlassError):
+    """No dead letter has this fingerprint."""
+
+    def __init__(self, fingerprint: str) -> None:
+        super().__init__(f"no dead letter has the fingerprint {shown(fingerprint)}; `windlass dead groups` lists those there are")
+        self.fingerprint = fingerprint
+
+
+class CanaryNotFound(WindlassError):
+    """No canary requeue has this number."""
+
+    def __init__(self, canary_id: object) -> None:
+        super().__init__(f"canary {canary_id} not found; `windlass dead canaries` lists those there are")
+        self.canary_id = canary_id
+
+
+class CanaryRunning(WindlassError):
+    """A canary requeue of the same letters is under way."""
+
+    def __init__(self, canary_id: int) -> None:
+        super().__init__(
+            f"canary {canary_id} is under way for these letters; wait for it or end it: windlass dead canaries cancel {canary_id}"
+        )
+        self.canary_id = canary_id
+
+
+class CanaryEnded(WindlassError):
+    """A canary requeue is over."""
+
+    def __init__(self, canary_id: int, state: str) -> None:
+        super().__init__(f"cannot cancel canary {canary_id}: it is {state}")
+        self.canary_id = canary_id
+        self.state = state
+
+
 class RemoteError(WindlassError):
     """A server answered with an error; its own words."""
 
@@ -522,3 +572,11 @@ class StoreConflict(StoreRefused):
 
 class SchemaError(StoreError):
     """The schema does not fit this version of Windlass."""
+
+
+class SchemaTooOld(SchemaError):
+    """Migrations of this version are missing."""
+
+
+class SchemaTooNew(SchemaError):
+    """The database has migrations that this version does not know."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from windlass.core.worker import Neighbour, Process
 
 _PROC = Path("/proc")
+_FEWEST_NEW_OBJECTS = 10_000
+"""A few megabytes at most."""
 # What follows the name of the program in /proc/<pid>/stat, which may hold spaces and parentheses itself.
 _STATE, _THREADS, _START = 0, 17, 19
 
@@ -34,6 +37,16 @@ def _time_namespace() -> str:
     with suppress(OSError):
         return str((_PROC / "self/ns/time").readlink())
     return ""
+
+
+def search_less_garbage() -> None:
+    """Look for unreachable objects less often, in a process that is ours from its start to its end.
+
+    What is loaded by now stays, and a run leaves no cycles behind: at Python's own pace the search takes a quarter of the
+    event loop's time when jobs are short.
+    """
+    gc.freeze()
+    gc.set_threshold(_FEWEST_NEW_OBJECTS)
 
 
 def is_gone(worker: Neighbour) -> bool:

@@ -16,17 +16,17 @@ from windlass.core.one_line import one_line
 from windlass.errors import ConfigError
 
 LOG_EVERY_S = 60.0
-"""How often a lasting trouble is logged where nothing else is said."""
+"""How often a lasting trouble is logged unless stated otherwise."""
 STACK_TRACE = "stack_trace"
 """The field of a record that holds a stack trace which was written elsewhere, or earlier."""
 LOGS = "_WINDLASS_LOGS"
-"""The environment variable that tells child processes how their worker logs. Not among the settings."""
+"""The environment variable from which child processes learn how their worker logs. Not among the settings."""
 _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", STACK_TRACE}
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Gather what a line says beside its message: the running job or request, and what the caller gave as `extra`."""
-    job = current_job.get()
+    """Gather what a line holds beside its message: the running job or request, and what the caller gave as `extra`."""
+    job = current_job()
     fields: dict[str, Any] = {} if job is None else job.log_fields
     request_id = current_request.get()
     if request_id is not None:
@@ -64,7 +64,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write the record; what JSON has no word for is written as text."""
+        """Write the record; what JSON cannot hold is written as text."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -89,14 +89,14 @@ def configure_logging(level: str = "info", *, as_json: bool = False, stream: Tex
     root = logging.getLogger()
     # What the terminal shows is one thing; what a run logs is kept with its execution from `info` on.
     root.setLevel(min(number, logging.INFO))
-    # The engine's own words about every job are for the terminal alone: made only where they are shown.
+    # The engine's own lines about every job are for the terminal alone: made only where they are shown.
     logging.getLogger("windlass.worker").setLevel(number)
     root.addHandler(handler)
     os.environ[LOGS] = f"{level} {'json' if as_json else 'text'}"
 
 
 def configure_like_parent() -> bool:
-    """Log as the worker does that started this process; False when it has not said how."""
+    """Log as the worker does that started this process; False when that is not known."""
     level, _, form = os.environ.get(LOGS, "").partition(" ")
     if not form:
         return False

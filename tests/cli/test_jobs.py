@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import struct
-import subprocess
-import sys
-import termios
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from tests.cli.at_terminal import at_terminal
 from tests.cli.conftest import Command
 from windlass import Windlass
 from windlass.core.audit import AuditFilter
@@ -136,7 +129,7 @@ def test_lists_are_paged_sorted_and_searched(windlass: Command, ask: Any) -> Non
 
 
 def test_what_is_not_there_is_named(windlass: Command) -> None:
-    assert windlass("job", "7", code=1).stderr == "windlass: job 7 not found\n"
+    assert windlass("job", "7", code=1).stderr.startswith("windlass: job 7 not found; ")
     assert "not found" in windlass("job", "<b>", code=1).stderr
 
 
@@ -151,28 +144,10 @@ def test_a_table_is_no_wider_than_its_terminal(windlass: Command, app: Windlass,
     enqueue(windlass, "--subject", text, "--correlation-id", text, "--priority", "7")
     app.bury_sync(1, text)
     for arguments in (["jobs"], ["dead"], ["lanes"], ["tasks"]):
-        shown = on_terminal(100, url, *arguments)
-        for line in shown.splitlines():
-            assert sum(2 if one == "錨" else 1 for one in line) <= 100
+        shown = at_terminal(100, url, *arguments)
+        assert shown.code == 0
+        assert shown.widest <= 100
         if arguments == ["jobs"]:
-            [row] = [line for line in shown.splitlines() if "mail" in line]
+            [row] = [line for line in shown.lines if "mail" in line]
             assert "…" in row
             assert "failed" in row
-
-
-def on_terminal(columns: int, url: str, *arguments: str) -> str:
-    """Type a command at a terminal of this width and return what it shows."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
-    command = [sys.executable, "-m", "windlass", *arguments]
-    with subprocess.Popen(command, stdout=theirs, env=kept | {"WINDLASS_DATABASE_URL": url}) as process:
-        os.close(theirs)
-        text = b""
-        # The end of a terminal is an error.
-        with suppress(OSError):
-            while part := os.read(ours, 65_536):
-                text += part
-    os.close(ours)
-    assert process.returncode == 0
-    return text.decode().replace("\r\n", "\n")

@@ -109,6 +109,12 @@ def test_tasks_and_workers_are_listed(windlass: Command, ask: Any, app: Windlass
     [worker] = ask("workers", "--online")["workers"]
     assert (worker["id"], worker["pools"], worker["is_online"]) == ("one", {"*": 5}, True)
     assert "here" in windlass("workers").stdout
+    assert "worker one claims nothing more" in windlass("workers", "pause", "one").stdout
+    [worker] = ask("workers")["workers"]
+    assert worker["paused_by"].startswith("cli:")
+    assert windlass("workers", "resume", "one").stdout == "windlass: worker one claims jobs\n"
+    assert ask("workers", "pause", "one")["paused_at"] is not None
+    assert "worker 'none' not found" in windlass("workers", "pause", "none", code=1).stderr
 
 
 def test_settings_are_read_set_and_unset(windlass: Command, ask: Any) -> None:
@@ -137,6 +143,11 @@ def test_schedules_are_listed_shown_with_their_next_times_and_pruned(windlass: C
     shown = ask("schedules", "show", "nightly", "--count", "3")
     assert (len(shown["next_times"]), shown["when"]) == (3, "at 02:30 (Europe/Berlin)")
     assert "02:30:00" in windlass("schedules", "show", "nightly").stdout
+    ahead = ask("schedules", "preview", "@every 90m", "--count", "2")
+    assert (ahead["when"], len(ahead["next_times"])) == ("every 1 hour 30 minutes", 2)
+    assert "at 03:30 (Europe/Helsinki)" in windlass("schedules", "preview", "30 3 * * *", "--timezone", "Europe/Helsinki").stdout
+    assert "cadence: " in windlass("schedules", "preview", "61 * * * *", code=2).stderr
+    assert "timezone: " in windlass("schedules", "preview", "@daily", "--timezone", "Mars", code=2).stderr
     assert "not found" in windlass("schedules", "show", "none", code=1).stderr
     assert windlass("schedules", "prune", "shop").stdout == "windlass: 0 disabled\n"
     assert windlass("schedules", "prune", "other", "--older-than", "0s").stdout == "windlass: 0 disabled\n"

@@ -49,6 +49,9 @@ def test_a_task_that_was_mistyped_is_named(app: Windlass, windlass: Command) -> 
         (["jobs", "--stat", "x"], "'--state'"),
         (["worker", "--packs", "hello", "--pool", "fast=1"], "'--pools'"),
         (["settings", "set", "PICK_ODER", "lifo"], "did you mean PICK_ORDER?"),
+        (["settings", "get", "PICK_ODER"], "did you mean PICK_ORDER?"),
+        (["jobs", "--state", "faild"], "did you mean failed?"),
+        (["jobs", "--wach"], "'--watch'"),
     ],
 )
 def test_a_command_or_option_that_was_mistyped_is_named(windlass: Command, arguments: list[str], text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from windlass import ConfigError, Settings
-from windlass.config import known, load
+from windlass.config import known, load, origins
 from windlass.core.pool import parse_pools
 
 
@@ -31,6 +31,8 @@ def test_arguments_beat_the_environment_which_beats_the_file(tmp_path: Path) -> 
     file.write_text('port = 1\nhost = "h"\nlease_seconds = 5\n')
     settings = loaded(file, {"WINDLASS_PORT": "2", "WINDLASS_HOST": "env"}, port=3)
     assert (settings.port, settings.host, settings.lease) == (3, "env", timedelta(seconds=5))
+    found = origins({"port": 3, "grace": None}, environ={"WINDLASS_PORT": "2", "WINDLASS_HOST": "env"}, file=file)
+    assert found == {"port": "argument", "host": "environment", "lease": "file"}
 
 
 def test_a_none_among_the_arguments_was_not_given() -> None:

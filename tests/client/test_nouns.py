@@ -69,7 +69,7 @@ async def test_runs_are_counted(app: Windlass) -> None:
     now = datetime.now(UTC)
     assert await app.runs.totals() == app.runs.totals_sync() == []
     assert await app.runs.minutes(now - timedelta(hours=1), now) == []
-    assert app.runs.metrics_sync() == await app.runs.metrics()
+    assert app.insights.scheduler_sync() == await app.insights.scheduler()
     assert list(await app.audit.list()) == []
 
 

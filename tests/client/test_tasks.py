@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.claims import a_claimed_job
 from windlass import Enqueued, InvalidInput, JobContext, JobState, RetrySpec, UnknownTask, Windlass
 from windlass.core.breaker import BreakerSpec
-from windlass.core.current import CurrentJob, current_job
+from windlass.core.current import RunningJob, current_run
 from windlass.core.hooks import EnqueueEvent
 from windlass.core.ids import job_uuid
 from windlass.core.payload import decode
@@ -166,14 +167,14 @@ async def test_unknown_tasks_can_be_accepted(url: str) -> None:
 async def test_what_a_handler_enqueues_is_its_child(app: Windlass) -> None:
     email = declare_email(app)
     parent = await email.enqueue(to="parent")
-    token = current_job.set(CurrentJob(parent.id, "email", 1, None, 99))
+    token = current_run.set(RunningJob(a_claimed_job(id=parent.id)))
     try:
         child = await app.get(await email.enqueue(to="child"))
         named = await app.get(await email.using(correlation_id="mine").enqueue(to="other"))
         blocking = app.get_sync(email.enqueue_sync(to="third"))
         by_name = await app.get(await app.enqueue("someone", lane="pull"))
     finally:
-        current_job.reset(token)
+        current_run.reset(token)
     uuid = str(job_uuid(parent.id))
     assert [(job.parent_id, job.correlation_id) for job in (child, named, blocking, by_name)] == [
         (parent.id, uuid),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from windlass.core.cadence import ByHandler, Every, Recurrence, parse_cadence
-from windlass.core.preview import Shift, preview
+from windlass.core.preview import MOST_MISSED, Shift, count_missed, fires_from, preview
 from windlass.errors import InvalidInput
 
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)
@@ -58,3 +58,24 @@ def test_a_job_whose_handler_chooses_shows_its_fallback() -> None:
 def test_a_preview_is_bounded(count: int) -> None:
     with pytest.raises(InvalidInput, match="count"):
         preview(Recurrence(cadence=Every(timedelta(hours=1))), NOON, count)
+
+
+def test_the_times_of_a_job_begin_with_the_one_it_waits_for() -> None:
+    rule = Recurrence(cadence=parse_cadence("0 * * * *"), max_runs=4)
+    assert [f"{fire.at:%H:%M}" for fire in fires_from(rule, NOON, 5, completed_runs=1)] == ["12:00", "13:00", "14:00"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fixed", "late", "missed"),
+    [
+        ("0 * * * *", False, timedelta(seconds=60), 0),
+        ("0 * * * *", False, timedelta(seconds=61), 1),
+        ("0 * * * *", False, timedelta(hours=2, minutes=30), 3),
+        ("@every 10m", True, timedelta(minutes=25), 3),
+        ("@every 10m", False, timedelta(minutes=25), 1),
+        ("@handler 10m", False, timedelta(minutes=25), 1),
+        ("* * * * *", False, timedelta(days=9), MOST_MISSED),
+    ],
+)
+def test_times_that_passed_without_a_run_are_counted(text: str, is_fixed: bool, late: timedelta, missed: int) -> None:  # noqa: FBT001
+    assert count_missed(Recurrence(cadence=parse_cadence(text), fixed_rate=is_fixed), NOON, NOON + late) == missed

@@ -37,6 +37,11 @@ async def work(ctx: JobContext, seconds: float = 0.0) -> None:
 
 
 @app.task
+async def broken() -> None:
+    raise RuntimeError("still broken")
+
+
+@app.task
 async def tick() -> None:
     """Leave no line: there are thousands, and each leaves an execution."""
     await asyncio.sleep(0.02)

@@ -26,6 +26,7 @@ from tests.support.postgres_server import USER, Account, PostgresServer, private
 from tests.support.stores import fresh_url
 from windlass.core.cadence import Every, Recurrence
 from windlass.core.filter import JobFilter, StateFilter
+from windlass.core.ids import job_uuid
 from windlass.core.job import Edit, JobState, NewJob, Slices
 from windlass.core.outcome import Returned, Run, decide
 from windlass.core.page import JobQuery
@@ -131,6 +132,7 @@ async def use_every_verb(use: Verbs, url: str, turn: int) -> None:
     now = await use("clock")
     await use("renew", [running.lease for running in claimed], timedelta(seconds=60))
     await use("progress", one, claimed[0].job.token, count=1)
+    await use("record_logs", [(one, claimed[0].job.token, "half of it is done")])
     await use("stop_run", [repeated])
     [held] = [running.job for running in claimed if running.job.id == one]
     await use("cancel", [one])
@@ -145,6 +147,11 @@ async def use_every_verb(use: Verbs, url: str, turn: int) -> None:
     await use("reclaim")
     assert (await use("list_jobs", only(JobState.CANCELLED))).jobs
     await use("list_executions", one)
+    await use("explain", one)
+    await use("trace", str(job_uuid(one)))
+    await use("trace_jobs", [one])
+    await use("read_past", [one], [repeated], limit=3)
+    await use("prune_logs")
     await use("count_executions", one)
     await use("list_by_correlation", "c")
     await use("list_tree", one)
@@ -193,6 +200,7 @@ async def use_operator_verbs(use: Verbs, waiting: int) -> None:
     await use("cancel", [copy.id])
     (await use("delete", [copy.id])).one()
     assert (await use("bulk", "boost", JobFilter(tasks=("nobody",)), {"amount": 1})).matched == 0
+    await use("bulk_part", "boost", JobFilter(tasks=("nobody",)), {"amount": 1})
 
 
 def only(state: JobState) -> JobQuery:
@@ -239,15 +247,15 @@ def find_pgbouncer(request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def running_pgbouncer(program: str, url: str) -> AsyncIterator[str]:
-    """Run pgbouncer in transaction mode before a database, with fewer connections than there are clients."""
+async def running_pgbouncer(program: str, url: str, *, mode: str = "transaction") -> AsyncIterator[str]:
+    """Run pgbouncer before a database, with fewer connections than there are clients."""
     parts = urlsplit(url)
     host, database = unquote(parse_qs(parts.query)["host"][0]), parts.path.removeprefix("/")
     account = Account.choose()
     with private_folder(account) as folder:
         (folder / "users.txt").write_text(f'"{USER}" ""\n')
         (folder / "pgbouncer.ini").write_text(
-            f"[databases]\n{database} = host={host} dbname={database} user={USER}\n[pgbouncer]\npool_mode = transaction\n"
+            f"[databases]\n{database} = host={host} dbname={database} user={USER}\n[pgbouncer]\npool_mode = {mode}\n"
             f"default_pool_size = 2\nlisten_addr =\nunix_socket_dir = {folder}\nlisten_port = 6432\n"
             f"auth_type = trust\nauth_file = {folder / 'users.txt'}\nlogfile = {folder / 'log.txt'}\n"
         )

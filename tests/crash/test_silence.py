@@ -82,7 +82,9 @@ class Commands:
     def count(self, word: str) -> Counter[int]:
         """How often each job left this word."""
         text = self._ledger.read_text() if self._ledger.exists() else ""
-        return Counter(int(line.split()[1]) for line in text.splitlines() if line.split()[0] == word)
+        # The last line may be half written.
+        whole = text[: text.rfind("\n") + 1].splitlines()
+        return Counter(int(line.split()[1]) for line in whole if line.split()[0] == word)
 
     @property
     def said(self) -> str:

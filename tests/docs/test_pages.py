@@ -8,8 +8,10 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
+import httpx2
 import pytest
 from click.testing import CliRunner
 
@@ -25,7 +27,9 @@ LASTING = frozenset({"serve", "up", "upkeep", "worker"})
 """Commands that run until they are stopped: tests/cli runs them, here their options are read."""
 
 
-@pytest.mark.parametrize("page", ["docs/systems/async-jobs.md", "docs/systems/feed-jobs.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/alerts.md", "docs/metrics.md", "docs/systems/async-jobs.md", "docs/systems/feed-jobs.md", "docs/tracing.md"]
+)
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     script = tmp_path / "page.py"
     script.write_text("\n".join(block.text for block in blocks(page, "python")), encoding="utf-8")
@@ -35,7 +39,7 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", ["docs/upkeep.md", "docs/worker.md"])
+@pytest.mark.parametrize("page", ["docs/alerts.md", "docs/upkeep.md", "docs/worker.md"])
 def test_the_commands_of_a_page_are_taken(page: str, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'jobs.db'}"
     Windlass(database).migrate()
@@ -52,11 +56,21 @@ def test_the_commands_of_a_page_are_taken(page: str, tmp_path: Path) -> None:
 
 
 def test_the_route_of_the_page_is_one() -> None:
-    [block] = blocks("docs/server.md", "python")
+    _, block = blocks("docs/server.md", "python")
     names = dict(vars(lanes_face))
     exec(compile(block.text, "server.md", "exec"), names)
     [route] = names["ROUTES"]
     assert (route.path, route.least) == ("/api/v1/lanes/{name}/pause", Role.OPERATOR)
+
+
+async def test_the_server_is_mounted_as_the_page_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(blocks("docs/server.md", "python")[0].text, "server.md", "exec"), names)
+    names["jobs"].migrate()
+    transport = httpx2.ASGITransport(names["web"])
+    async with names["lifespan"](None), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        assert (await client.get("/ops/jobs")).headers["location"] == "/ops/login?next=/ops/jobs"
 
 
 def _here(line: str, folder: Path) -> str:

@@ -33,7 +33,7 @@ _SOON = RetrySpec(base=timedelta(milliseconds=200), cap=timedelta(seconds=1))
 @contextmanager
 def noted(ctx: JobContext) -> Iterator[None]:
     """Write the start and the end of a run; a run without an end was cut off with its process."""
-    job = current_job.get()
+    job = current_job()
     token = 0 if job is None else job.token
     ledger.write("start", ctx.job_id, token, ctx.execution, ctx.attempt, ctx.task, os.getppid())
     how = "ok"

@@ -13,7 +13,7 @@ from tests.faults.history import History, LedgerRun
 from tests.faults.log_lines import internal_faults
 from tests.faults.reasons import PULLED, SECOND_NS, Reasons, pid_of
 from tests.faults.snapshot import ExecutionRow, JobRow, Snapshot
-from tests.faults.timeline import FOREVER_NS, Death, Fault, Stop
+from tests.faults.timeline import FOREVER_NS, Death, Deaths, Fault, Stop, WallClock
 
 MORTAL = frozenset({"doomed", "killer"})
 """The tasks whose jobs shall end as dead letters, and the only ones."""
@@ -71,8 +71,7 @@ class Case:
     """The processes that could hold leases, with the role of each."""
     lease_s: float
     pull_lease_s: float
-    boot_offset_us: int
-    """What to add to the ledger's clock for the database's."""
+    wall: WallClock
     stops: list[Stop] = field(default_factory=list)
     logs: dict[str, str] = field(default_factory=dict)
     """What the processes of each role wrote to standard error."""
@@ -106,7 +105,7 @@ class Judge:
         for execution in case.snapshot.executions:
             self._executions[execution.job_id].append(execution)
         self._letters = Counter(letter.job_id for letter in case.snapshot.letters if not letter.is_closed)
-        self._deaths = {death.pid: death.at_ns for death in case.deaths}
+        self._deaths = Deaths(case.deaths)
         self._impairments = self._find_impairments()
         self._reasons = Reasons(case)
         self._reruns = Counter(ack.job_id for ack in case.history.acks if ack.is_duplicate and ack.on_conflict == "rerun")
@@ -177,7 +176,7 @@ class Judge:
         return run.parent if run.parent in self._case.holders and run.pid not in self._case.holders else run.pid
 
     def _ns(self, at_us: int) -> int:
-        return (at_us - self._case.boot_offset_us) * 1000
+        return self._case.wall.boot_ns(at_us)
 
     def _enqueues(self) -> Iterator[Violation]:
         jobs = self._case.snapshot.jobs
@@ -257,7 +256,7 @@ class Judge:
             if job.id in self._case.history.cancelling:
                 # Cancelled before its start was known: the cancel wrote that it had not run.
                 continue
-            ended = run.ended_ns or self._deaths.get(run.pid, run.started_ns)
+            ended = run.ended_ns or self._deaths.after(run.pid, run.started_ns, run.started_ns)
             if self._gave_up(run):
                 continue
             if self._cause(self._owner(run), run.started_ns - slack, ended + slack) is None:
@@ -273,6 +272,8 @@ class Judge:
             run = self._case.history.runs.get((job.id, each.token))
             if (self._was_never_heard_of(each) or self._gave_up_early(job, each)) if run is None else self._gave_up(run):
                 continue
+            if self._was_held_by_a_former_self(each):
+                continue
             if (objection := self._reasons.charged_at_stop(job, each)) is not None:
                 yield Violation("charged", job.id, f"run {each.number}: {objection}")
             elif self._cause(pid_of(each.worker), lost_ns - slack, lost_ns + _NOTICED_NS) is None:
@@ -281,8 +282,19 @@ class Judge:
     def _unfit(self, job: JobRow) -> Iterator[Violation]:
         """Ask for every other reason whether a fault, a stop or the task itself explains it."""
         for each in self._executions[job.id]:
+            run = self._case.history.runs.get((job.id, each.token))
+            if each.reason == "released" and (self._gave_up_early(job, each) if run is None else self._gave_up(run)):
+                continue
             if (objection := self._reasons.objection(job, each)) is not None:
                 yield Violation("reason", job.id, f"run {each.number} {objection}")
+
+    def _was_held_by_a_former_self(self, execution: ExecutionRow) -> bool:
+        """Whether the process of a run has started itself anew since: it keeps its number, and nobody renews for what it was.
+
+        However late the lease is taken back: an outage or a stall of everybody else may lie between.
+        """
+        pid, since, lost = pid_of(execution.worker), self._ns(execution.started_at_us), self._ns(execution.finished_at_us)
+        return any(anew == pid and since <= at_ns <= lost for anew, at_ns in self._case.history.anew)
 
     def _was_never_heard_of(self, execution: ExecutionRow) -> bool:
         """Whether nobody may have heard the answer to a claim: its worker lives and does not know of the job."""
@@ -338,7 +350,7 @@ class Judge:
 
     def _end_of(self, run: LedgerRun) -> int:
         """Say when a run without an end ended: with its process, whose death is noticed only a moment later."""
-        return min(self._deaths.get(run.pid, FOREVER_NS), self._deaths.get(self._owner(run), FOREVER_NS)) - _NOTICED_NS
+        return min(self._deaths.after(pid, run.started_ns, FOREVER_NS) for pid in (run.pid, self._owner(run))) - _NOTICED_NS
 
     def _is_active(self, run: LedgerRun, at_ns: int) -> bool:
         """Whether a handler could do anything at a time: not while its process stood still, nor while it was being stopped."""
@@ -452,7 +464,7 @@ class Judge:
             since = fault.started_ns + SECOND_NS if fault.kind == "lose" else fault.ended_ns or 0
             for pid in {pid for pid in fault.pids if pid in starts and starts[pid][0] < since}:
                 following = starts[pid][bisect_right(starts[pid], since) :]
-                until = min(last_ns, self._deaths.get(pid, FOREVER_NS))
+                until = min(last_ns, self._deaths.after(pid, fault.started_ns, FOREVER_NS))
                 if following and not self._is_hurt_again(fault, pid, since, following[0]):
                     verdict.recoveries_s["wire"].append((following[0] - since) / SECOND_NS)
                 elif not following and until - since > _HUNG_S * SECOND_NS:

@@ -6,11 +6,13 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
+from tests.faults.timeline import Deaths
+
 if TYPE_CHECKING:
     # Not for the processes under attack, which read the constants below: each would load all of the store.
     from tests.faults.history import History, LedgerRun
     from tests.faults.snapshot import ExecutionRow, JobRow
-    from tests.faults.timeline import Death, Fault, Stop
+    from tests.faults.timeline import Death, Fault, Stop, WallClock
 
 SECOND_NS = 1_000_000_000
 PULLED = "pulled"
@@ -28,6 +30,8 @@ _ELSEWHERE = frozenset({None, "lease_expired"})
 _ON_REQUEST = frozenset({"cancelled", "stopped", "superseded"})
 _MOMENT_NS = SECOND_NS
 """How far the clocks of a worker, the database and this judge may be apart."""
+_LONG_NS = 60 * SECOND_NS
+"""How long after the end of a process its leases have been taken back for certain."""
 _CRASH_NS = 5 * SECOND_NS
 """How long it may take until the end of a child process is recorded."""
 
@@ -40,7 +44,7 @@ class Evidence(Protocol):
     deaths: list[Death]
     stops: list[Stop]
     holders: dict[int, str]
-    boot_offset_us: int
+    wall: WallClock
 
 
 class Reasons:
@@ -48,10 +52,10 @@ class Reasons:
 
     def __init__(self, case: Evidence) -> None:
         self._case = case
-        self._told: dict[int, int] = {}
+        self._told: dict[int, list[int]] = defaultdict(list)
         for stop in case.stops:
-            self._told.setdefault(stop.pid, stop.at_ns)
-        self._deaths = {death.pid: death.at_ns for death in case.deaths}
+            self._told[stop.pid].append(stop.at_ns)
+        self._deaths = Deaths(case.deaths)
         self._holding: dict[int, list[LedgerRun]] = defaultdict(list)
         for run in case.history.runs.values():
             if run.task in HOLDING:
@@ -78,8 +82,10 @@ class Reasons:
 
     def was_told(self, execution: ExecutionRow) -> int | None:
         """Return when the worker of a run had been told to stop, if that was before the run was over."""
-        told = self._told.get(pid_of(execution.worker) or 0)
-        return told if told is not None and told <= self._ended_ns(execution) + _MOMENT_NS else None
+        pid, ended_ns = pid_of(execution.worker) or 0, self._ended_ns(execution)
+        before = (at_ns for at_ns in self._told[pid] if at_ns <= ended_ns + _MOMENT_NS)
+        # Not an earlier process of the same number: that one ended long before.
+        return min((at_ns for at_ns in before if self._deaths.after(pid, at_ns, ended_ns) > ended_ns - _LONG_NS), default=None)
 
     def charged_at_stop(self, job: JobRow, execution: ExecutionRow) -> str | None:
         """Return what is wrong with a lease that was lost by a process that stopped in order: it gives back what it holds."""
@@ -89,7 +95,7 @@ class Reasons:
         if told is None or pid not in self._case.holders or (run is not None and (run.ended_ns or told) < told - _MOMENT_NS):
             return None
         from_ns = min(told, run.started_ns if run is not None else told)
-        if self._is_hurt(pid, from_ns, max(told, self._deaths.get(pid, told))):
+        if self._is_hurt(pid, from_ns, max(told, self._deaths.after(pid, told, told))):
             return None
         return f"{execution.worker} was told to stop, in order and unhurt, and its attempt was charged"
 
@@ -118,7 +124,7 @@ class Reasons:
         # No moment is taken off: a process is replaced only when the grace is over too.
         overdue = STUCK_TIMEOUT_S * SECOND_NS
         return any(
-            run.started_ns + overdue <= ended <= (run.ended_ns or self._deaths.get(run.pid, ended)) + _MOMENT_NS
+            run.started_ns + overdue <= ended <= (run.ended_ns or self._deaths.after(run.pid, run.started_ns, ended)) + _MOMENT_NS
             for run in self._holding[pid_of(execution.worker) or 0]
             if run.task == STUCK
         )
@@ -157,7 +163,7 @@ class Reasons:
         return f"its child process ended, and nothing had been done to it: {execution.error}"
 
     def _ended_ns(self, execution: ExecutionRow) -> int:
-        return (execution.finished_at_us - self._case.boot_offset_us) * 1000
+        return self._case.wall.boot_ns(execution.finished_at_us)
 
 
 def pid_of(worker: str) -> int | None:

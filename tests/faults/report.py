@@ -107,6 +107,8 @@ def lines(outcome: Outcome) -> Iterator[str]:
             f"recovery of {kind}: {times['count']} times, p50 {times['p50']} s, p99 {times['p99']} s, max {times['max']} s "
             f"(goal: p99 within {times['goal_p99']:g} s)"
         )
+    if steps := outcome.case.wall.steps_s:
+        yield f"the machine's clock was set meanwhile, by {', '.join(f'{step:+.1f} s' for step in steps)}"
     yield "not drained" if outcome.drained_s is None else f"drained within {outcome.drained_s:.1f} s"
     yield from (f"skipped: {what}" for what in outcome.skipped)
     yield f"violations: {found['violations_by_rule'] or 'none'}"
@@ -133,7 +135,7 @@ def story(case: Case, job_id: int) -> Iterator[str]:
         if run.ended_ns is not None:
             events.append((run.ended_ns / 1e9, f"lease {run.token} ends: {run.how}"))
     for each in (each for each in case.snapshot.executions if each.job_id == job_id):
-        at = (each.finished_at_us - case.boot_offset_us) / 1e6
+        at = case.wall.boot_ns(each.finished_at_us) / 1e9
         error = "" if each.error is None else f": {each.error[:200]}"
         events.append(
             (at, f"recorded: run {each.number} {each.status} {each.reason or ''} lease {each.token} of {each.worker}{error}")

@@ -184,6 +184,7 @@ class FaultRun:
         told = time.monotonic()
         while True:
             self._fleet.look()
+            self._timeline.wall.look()
             await asyncio.sleep(0.1)
             if time.monotonic() - told >= 10:
                 told = time.monotonic()
@@ -265,7 +266,7 @@ class FaultRun:
             holders,
             LEASE_S,
             PULL_LEASE_S,
-            boot_offset_us=time.time_ns() // 1000 - now_ns() // 1000,
+            self._timeline.wall,
             stops=self._timeline.stops,
             logs={name: self._log_of(name) for name in (*WORKERS, "server")},
         )

@@ -11,7 +11,7 @@ from tests.faults.history import Ack, History, LedgerRun, Stall
 from tests.faults.judge import Case, Judge, Verdict
 from tests.faults.reasons import SECOND_NS
 from tests.faults.snapshot import ExecutionRow, JobRow, LetterRow, Snapshot
-from tests.faults.timeline import Death, Fault, Stop
+from tests.faults.timeline import Death, Fault, Stop, WallClock
 
 LEASE_S = 4.0
 LEFT, RIGHT, THIRD, CHILD = 101, 102, 103, 203
@@ -48,9 +48,11 @@ class Forged:
             setattr(run, name, value)
         self.history.runs[JOB, token] = run
 
-    def execution(self, token: int, status: str, reason: str | None, end_s: float, *, pid: int = LEFT) -> None:
+    def execution(
+        self, token: int, status: str, reason: str | None, end_s: float, *, pid: int = LEFT, start_s: float = 0
+    ) -> None:
         number = len(self.snapshot.executions) + 1
-        row = ExecutionRow(JOB, number, token, f"host:{pid}:0a", status, reason, 0, round(end_s * 1e6))
+        row = ExecutionRow(JOB, number, token, f"host:{pid}:0a", status, reason, round(start_s * 1e6), round(end_s * 1e6))
         self.snapshot.executions.append(row)
 
     def completed(self, token: int, start_s: float, end_s: float, *, pid: int = LEFT) -> None:
@@ -80,8 +82,10 @@ class Forged:
         self.snapshot.counts = {state: states.count(state) for state in states} if self.counts is None else self.counts
         self.snapshot.now_us = END_S * 1_000_000
         holders = {LEFT: "left", RIGHT: "right", THIRD: "skewed"}
+        wall = WallClock()
+        wall.look(0, 0)
         case = Case(
-            self.snapshot, self.history, self.faults, self.deaths, holders, LEASE_S, 30.0, 0, stops=self.stops, logs=self.logs
+            self.snapshot, self.history, self.faults, self.deaths, holders, LEASE_S, 30.0, wall, stops=self.stops, logs=self.logs
         )
         return Judge(case).judge()
 
@@ -94,6 +98,15 @@ def forged() -> Forged:
     made = Forged()
     made.job()
     return made
+
+
+def test_instants_of_the_database_are_read_by_the_clock_of_their_time() -> None:
+    wall = WallClock()
+    wall.look(1_000_000, 0)
+    wall.look(3_000_000, 2_000_000)
+    wall.look(44_000_000, 3_000_000)
+    assert wall.steps_s == [40.0]
+    assert [wall.boot_ns(at_us) for at_us in (500_000, 3_500_000, 44_500_000)] == [-500_000_000, 2_500_000_000, 3_500_000_000]
 
 
 def test_a_sound_run_breaks_nothing(forged: Forged) -> None:
@@ -343,6 +356,10 @@ def test_a_death_may_be_noticed_after_the_engine_has_acted_on_it() -> None:
     forged.completed(2, 15, 17, pid=RIGHT)
     forged.dies(LEFT, 15.5)
     assert forged.rules() == []
+    # Another process that the system gave the same number later.
+    forged.dies(LEFT, 60)
+    assert forged.rules() == []
+    forged.deaths.clear()
     forged.dies(LEFT, 16.5)
     assert "overlap" in forged.rules()
 
@@ -352,6 +369,16 @@ def test_a_process_that_starts_itself_anew_loses_the_leases_it_held(forged: Forg
     forged.execution(1, "failed", "lease_expired", 15)
     forged.completed(2, 16, 17, pid=RIGHT)
     assert forged.rules() == ["taken"]
+    forged.history.anew.append((LEFT, 12 * SECOND_NS))
+    assert forged.rules() == []
+
+
+def test_a_lease_from_before_a_process_started_itself_anew_may_be_taken_late(forged: Forged) -> None:
+    forged.run(1, 10, 12, how="replaced")
+    forged.execution(1, "failed", "lease_expired", 32, start_s=10)
+    forged.completed(2, 33, 34, pid=RIGHT)
+    forged.history.anew.append((LEFT, 9 * SECOND_NS))
+    assert "taken" in forged.rules()
     forged.history.anew.append((LEFT, 12 * SECOND_NS))
     assert forged.rules() == []
 
@@ -448,6 +475,27 @@ def test_a_job_is_given_back_only_by_a_process_that_was_told_to_stop(forged: For
     assert forged.rules() == ["reason"]
     forged.stops.clear()
     forged.told_to_stop(LEFT, 11)
+    assert forged.rules() == []
+
+
+def test_an_exclusive_run_is_given_back_where_its_lease_could_not_be_renewed() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.run(1, 10, 15, how="stopped")
+    forged.execution(1, "cancelled", "released", 15)
+    forged.completed(2, 16, 17, pid=RIGHT)
+    assert forged.rules() == ["reason"]
+    forged.fault("hold", 10, 14, [LEFT])
+    assert forged.rules() == []
+
+
+def test_an_exclusive_run_is_given_back_by_a_process_that_stood_still_before_it_could_start() -> None:
+    forged = Forged()
+    forged.job(task="exclusive_nap")
+    forged.execution(1, "cancelled", "released", 15)
+    forged.completed(2, 16, 17, pid=RIGHT)
+    assert forged.rules() == ["reason"]
+    forged.fault("freeze", 10, 15, [LEFT])
     assert forged.rules() == []
 
 
@@ -681,6 +729,9 @@ def test_a_process_that_never_works_again_is_found(forged: Forged) -> None:
     forged.history.runs[8, 2] = LedgerRun(8, 2, 1, 1, "nap", RIGHT, 1, 60 * SECOND_NS, 61 * SECOND_NS, "ok")
     forged.snapshot.executions.append(ExecutionRow(8, 1, 2, f"host:{RIGHT}:0a", "completed", None, 0, 61_000_000))
     assert forged.rules() == ["hung"]
+    # One that was killed before the connection came back has an excuse.
+    forged.dies(LEFT, 13)
+    assert forged.rules() == []
 
 
 def test_recovery_from_an_outage_is_measured_to_the_next_start(forged: Forged) -> None:

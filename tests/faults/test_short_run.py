@@ -1,4 +1,4 @@
-"""The short form of `python3 dev.py faults`: a minute of faults on each database, and the time to start, heal and stop."""
+"""The short form of `python3 dev.py faults`: two minutes of faults on each database, and the time to start, heal and stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.faults.run import Plan
 from tests.support.postgres_server import DSN_VARIABLE
 
 SEED = 20260116
-MINUTES = 1.0
+MINUTES = 2.0
 PAUSE_S = 3.0
 
 
@@ -24,7 +24,7 @@ def test_nothing_is_lost_stranded_or_run_twice_under_faults(
     monkeypatch.delenv(DSN_VARIABLE, raising=False)
     minutes = float(os.environ.get("WINDLASS_TEST_FAULT_MINUTES", MINUTES))
     outcome = run_plan(Plan(database, SEED, minutes, pause_s=PAUSE_S), tmp_path)
-    # A minute has few recoveries, and they depend on the machine: only `dev.py faults` judges how long they take.
+    # Two minutes have few recoveries, and they depend on the machine: only `dev.py faults` judges how long they take.
     assert [each for each in outcome.violations if each.rule != "recovery"] == []
     assert len(outcome.case.faults) > 5 * minutes
     assert len(outcome.case.snapshot.jobs) > 500 * minutes

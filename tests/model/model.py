@@ -523,7 +523,9 @@ class Model:
         waiting = [row for row in self.jobs.values() if row.state is S.SCHEDULED]
         next_at = min((row.run_at for row in waiting if row.run_at > now), default=None)
         has_templates = any(row.spawn and row.run_at <= now for row in waiting)
-        return Promoted(promoted, next_at, has_templates, bool(self._missed(now)))
+        has_pending = any(row.state is S.PENDING for row in self.jobs.values())
+        unleased_at = None if any(row.token is not None for row in self.jobs.values()) else now
+        return Promoted(promoted, next_at, has_templates, bool(self._missed(now)), has_pending, unleased_at)
 
     def _missed(self, now: datetime) -> list[tuple[datetime, int]]:
         return sorted((row.run_at, row.id) for row in self.jobs.values() if _is_missed(row, now))

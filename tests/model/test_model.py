@@ -24,7 +24,7 @@ IS_LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
 # A seed of the environment repeats a long run that failed; the short form takes the same paths each time.
 SEED = int(os.environ.get("WINDLASS_TEST_SEED") or (SystemRandom().randrange(2**32) if IS_LONG else 20260115))
 FORM = settings(
-    max_examples=700 if IS_LONG else 30,
+    max_examples=700 if IS_LONG else 20,
     stateful_step_count=80 if IS_LONG else 50,
     database=None,
     deadline=None,

@@ -30,6 +30,9 @@ async def test_flaky_jobs_work_in_the_end_and_doomed_ones_leave_a_letter() -> No
         assert await app.wait(report) == {"month": 2, "pages": 8}
         assert (await app.get(doomed)).state is JobState.FAILED
         assert len(await app.dead_letters_of(doomed)) == 1
+        [run, *_] = await app.executions(doomed.id)
+        assert "_address_of" in (run.stack_trace or "")
+        assert (await app.items.count("demo-report")).items == 8
 
 
 async def test_a_partner_that_is_down_trips_its_breaker() -> None:
@@ -39,9 +42,27 @@ async def test_a_partner_that_is_down_trips_its_breaker() -> None:
         assert [breaker.state for breaker in await app.breakers.list()] == ["open"]
 
 
+async def test_an_order_grows_into_a_tree() -> None:
+    async with fresh(demo.app) as app:
+        await demo.order.using(correlation_id="order-1").enqueue(number=1, to="ann@example.org")
+        await run_all(app, retries=True)
+        traced = await app.trace("order-1")
+        assert [(span.job.task, span.depth) for span in traced.spans] == [
+            ("demo-order", 0),
+            ("demo-mail", 1),
+            ("demo-parcel", 1),
+            ("demo-mail", 2),
+        ]
+
+
 @pytest.mark.parametrize(
     ("number", "tasks"),
-    [(1, {"demo-mail"}), (45, {"demo-mail", "demo-partner"}), (30, {"demo-mail", "demo-report", "demo-doomed"})],
+    [
+        (1, {"demo-mail"}),
+        (2, {"demo-mail", "demo-report", "demo-doomed"}),
+        (3, {"demo-mail", "demo-order"}),
+        (65, {"demo-mail", "demo-partner"}),
+    ],
 )
 async def test_a_beat_makes_a_few_jobs(number: int, tasks: set[str]) -> None:
     async with fresh(demo.app) as app:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,7 @@ async def test_without_a_secret_nothing_is_sent(tmp_path: Path) -> None:
 
 async def test_a_webhook_into_the_own_network_fails_for_good(tmp_path: Path) -> None:
     async with serve(answering(200)) as site, notifying(tmp_path, webhook_secret=SECRET) as app:
-        app.settings.__dict__["allow_private_addresses"] = False
+        app.settings = replace(app.settings, allow_private_addresses=False)
         run = await ran(app, "webhook", {"url": site.url()})
         assert "WINDLASS_ALLOW_PRIVATE_ADDRESSES" in (run.message or "")
         assert ((await app.get(run.job_id)).state, site.seen) == (JobState.FAILED, [])

@@ -17,13 +17,18 @@ from pydantic import TypeAdapter
 
 from tests.remote.conftest import TOKEN
 from windlass import Windlass
+from windlass.core.finding import Severity
 from windlass.core.job import JobState, NewJob
 from windlass.core.known_task import DeclaredTask
 from windlass.core.topic import Topic
 from windlass.core.worker import NewWorker
 from windlass.errors import (
+    CanaryEnded,
+    CanaryNotFound,
+    CanaryRunning,
     ConfigError,
     InvalidInput,
+    LetterGroupNotFound,
     LetterNotFound,
     LetterSettled,
     NotFound,
@@ -72,6 +77,34 @@ async def test_dead_letters_are_read_acknowledged_and_requeued(client: Client, s
     assert missing.value.letter_id == 10**9
 
 
+async def test_the_desk_of_dead_letters_from_afar(client: Client, aclient: AsyncClient, store: Store) -> None:
+    ids = [await dead_letter(store, "fax") for _ in range(6)]
+    edited = client.letters.edit(ids[0], {"to": "bob"})
+    assert (edited.edited_payload, edited.edited_by) == ({"to": "bob"}, "admin")
+    assert [one.text for one in (await aclient.letters.add_note(ids[0], "seen")).notes] == ["seen"]
+    [group] = [one for one in client.letters.groups(is_open=True) if one.task == "fax"]
+    assert (group.letters, group.in_hour, group.is_new, client.letters.counts().hour >= 6) == (6, 6, False, True)
+    assert [one for one in await aclient.letters.groups(is_new=True) if one.task == "fax"] == []
+    canary = client.canaries.start(size=2, fingerprint=group.fingerprint)
+    assert (canary.state, len(canary.jobs), canary.created_by) == ("trying", 2, "admin")
+    with pytest.raises(CanaryRunning) as running:
+        await aclient.canaries.start(size=2, fingerprint=group.fingerprint)
+    assert running.value.canary_id == canary.id
+    assert [one.id for one in client.canaries.list(is_active=True)] == [canary.id]
+    assert (await aclient.canaries.cancel(canary.id)).state == "cancelled"
+    with pytest.raises(CanaryEnded, match="it is cancelled"):
+        client.canaries.cancel(canary.id)
+    assert client.canaries.get(canary.id).ended_at is not None
+    with pytest.raises(CanaryNotFound):
+        client.canaries.get(10**9)
+    assert client.letters.requeue_group(group.fingerprint, dry_run=True).matched == 4
+    assert (await aclient.letters.requeue_group(group.fingerprint)).changed == 4
+    with pytest.raises(LetterGroupNotFound):
+        client.letters.requeue_group("nope")
+    [first, *_] = client.correlation("of fax")
+    assert (first.wait_ms, first.run_ms, first.runs, first.executions) == (None, 0, (), 0)
+
+
 async def test_the_same_for_asyncio(aclient: AsyncClient, store: Store) -> None:
     ids = [await dead_letter(store, "sms", f"no credit {place}") for place in range(3)]
     assert [one.id async for one in aclient.letters.list(task="sms")] == ids[::-1]
@@ -85,6 +118,23 @@ async def test_the_same_for_asyncio(aclient: AsyncClient, store: Store) -> None:
     assert "sms-service" in [one.name async for one in aclient.breakers.list()]
     counts = (await aclient.counts()).counts
     assert (counts[JobState.PENDING] > 0, counts[JobState.FAILED]) == (True, 2)
+
+
+def test_alerts_are_silenced_and_heard_again(client: Client) -> None:
+    made = client.alerts.silence("depth", "90m", reason="import")
+    assert (made.created_by, made.until - made.created_at) == ("admin", timedelta(minutes=90))
+    assert [one.rule for one in client.alerts.board().silences] == ["depth"]
+    assert client.alerts.unsilence("depth") is True
+    with pytest.raises(NotFound, match="is not silenced"):
+        client.alerts.unsilence("depth")
+    assert (client.alerts.board().silences, client.alerts.history()) == ((), [])
+
+
+async def test_the_doctor_answers_over_http(client: Client, aclient: AsyncClient) -> None:
+    found = client.doctor()
+    assert {"database", "schema", "workers"} <= {one.check for one in found.findings}
+    assert {one.check: one.verdict for one in found.findings}["database"] is Severity.OK
+    assert [one.check for one in (await aclient.doctor()).findings] == [one.check for one in found.findings]
 
 
 def test_breakers_are_forced_and_reset(client: Client) -> None:
@@ -122,6 +172,11 @@ async def test_lanes_tasks_and_workers(client: Client, store: Store) -> None:
             missing("none")
     await store.workers.register(NewWorker(id="one", host="here", pid=7, version="1", pools='{"*": 5}'))
     assert [(one.id, one.is_online) for one in client.workers()] == [("one", True)]
+    assert client.pause_worker("one").paused_by == "admin"
+    assert [one.paused_by for one in client.workers()] == ["admin"]
+    assert client.resume_worker("one").paused_at is None
+    with pytest.raises(NotFound, match="worker 'nobody' not found"):
+        client.pause_worker("nobody")
 
 
 async def test_events_are_read_as_they_come(client: Client, aclient: AsyncClient, store: Store) -> None:
@@ -288,5 +343,11 @@ def a_job(state: str, **fields: Any) -> RemoteJob:
         "enabled": True,
         "created_at": now,
         "updated_at": now,
+        "correlation_id": "c",
+        "metadata": {},
+        "retry_backoff_seconds": 1,
     }
+    rest |= dict.fromkeys(("is_paused", "schedule_enabled", "fixed_rate"), False)
+    counts = ("max_retries", "current_retry_count", "max_attempts", "progress_count", "result_count", "executions")
+    rest |= dict.fromkeys((*counts, "consecutive_failures"), 0)
     return TypeAdapter(RemoteJob).validate_python({**told, **rest, "state": state, "status": state, **fields, "new_field": 1})

@@ -65,6 +65,10 @@ async def test_a_filter_finds_what_it_says(store: Store, clock: FakeClock) -> No
         JobFilter(search="NIGHT"): [rule],
         JobFilter(search="stopped renewing"): [held.id],
         JobFilter(search="%"): [],
+        JobFilter(priority=9): [held.id],
+        JobFilter(error="STOPPED renewing"): [held.id],
+        JobFilter(error="ann lEE"): [],
+        JobFilter(worker="worker-1"): [],
         JobFilter(since=clock.now()): everything[1:],
         JobFilter(is_template=True): [template],
         JobFilter(is_template=False): [one for one in everything if one != template],
@@ -158,7 +162,7 @@ async def test_a_job_that_no_longer_matches_when_its_turn_comes_is_left_alone(st
     pending = JobFilter(states=(StateFilter(JobState.PENDING),))
     [held] = await claim(store, 1)
     make = bulk.maker("cancel", {})
-    done, _ = await store.run(bulk.batch(make, pending, ids))
+    done = (await store.run(bulk.batch(make, pending, ids))).bulk
     assert done == Bulk(2, 2, 0)
     assert (await store.get(held.id)).state is JobState.RUNNING
 
@@ -233,6 +237,31 @@ async def test_a_bulk_by_numbers_changes_those_that_match(store: Store) -> None:
     assert await store.bulk("cancel", everything, ids=[]) == Bulk()
     left = {job.id for job in await all_jobs(store) if job.state is JobState.PENDING}
     assert left == {ids[2], ids[4], ids[5]}
+
+
+async def test_a_bulk_in_parts_goes_on_where_it_stopped_and_leaves_later_jobs_alone(store: Store) -> None:
+    ids = [await enqueue_one(store, a_job(f"t{n % 2}")) for n in range(10)]
+    wanted = JobFilter(tasks=("t1",))
+    await store.cancel([ids[3]])
+    first = await store.bulk_part("cancel", wanted, limit=3)
+    assert (first.done, first.changed, first.next, first.until) == (Bulk(3, 2, 1), (ids[1], ids[5]), ids[5], ids[-1])
+    late = await enqueue_one(store, a_job("t1"))
+    second = await store.bulk_part("cancel", wanted, after=ids[5], until=first.until, limit=3)
+    assert (second.done, second.changed, second.next) == (Bulk(2, 2, 0), (ids[7], ids[9]), None)
+    assert (await store.get(late)).state is JobState.PENDING
+    chosen = await store.bulk_part("boost", JobFilter(), {"amount": 5}, ids=[late, *ids], after=ids[7], limit=1)
+    assert (chosen.changed, chosen.next) == ((ids[8],), ids[8])
+    with pytest.raises(InvalidInput, match="limit"):
+        await store.bulk_part("cancel", wanted, limit=0)
+
+
+async def test_a_clone_may_have_another_payload(store: Store) -> None:
+    done = await enqueue_one(store, a_job("t", payload='{"n":1}'))
+    await store.cancel([done])
+    [copy] = (await store.clone([done], "ann", '{"n":2}')).changed
+    assert (copy.payload, copy.parent_id, copy.created_by) == ('{"n":2}', done, "ann")
+    with pytest.raises(InvalidInput):
+        await store.clone([done], None, "[1]")
 
 
 async def test_a_bulk_by_own_uuid_means_the_job_and_its_children(store: Store) -> None:

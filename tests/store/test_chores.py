@@ -41,7 +41,7 @@ async def test_what_a_chore_says_of_itself_is_kept(store: Store, clock: FakeCloc
     assert (chore.last_rows, chore.last_duration_ms, chore.last_error, chore.cursor) == (12, 34, "bo\ufffdom", "17")
     assert chore.due_at == clock.now() + EVERY
     clock.advance(minutes=5)
-    assert await store.chores.due("prune", EVERY, "bob") == ChorePermit("prune", 2, "17")
+    assert await store.chores.due("prune", EVERY, "bob") == ChorePermit("prune", 2, "17", 12, "bo\ufffdom")
 
 
 async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: Store, clock: FakeClock) -> None:
@@ -50,7 +50,7 @@ async def test_a_chore_with_more_to_do_comes_again_before_its_interval(store: St
     await store.chores.done(permit, 12, timedelta(), cursor="17", again=timedelta(seconds=1))
     assert await store.chores.due("prune", EVERY, "bob") is None
     clock.advance(seconds=1)
-    assert await store.chores.due("prune", EVERY, "bob") == ChorePermit("prune", 2, "17")
+    assert await store.chores.due("prune", EVERY, "bob") == ChorePermit("prune", 2, "17", 12)
 
 
 async def test_a_crashed_instance_is_replaced_and_has_no_say_any_more(store: Store, clock: FakeClock) -> None:

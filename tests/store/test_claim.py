@@ -172,8 +172,8 @@ async def test_every_other_reader_of_the_queue_sees_suspects(store: Store, clock
     waited = await store.get(suspect)
     query = JobQuery(filter=JobFilter(states=(StateFilter(JobState.PENDING),)), sort=Sort.PRIORITY)
     assert [job.id for job in (await store.list_jobs(query)).jobs] == [suspect]
-    assert (await store.runs.queue()).oldest_pending_at == waited.run_at
-    assert (await store.runs.priorities()).jobs == {3: 1}
+    assert (await store.insights.queue()).oldest_pending_at == waited.run_at
+    assert (await store.insights.priorities()).jobs == {3: 1}
     clock.advance(hours=2)
     assert await store.age() == 1
     assert (await store.get(suspect)).priority > 100 // 2

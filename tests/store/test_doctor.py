@@ -570,6 +570,26 @@ async def test_runs_that_nobody_counted_are_reported(life: Life) -> None:
     assert await life.broken("delete from windlass_run_deltas") == {("totals", None)}
 
 
+TIMES = "insert into windlass_run_times (task, runs, wait_ms, duration_ms, wait_histogram, run_histogram) values "
+MINUTE = (
+    "insert into windlass_minutes (minute, task, lane, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, "
+    "run_histogram) select run_at, {task}, 'default', 1, 0, 0, 0, 0, '{{}}', '{{}}' from windlass_jobs where id = 1"
+)
+
+
+async def test_times_of_runs_that_no_total_has_are_reported(life: Life) -> None:
+    assert await life.broken(f"""{TIMES} ('never', 1, 0, 0, '{{"0":1}}', '{{"0":1}}')""") == {("run_times", None)}
+
+
+async def test_histograms_that_are_not_of_all_runs_are_reported(life: Life) -> None:
+    assert await life.broken(f"""{TIMES} ('never', 0, 0, 0, '{{"0":1}}', '{{}}')""") == {("run_histograms", None)}
+
+
+async def test_runs_whose_times_are_lost_are_reported(life: Life) -> None:
+    minutes = [MINUTE.format(task=task) for task in ("''", "'never'")]
+    assert await life.broken(*minutes) == {("run_times", None)}
+
+
 async def test_minutes_of_all_tasks_that_are_not_those_of_each_are_reported(life: Life) -> None:
     found = await life.broken(
         "insert into windlass_minutes (minute, task, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, "

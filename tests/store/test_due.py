@@ -22,8 +22,8 @@ async def test_promote_makes_due_jobs_claimable_and_names_the_next(store: Store,
     for seconds in (5, 10, 60):
         await enqueue_one(store, a_job(delay=timedelta(seconds=seconds)))
     clock.advance(seconds=10)
-    assert await store.promote() == Promoted(2, clock.now() + timedelta(seconds=50))
-    assert await store.promote() == Promoted(0, clock.now() + timedelta(seconds=50))
+    assert await store.promote() == Promoted(2, clock.now() + timedelta(seconds=50), unleased_at=clock.now())
+    assert await store.promote() == Promoted(0, clock.now() + timedelta(seconds=50), unleased_at=clock.now())
     assert {job.wait_reason for job in await all_jobs(store, JobState.PENDING)} == {WaitReason.DELAY}
 
 
@@ -34,17 +34,27 @@ async def test_promote_is_bounded_and_takes_the_oldest_first(store: Store, clock
     assert [job.id for job in await all_jobs(store, JobState.PENDING)] == ids[3:]
 
 
-async def test_nothing_scheduled_has_no_next_time(store: Store) -> None:
-    assert await store.promote() == Promoted(0, None)
+async def test_nothing_scheduled_has_no_next_time(store: Store, clock: FakeClock) -> None:
+    assert await store.promote() == Promoted(0, None, has_pending=False, unleased_at=clock.now())
+
+
+async def test_promote_tells_of_what_is_pending_and_of_leases(store: Store, clock: FakeClock) -> None:
+    held = await running(store)
+    assert await store.promote() == Promoted(0, None, has_pending=False, unleased_at=None)
+    await enqueue_one(store)
+    assert await store.promote() == Promoted(0, None, has_pending=True, unleased_at=None)
+    await end(store, clock, held)
+    assert await store.promote() == Promoted(0, None, has_pending=True, unleased_at=clock.now())
 
 
 async def test_promote_tells_of_templates_that_are_due(store: Store, clock: FakeClock) -> None:
     await enqueue_one(store, a_job(recurrence=recurring(timedelta(seconds=10)), spawn=True))
-    assert await store.promote() == Promoted(0, clock.now() + timedelta(seconds=10))
+    quiet = Promoted(0, clock.now() + timedelta(seconds=10), has_pending=False, unleased_at=clock.now())
+    assert await store.promote() == quiet
     clock.advance(seconds=10)
-    assert await store.promote() == Promoted(0, None, has_templates=True)
+    assert await store.promote() == Promoted(0, None, has_templates=True, has_pending=False, unleased_at=clock.now())
     await store.spawn()
-    assert await store.promote() == Promoted(0, clock.now() + timedelta(seconds=10))
+    assert await store.promote() == Promoted(0, clock.now() + timedelta(seconds=10), unleased_at=clock.now())
 
 
 def a_template(clock: FakeClock, **options: Any) -> NewJob:

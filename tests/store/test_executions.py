@@ -87,3 +87,35 @@ async def test_a_run_that_is_not_there_is_not_found(store: Store, job_id: int, n
 async def test_pages_that_cannot_be_are_refused(store: Store, options: dict[str, int]) -> None:
     with pytest.raises(InvalidInput):
         await store.list_executions(1, **options)
+
+
+async def test_the_log_of_the_run_that_goes_on_is_shown_and_the_final_one_after_it(store: Store, clock: FakeClock) -> None:
+    job = await running(store, a_job(max_attempts=2))
+    assert (await store.get_execution(job.id, 1)).log_excerpt is None
+    await store.record_logs([(job.id, job.token, "one"), (job.id, job.token + 1, "of somebody else"), (99, 1, "of no job")])
+    await store.record_logs([(job.id, job.token, "one\ntwo")])
+    [run] = await store.list_executions(job.id)
+    assert (run.status, run.log_excerpt) == (RunStatus.RUNNING, "one\ntwo")
+    assert (await store.get_execution(job.id, 1)).log_excerpt == "one\ntwo"
+    await end(store, clock, job, failure())
+    assert (await store.get_execution(job.id, 1)).log_excerpt is None
+    clock.advance(hours=1)
+    await due(store)
+    again = await claim_one(store)
+    # Late, from the first run: its worker no longer holds the job.
+    await store.record_logs([(job.id, job.token, "three")])
+    assert [run.log_excerpt for run in await store.list_executions(job.id)] == [None, None]
+    await store.record_logs([(job.id, again.token, "second try")])
+    assert await store.prune_logs() == 1
+    assert (await store.get_execution(job.id, 2)).log_excerpt == "second try"
+
+
+async def test_a_run_whose_worker_is_lost_keeps_what_was_recorded_of_its_log(store: Store, clock: FakeClock) -> None:
+    lost, failed, cancelled = [await running(store) for _ in range(3)]
+    await store.record_logs([(job.id, job.token, f"last words of {job.id}") for job in (lost, failed, cancelled)])
+    await store.fail([failed.id], "by hand", will_retry=False)
+    await store.cancel([cancelled.id])
+    clock.advance(minutes=1)
+    await store.reclaim(limit=10)
+    for job in (lost, failed, cancelled):
+        assert (await store.get_execution(job.id, 1)).log_excerpt == f"last words of {job.id}"

@@ -73,6 +73,16 @@ async def test_jobs_of_a_task_share_a_collection_unless_they_name_one(store: Sto
     assert [item.collection for item in await store.items.list(job_id=other.id)] == ["berlin"]
 
 
+async def test_collections_are_named_in_order_and_page_by_page(store: Store) -> None:
+    assert await store.items.collections() == []
+    for name in ("ulm", "berlin", "aachen"):
+        held = await running(store, a_job(collection=name))
+        await store.items.add(held.id, held.token, phones(*range(20)))
+    assert await store.items.collections() == ["aachen", "berlin", "ulm"]
+    assert await store.items.collections(limit=2) == ["aachen", "berlin"]
+    assert await store.items.collections(after="berlin") == ["ulm"]
+
+
 async def test_a_job_says_which_fields_make_the_key(store: Store) -> None:
     held = await running(store, a_job(item_key='["name","city"]'))
     found = [{"name": "Ann", "city": "Ulm", "phone": "1"}, {"name": "Ann", "city": "Ulm", "phone": "2"}, {"name": "Ann"}]

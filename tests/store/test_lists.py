@@ -48,6 +48,9 @@ def is_meant(job: Job, wanted: JobFilter) -> bool:
         and wanted.is_template in {None, job.spawn}
         and wanted.is_recurring in {None, job.cadence is not None}
         and (wanted.since is None or job.created_at >= wanted.since)
+        and wanted.priority in {None, job.priority}
+        and (wanted.worker is None or (job.token is not None and job.worker == wanted.worker))
+        and (wanted.error is None or wanted.error.lower() in (job.last_error or "").lower())
         and (wanted.search is None or any(wanted.search.lower() in text.lower() for text in texts if text))
     )
 
@@ -88,6 +91,13 @@ FILTERS = [
     JobFilter(search="AnN@example"),
     JobFilter(search="boom"),
     JobFilter(search="100%"),
+    JobFilter(priority=5),
+    JobFilter(priority=0, states=(StateFilter(JobState.PENDING),)),
+    JobFilter(error="bOOm"),
+    JobFilter(error="ann@example"),
+    JobFilter(worker="worker-1"),
+    JobFilter(worker="worker-1", states=(StateFilter(JobState.RUNNING),), tasks=("email",)),
+    JobFilter(worker="nobody"),
     JobFilter(search="a_b", tasks=("report",)),
     JobFilter(is_recurring=True),
     JobFilter(is_recurring=False, lanes=("fast",)),

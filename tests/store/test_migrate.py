@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -76,6 +77,54 @@ def test_a_newer_database_is_noticed(database: Database) -> None:
     database.run_script(lambda connection: connection.execute(newer))
     with pytest.raises(SchemaError, match="upgrade Windlass"):
         migrate.status(database)
+
+
+_NEW_JOB = "insert into windlass_jobs (task, lane, run_at, created_at, updated_at, {0}) values ('t', 'l', 1, 1, 1, {1})"
+_BAD_JOBS = {
+    "windlass_jobs_state": ("state", "'odd'"),
+    "windlass_jobs_wait_reason": ("state, wait_reason", "'pending', 'odd'"),
+    "windlass_jobs_waiting": ("state", "'pending'"),
+    "windlass_jobs_closed": ("state", "'completed'"),
+    "windlass_jobs_booleans": ("state, wait_reason, spawn", "'pending', 'new', 2"),
+    "windlass_jobs_held": ("state, closed_at, held", "'failed', 1, 1"),
+    "windlass_jobs_template": ("state, wait_reason, spawn, cadence", "'pending', 'new', 1, '{}'"),
+    "windlass_jobs_unique_scope": ("state, wait_reason, unique_key, unique_scope", "'pending', 'new', 'k', 'odd'"),
+    "windlass_jobs_lease": (
+        "state, wait_reason, token, worker, claimed_at, lease_expires_at",
+        "'pending', 'new', 1, 'w', 1, 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", _BAD_JOBS)
+def test_checks_of_sqlite_are_spelled_without_lists_and_still_hold(database: Database, rule: str) -> None:
+    if database.dialect != "sqlite":
+        pytest.skip("lists cost nothing there")
+    migrate.up(database)
+    tables = "select sql from sqlite_schema where name in ('windlass_jobs', 'windlass_executions')"
+    texts = database.run_script(lambda connection: connection.execute(tables).fetchall())
+    assert [text for (text,) in texts if " in (" in text] == []
+    with pytest.raises(Exception, match=rule):
+        database.run_script(lambda connection: connection.execute(_NEW_JOB.format(*_BAD_JOBS[rule])))
+
+
+def test_a_guarded_schema_keeps_its_text_and_its_rules(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on systems whose SQLite ignores the pragma."""
+    if database.dialect != "sqlite":
+        pytest.skip("PostgreSQL changes constraints")
+    caplog.set_level("INFO")
+    pragma = "pragma writable_schema = on;\n"
+    guarded = [one._replace(sql=one.sql.replace(pragma, "")) for one in migrate.migrations(database.dialect)]
+    assert [one.version for one in migrate.migrations(database.dialect) if pragma in one.sql] == [12]
+    monkeypatch.setattr(migrate, "migrations", lambda _: guarded)
+    migrate.up(database)
+    [[text]] = database.run_script(
+        lambda connection: connection.execute("select sql from sqlite_schema where name = 'windlass_jobs'").fetchall()
+    )
+    assert " in (" in text
+    assert [record.getMessage() for record in caplog.records if "guards" in record.getMessage()]
 
 
 def test_a_failing_migration_leaves_nothing_behind(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +206,46 @@ async def test_a_first_schema_with_rows_is_brought_up_to_date(
     assert len((await store.letters.list()).letters) == 1
     assert [one.is_declared for one in await store.tasks.list()] == [True]
     assert (await store.audit.chain())[0] == 1
+    await store.aclose()
+
+
+# What a release without lanes had counted: one minute folded, one run not yet.
+_COUNTED = (
+    (
+        "insert into windlass_minutes"
+        " (minute, task, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram)"
+        """ select {at}, name, 3, 1, 0, 8, 40, '{{"1":4}}', '{{"10":4}}' from (select '' as name union select 'work') as tasks"""
+    ),
+    (
+        "insert into windlass_run_deltas (minute, task, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms)"
+        " values ({at}, 'work', 'completed', 2, 11, 1, 2, 10)"
+    ),
+)
+
+
+async def test_runs_that_were_counted_without_a_lane_stay_counted(
+    url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [one for one in migrate.migrations(database.dialect) if one.version < 13]
+    monkeypatch.setattr(migrate, "migrations", lambda _: before)
+    migrate.up(database)
+
+    def fill(connection: Any) -> None:
+        for row in _COUNTED:
+            connection.execute(row.format(at=INSTANTS[database.dialect]))
+
+    database.run_script(fill)
+    monkeypatch.undo()
+    migrate.up(database)
+    store = open_store(url, rng=Random(1))
+    at = datetime(2023, 11, 14, 22, tzinfo=UTC)
+    for is_folded in (False, True):
+        if is_folded:
+            assert await store.runs.fold() == 1
+        for task in (None, "work"):
+            [minute] = await store.runs.minutes(at, at + timedelta(hours=1), task=task)
+            assert (minute.completed, minute.failed, minute.runs.counts) == (4, 1, {10: 4, 11: 1})
+        assert await store.runs.minutes(at, at + timedelta(hours=1), lane="default") == []
     await store.aclose()
 
 

@@ -237,7 +237,7 @@ async def test_promote_says_that_a_template_has_slots_left(store: Store, clock: 
     await enqueue_one(store, a_template(hourly(Misfire.ALL), run_at=clock.now() + 30 * MINUTE))
     clock.advance(hours=3)
     await store.spawn()
-    assert await store.promote() == Promoted(0, None, has_templates=True)
+    assert await store.promote() == Promoted(0, None, has_templates=True, unleased_at=clock.now())
 
 
 async def test_run_now_of_a_late_template_that_skips_spawns(store: Store, clock: FakeClock) -> None:

@@ -18,7 +18,7 @@ from tests.store.builders import a_job, a_lease
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.core.cadence import EPOCH
-from windlass.core.outcome import Returned, Run, decide
+from windlass.core.outcome import Completed, Returned, Run, decide
 from windlass.store import Store, open_store
 from windlass.store.queries import PARAMETER, queries
 from windlass.store.sqlite_library import sqlite_driver as driver
@@ -63,6 +63,7 @@ PARAMS: dict[str, Any] = {
     "state": None,
     "task": None,
     "name": "breaker-1",
+    "after_name": "",
     "avoid": 1,
     "id": 7,
     "key": "k",
@@ -110,9 +111,11 @@ PARAMS: dict[str, Any] = {
     "edge_priority": 2**31,
     "own": 1,
     "missed_after": timedelta(seconds=60),
+    "older_than": timedelta(hours=1),
     "priority": 0,
     "groups": '["a","b","c"]',
 }
+_MANY = "{" + ",".join(map(str, range(1, 200))) + "}"
 # The others leave the state and the task open.
 OWN_PARAMS: dict[str, dict[str, Any]] = {
     "claim_probe": {"task": "task-0", "lane": "lane-0"},
@@ -123,6 +126,10 @@ OWN_PARAMS: dict[str, dict[str, Any]] = {
     # Without one the planner knows that nothing can match.
     "list_correlation": {"correlation_id": "c"},
     "unfinished_children": {"parent_id": 1},
+    "count_before": {"lane": "lane-0", "tasks": '["task-3", "task-9"]', "edge_at": datetime(2100, 1, 1, tzinfo=UTC)},
+    "count_suspects_before": {"lane": "lane-0", "tasks": '["task-3", "task-9"]'},
+    "complete": dict.fromkeys(("id", "token", "started_us", "finished_us"), _MANY) | {"cpu_time_ms": None, "result": None},
+    "completed_runs": {"id": _MANY, "token": _MANY},
 }
 # Tasks behind breakers of every kind: the job that tries one is looked up by its number.
 GATES = """
@@ -137,15 +144,17 @@ INDEXES = {
     "claim_suspect": {"windlass_jobs_suspects"},
     "claim_any": {"windlass_jobs_pending"},
     "slices": {"windlass_jobs_pending"},
-    "promote": {"windlass_jobs_scheduled", "windlass_jobs_watched"},
+    "promote": {"windlass_jobs_scheduled", "windlass_jobs_watched", "windlass_jobs_pending", "windlass_jobs_leased"},
     "lock_missed": {"windlass_jobs_watched"},
     "unfinished_children": {"windlass_jobs_unfinished"},
     "finish": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "complete": {"windlass_jobs_pkey"},
     "renew": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "lapsed": {"windlass_jobs_leased"},
     "locked_jobs": {"windlass_jobs_pkey"},
     "vouch": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "reclaim": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    "record_logs": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "list_all_newest": {"windlass_jobs_pkey"},
     "list_all_oldest": {"windlass_jobs_pkey"},
     "list_gathered_newest": {"windlass_jobs_listed"},
@@ -164,6 +173,8 @@ INDEXES = {
     "list_correlation": {"windlass_jobs_correlations"},
     "oldest_pending": {"windlass_jobs_pending"},
     "get_jobs": {"windlass_jobs_pkey"},
+    "list_newest_runs": {"windlass_jobs_pkey"},
+    "list_newest_children": {"windlass_jobs_parents"},
     "claim_probe": {"windlass_jobs_pending"},
     "claim_suspect_probe": {"windlass_jobs_suspects"},
     "pending_priorities": {"windlass_jobs_pending"},
@@ -177,8 +188,9 @@ INDEXES = {
     "pick_newest": {"windlass_jobs_pending"},
     "claim_picked": {"windlass_jobs_pkey"},
     "last_turns": {"windlass_jobs_turns"},
-    "page_ids": {"windlass_jobs_pkey"},
-    "matching_ids": {"windlass_jobs_pkey"},
+    "page_ids": {"windlass_jobs_pkey", "windlass_jobs_leased"},
+    # That of leases has the numbers too, and only the running jobs, if a worker is asked for.
+    "matching_ids": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "leased": {"windlass_jobs_pkey", "windlass_jobs_leased"},
     "override": {"windlass_jobs_pkey"},
     "bury": {"windlass_jobs_pkey"},
@@ -187,7 +199,19 @@ INDEXES = {
     "aging_jobs": {"windlass_jobs_pending"},
     "age": {"windlass_jobs_pkey"},
     "list_started": {"windlass_jobs_leased"},
+    "busy_slots": {"windlass_jobs_leased"},
+    "newest_slices": {"windlass_jobs_pkey"},
+    "retried_slices": {"windlass_jobs_histories"},
+    "payload_sizes": {"windlass_jobs_pkey"},
+    "late_schedules": {"windlass_jobs_scheduled", "windlass_jobs_templates", "windlass_jobs_recurring"},
+    "doctor_overdue": {"windlass_jobs_scheduled", "windlass_jobs_leased"},
+    "leases_by_lane": {"windlass_jobs_leased"},
+    "count_before": {"windlass_jobs_pending"},
+    "count_suspects_before": {"windlass_jobs_suspects"},
     "long_histories": {"windlass_jobs_histories"},
+    "long_runs": {"windlass_jobs_leased"},
+    "recurring_runs": {"windlass_jobs_recurring"},
+    "next_fires": {"windlass_jobs_recurring"},
     "old_jobs": {"windlass_jobs_closed_at"},
     "lock_old_jobs": {"windlass_jobs_pkey"},
     "prune_jobs": {"windlass_jobs_pkey"},
@@ -195,9 +219,13 @@ INDEXES = {
 # Only on SQLite: their tables are not filled for PostgreSQL here.
 ALSO_BY_INDEX = [
     *("cancel", "insert_items", "list_items", "list_job_items", "count_items", "report_past", "stale_sources"),
-    *("count_leased", "prune_executions", "prune_parts", "prune_letters"),
+    "list_collections",
+    *("completed_runs", "count_leased", "prune_executions", "prune_parts", "prune_letters"),
+    *("ended_runs", "newest_letter", "alike_letters"),
     *("list_reminders", "due_reminders", "mark_reminders", "prune_reminders"),
     *("list_subscribed_feeds", "count_subscribed_feeds"),
+    *("page_letters_alike", "count_letters", "has_kind"),
+    *("cleared_alerts", "move_alert", "prune_alerts", "first_mark", "prune_marks", "recent_deaths"),
 ]
 ARMS = 4
 
@@ -252,8 +280,8 @@ def test_postgres_counts_leases_by_index(database: tuple[psycopg.Connection[Any]
         assert "windlass_jobs_leased" in _plan(connection, "count_leased")
 
 
-@pytest.mark.parametrize("name", ["prune_executions", "prune_parts"])
-def test_postgres_deletes_by_key(database: tuple[psycopg.Connection[Any], int], name: str) -> None:
+@pytest.mark.parametrize("name", ["prune_executions", "prune_parts", "completed_runs"])
+def test_postgres_finds_runs_by_key(database: tuple[psycopg.Connection[Any], int], name: str) -> None:
     connection, rows = database
     plan = _plan(connection, name)
     if rows > 1000:
@@ -299,7 +327,8 @@ def _prepared_plan(connection: psycopg.Connection[Any], name: str, subscriber: s
 
 def _plan(connection: psycopg.Connection[Any], name: str) -> str:
     [statement] = queries("postgres").statements(name, ARMS)
-    params = {one: _value(one) for one in PARAMETER.findall(statement)} | OWN_PARAMS.get(name, {})
+    own = OWN_PARAMS.get(name, {})
+    params = {one: own[one] if one in own else _value(one) for one in PARAMETER.findall(statement)}
     text = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
     with connection.transaction(force_rollback=True):
         found = connection.execute(f"explain (analyze, costs off, timing off) {text}", params).fetchall()
@@ -318,8 +347,8 @@ def _value(name: str) -> Any:
             '[{"state":"completed","attempt":1,"executions":1,"crashes":0,"consecutive_failures":0,"completed_runs":1,'
             '"status":"completed","rows":[' + ",".join(f'{{"id":{n},"token":{n}}}' for n in range(1, 200)) + "]}]"
         )
-    if name == "leases":
-        return "[" + ",".join(f'{{"id":{n},"token":{n}}}' for n in range(1, 200)) + "]"
+    if name in {"leases", "logs"}:
+        return "[" + ",".join(f'{{"id":{n},"token":{n},"log_excerpt":""}}' for n in range(1, 200)) + "]"
     return PARAMS[name]
 
 
@@ -349,6 +378,11 @@ async def test_plans_made_on_empty_tables_never_read_one_as_a_whole(postgres_ser
             now = jobs[0].claimed_at
             await store.renew([(job.id, job.token, now) for job in jobs], timedelta(seconds=20))
             await store.finish([decide(job, Returned(), Run(now, now), now=now, rng=Random(1)) for job in jobs])
+            await store.enqueue([a_job(), a_job()])
+            first, second = await store.claim(await store.slices(), 10, a_lease())
+            await store.finish([Completed(first.id, first.token, first, 0, 1)])
+            # Sent again beside another one: which of the two has ended is looked up.
+            await store.finish([Completed(job.id, job.token, job, 0, 1) for job in (first, second)])
             await store.promote()
         await store.aclose()
         # The server counts when a connection has ended.
@@ -369,7 +403,45 @@ def _scans(dsn: str) -> dict[str, _Scans]:
         return {name: _Scans(whole, by_index) for name, whole, by_index in connection.execute(query, [tables]).fetchall()}
 
 
-_DOCUMENTS = ("ids", "ids_found", "batch", "leases", "items", "runs", "groups")
+LETTERS = """
+insert into windlass_dead_letters (
+    job_id, task, lane, original_job, error, fingerprint, first_died_at, died_at, closed_at, closed_reason
+)
+select n, 'task', 'lane', '{{}}', 'boom', case when n > {rows} - 100 then 'fresh' else 'kind-' || n % 50 end,
+    now() - ({rows} - n) * interval '1 minute', now() - ({rows} - n) * interval '1 minute',
+    case when n % 10 > 0 then now() end, case when n % 10 > 0 then 'requeued' end
+from generate_series(1, {rows}) as n
+"""
+
+
+@pytest.mark.parametrize("is_analysed", [False, True])
+def test_letters_are_grouped_counted_and_paged_by_their_indexes(postgres_server: PostgresServer, is_analysed: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    windows = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+    chosen = {"fingerprint": "fresh", "after": 0, "until": 2**40, "task": None, "is_open": True, "is_new": True, "limit": 50} | {
+        "depth": 5001
+    }
+    with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("alter table windlass_dead_letters set (autovacuum_enabled = off)")
+        connection.execute(LETTERS.format(rows=60_000))
+        if is_analysed:
+            connection.execute("analyze")
+        for name, index, most in (
+            ("page_letters_alike", "groups", 100),
+            ("has_kind", "groups|windlass_dead_letters_kinds", 1),
+            ("count_letters", "died", 5001),
+            ("group_letters", "groups", 5001),
+            ("group_open_letters", "groups", 6000),
+        ):
+            [statement] = queries("postgres").statements(name, ARMS)
+            params = {one: (windows | chosen | {"now": None})[one] for one in PARAMETER.findall(statement)}
+            text = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
+            plan = "\n".join(row[0] for row in connection.execute(f"explain (analyze, costs off, timing off) {text}", params))
+            assert "Seq Scan on windlass_dead_letters" not in plan, plan
+            assert re.search(f"windlass_dead_letters_{index}", plan), plan
+            assert max(map(int, re.findall(r"(?:actual rows=|Removed by Filter: )(\d+)", plan))) <= most, plan
+
+
+_DOCUMENTS = ("ids", "ids_found", "batch", "leases", "items", "runs", "groups", "tasks")
 
 
 async def test_four_rivals_get_few_empty_claims(postgres_server: PostgresServer) -> None:

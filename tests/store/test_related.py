@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.builders import a_job, enqueue_one
+from tests.store.builders import a_job, end, enqueue_one, recurring, running
+from tests.store.test_executions import ran
 from windlass.core.ids import job_uuid
 from windlass.errors import InvalidInput
 from windlass.store import Store
+from windlass.testing import FakeClock
 
 
 async def family(store: Store) -> list[int]:
@@ -64,3 +66,16 @@ async def test_a_tree_that_is_too_wide_or_a_circle_ends(store: Store) -> None:
 async def test_a_text_that_no_job_could_have_is_refused(store: Store, text: str) -> None:
     with pytest.raises(InvalidInput, match="correlation_id"):
         await store.list_by_correlation(text)
+
+
+async def test_the_past_of_many_recurring_jobs_is_read_at_once(store: Store, clock: FakeClock) -> None:
+    often = await ran(store, clock, 5)
+    held = await running(store)
+    await end(store, clock, held)
+    template, other = [await enqueue_one(store, a_job(recurrence=recurring(), spawn=True)) for _ in range(2)]
+    children = [await enqueue_one(store, a_job(parent_id=template)) for _ in range(4)]
+    past = await store.read_past([often, held.id, 10**9], [template, other, 10**9], limit=3)
+    assert {job: [run.number for run in runs] for job, runs in past.runs.items()} == {often: [3, 4, 5], held.id: [1]}
+    assert {parent: [child.id for child in found] for parent, found in past.children.items()} == {template: children[1:]}
+    assert {child.state.value for child in past.children[template]} == {"pending"}
+    assert await store.read_past([], [], limit=3) == ({}, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -192,7 +193,7 @@ async def test_a_repeated_key_is_answered_as_the_first_time_and_changes_nothing(
 
 
 def _plain(answer: ReportAnswer) -> dict[str, Any]:
-    return {name: getattr(answer, name) for name in ReportAnswer.__slots__}
+    return {one.name: getattr(answer, one.name) for one in fields(answer)}
 
 
 async def test_a_key_belongs_to_its_job(store: Store) -> None:

@@ -49,7 +49,7 @@ async def test_a_run_is_counted_at_once_and_stays_so_when_folded(store: Store, c
             await store.runs.totals(),
             await store.runs.minutes(first, last),
             await store.runs.minutes(first, last, task="work"),
-            await store.runs.metrics(),
+            await store.insights.scheduler(),
         )
 
     before = await read()
@@ -116,7 +116,7 @@ async def test_released_and_snoozed_runs_are_totals_but_no_statistics(store: Sto
     for _ in range(2):
         reasons = {one.reason for one in await store.runs.totals()}
         assert reasons == {None, RunReason.SNOOZED, RunReason.RELEASED}
-        found = await store.runs.metrics()
+        found = await store.insights.scheduler()
         assert (found.executions, found.average_duration_ms, found.success_rate) == (1, 100, 1.0)
         whole = span(await store.runs.minutes(start - timedelta(minutes=1), clock.now() + timedelta(minutes=1)))
         assert whole is not None
@@ -128,7 +128,7 @@ async def test_lost_leases_are_counted_for_ever(store: Store, clock: FakeClock) 
     await running(store)
     clock.advance(seconds=60)
     assert await store.reclaim()
-    found = await store.runs.metrics()
+    found = await store.insights.scheduler()
     assert (found.lost_leases, found.executions, found.success_rate) == (1, 1, 0.0)
     assert found.jobs[JobState.SCHEDULED] == 1
 
@@ -224,7 +224,7 @@ async def test_stats_of_a_job_as_the_interval_scheduler_shows_them(store: Store,
 
 
 async def test_queue_stats_as_the_async_jobs_system_shows_them(store: Store, clock: FakeClock) -> None:
-    empty = await store.runs.queue()
+    empty = await store.insights.queue()
     assert (empty.pending, empty.processing, empty.failed, empty.oldest_pending_minutes) == (0, 0, 0, 0)
     await fail_for_good(store, clock)
     await end(store, clock, await running(store, a_job(max_attempts=3)), failure())
@@ -235,11 +235,11 @@ async def test_queue_stats_as_the_async_jobs_system_shows_them(store: Store, clo
     await enqueue_one(store, a_job("old", priority=5))
     await enqueue_one(store, a_job("new", lane="fast"))
     clock.advance(minutes=2, seconds=30)
-    found = await store.runs.queue()
+    found = await store.insights.queue()
     assert (found.pending, found.processing, found.failed, found.scheduled, found.oldest_pending_minutes) == (3, 1, 1, 1, 5)
 
 
 async def test_pending_jobs_by_priority(store: Store) -> None:
     await store.enqueue([a_job(priority=priority) for priority in (5, 0, 5, -1, 0, 0)])
     await enqueue_one(store, a_job(priority=9, delay=timedelta(hours=1)))
-    assert await store.runs.priorities() == ({5: 2, 0: 3, -1: 1}, True)
+    assert await store.insights.priorities() == ({5: 2, 0: 3, -1: 1}, True)

@@ -70,7 +70,7 @@ async def test_a_stop_after_a_claim_stops_the_run(store: Store, clock: FakeClock
 
 async def test_a_pause_after_a_finish_holds_the_schedule(store: Store, clock: FakeClock) -> None:
     held = await running(store, a_job(recurrence=recurring(), run_at=clock.now()))
-    finishing = work.finish([ending(held, clock.now())], None)
+    finishing = work.finish([ending(held, clock.now())])
     moved = await after(store, finishing, store.pause([held.id]))
     assert moved.one().state is JobState.PAUSED
 

@@ -345,6 +345,27 @@ async def test_many_enqueues_make_few_announcements(postgres_url: str) -> None:
     assert 1 <= len(words) <= seconds / announcer._SPACING_S + 2
 
 
+async def test_a_lonely_enqueue_announces_itself_with_its_own_commit(postgres_url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as ears, opened(postgres_url) as store:
+        await ears.execute("listen windlass")
+        await store.enqueue([a_job()])
+        words = [notice.payload async for notice in ears.notifies(timeout=LONG.total_seconds(), stop_after=1)]
+        assert isinstance(store.database, Postgres)
+        assert store.database._announcer._thread is None
+    assert words == [Topic.WORK]
+
+
+def test_commits_announce_themselves_for_a_small_part_of_the_time() -> None:
+    speaker = Announcer(lambda: pytest.fail("nothing is sent"))
+    assert speaker.is_left_to_commit()
+    # Nobody knows yet how long that one takes.
+    assert not speaker.is_left_to_commit()
+    speaker.committed(30.0)
+    assert not speaker.is_left_to_commit()
+    speaker.committed(0.0)
+    assert speaker.is_left_to_commit()
+
+
 async def test_store_that_announces_nothing_opens_no_connection_for_it(postgres_url: str) -> None:
     async with opened(postgres_url) as store:
         await store.slices()

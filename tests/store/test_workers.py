@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from tests.store.builders import claim, enqueue_one, running
-from windlass.core.worker import NewWorker
-from windlass.errors import InvalidInput
+from windlass.core.audit import Actor
+from windlass.core.worker import NewWorker, SeenWorker
+from windlass.errors import InvalidInput, WorkerNotFound
 from windlass.store import Store
 from windlass.testing import FakeClock
 
@@ -70,6 +71,42 @@ async def test_a_forgotten_worker_is_told_to_register_again(store: Store, clock:
     assert not await store.workers.seen("ada", 1)
     assert not await store.workers.stopped("ada")
     assert await store.workers.list() == []
+
+
+async def test_a_paused_worker_is_told_so_with_its_heartbeat_until_it_is_resumed(store: Store, clock: FakeClock) -> None:
+    await store.workers.register(ADA)
+    assert await store.workers.seen("ada", 1) == SeenWorker(is_paused=False)
+    paused = await store.acting(Actor("ann")).workers.pause("ada")
+    assert (paused.paused_at, paused.paused_by, paused.is_online) == (clock.now(), "ann", True)
+    clock.advance(seconds=5)
+    assert (await store.acting(Actor("bob")).workers.pause("ada")).paused_by == "ann"
+    assert await store.workers.seen("ada", 1, cpu_percent=40, memory_mb=120) == SeenWorker(is_paused=True)
+    [worker] = await store.workers.list()
+    assert (worker.paused_by, worker.cpu_percent, worker.memory_mb) == ("ann", 40, 120)
+    assert (await store.workers.resume("ada")).paused_at is None
+    assert await store.workers.seen("ada", 1) == SeenWorker(is_paused=False)
+    actions = [(entry.principal, entry.action, entry.target) for entry in await store.audit.list()]
+    assert ("ann", "pause worker", "worker:ada") in actions
+
+
+async def test_a_new_process_under_the_same_name_claims_again(store: Store) -> None:
+    await store.workers.register(ADA)
+    await store.workers.pause("ada")
+    await store.workers.register(ADA)
+    assert await store.workers.seen("ada", 0) == SeenWorker(is_paused=False)
+
+
+async def test_only_a_registered_worker_can_be_paused(store: Store) -> None:
+    with pytest.raises(WorkerNotFound, match="worker 'ada' not found"):
+        await store.workers.pause("ada")
+    await store.workers.register(ADA)
+    await store.workers.stopped("ada")
+    with pytest.raises(WorkerNotFound):
+        await store.workers.resume("ada")
+    await store.workers.pulled({"eve": "10.0.0.1"})
+    with pytest.raises(InvalidInput, match="asks for jobs over HTTP"):
+        await store.workers.pause("eve")
+    assert [one.paused_at for one in await store.workers.list()] == [None, None]
 
 
 @pytest.mark.parametrize("wrong", [{"id": ""}, {"pid": -1}, {"pools": "[]"}, {"tasks": "{}"}, {"host": "a\0"}])

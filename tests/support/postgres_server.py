@@ -32,12 +32,11 @@ SETTINGS = {
     "listen_addresses": "''",
     "max_connections": "100",
     "shared_buffers": "128MB",
-    # Only the machine's crash could tell the difference, and no test crashes the machine.
-    "fsync": "off",
-    "full_page_writes": "off",
     "timezone": "'UTC'",
     "log_timezone": "'UTC'",
 }
+# Only the machine's crash could tell the difference, and no test crashes the machine.
+HASTY = {"fsync": "off", "full_page_writes": "off"}
 
 
 class PostgresUnavailable(RuntimeError):
@@ -83,8 +82,9 @@ class PostgresServer:
 class OwnPostgresServer(PostgresServer):
     """A server of our own in a private folder."""
 
-    def __init__(self, folder: Path, account: Account, binaries: Path) -> None:
+    def __init__(self, folder: Path, account: Account, binaries: Path, *, is_durable: bool = False) -> None:
         super().__init__(url_of({"host": str(folder), "user": USER, "dbname": "postgres"}))
+        self._settings = SETTINGS | ({} if is_durable else HASTY) | {"unix_socket_directories": f"'{folder}'"}
         self._folder = folder
         self._account = account
         self._binaries = binaries
@@ -94,9 +94,8 @@ class OwnPostgresServer(PostgresServer):
         self._run(
             "initdb", "--auth=trust", "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", f"--username={USER}"
         )
-        settings = SETTINGS | {"unix_socket_directories": f"'{self._folder}'"}
         with (self._folder / "data" / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+            file.writelines(f"{name} = {value}\n" for name, value in self._settings.items())
 
     def start(self) -> None:
         self._run("pg_ctl", "start", "--wait", "--silent", f"--log={self._folder / 'log'}")
@@ -156,14 +155,14 @@ class Account:
 
 
 @contextmanager
-def running_postgres() -> Iterator[PostgresServer]:
-    """Run a PostgreSQL for as long as the block lasts, or use the one named by WINDLASS_TEST_PG_DSN."""
+def running_postgres(*, is_durable: bool = False) -> Iterator[PostgresServer]:
+    """Run a PostgreSQL for as long as the block lasts, or use the one named by WINDLASS_TEST_PG_DSN; a durable one syncs."""
     if dsn := os.environ.get(DSN_VARIABLE):
         yield PostgresServer(url_of(conninfo_to_dict(dsn)))
         return
     account = Account.choose()
     with private_folder(account) as folder:
-        server = OwnPostgresServer(folder, account, usable_binaries(account, folder))
+        server = OwnPostgresServer(folder, account, usable_binaries(account, folder), is_durable=is_durable)
         server.create()
         server.start()
         yield server

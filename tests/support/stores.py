@@ -87,13 +87,13 @@ def fresh_url(backend: str, folder: Path, server: PostgresServer | None) -> Iter
             yield dsn
     else:
         path = folder / f"{uuid4().hex[:12]}.db"
-        path.write_bytes(_sqlite_template())
+        path.write_bytes(sqlite_template())
         yield f"sqlite:///{path}"
 
 
 @cache
-def _sqlite_template() -> bytes:
-    """Give a migrated file, faster than migrating each time."""
+def sqlite_template() -> bytes:
+    """Give the content of a migrated file, faster than migrating each time."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "template.db"
         migrate_sqlite(path)

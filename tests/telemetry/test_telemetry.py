@@ -7,7 +7,8 @@ from io import StringIO
 
 import pytest
 
-from windlass.core.current import CurrentJob, current_job
+from tests.support.claims import a_claimed_job
+from windlass.core.current import RunningJob, current_run
 from windlass.errors import ConfigError
 from windlass.telemetry import LOGS, JsonFormatter, TextFormatter, configure_logging
 
@@ -20,9 +21,9 @@ def record(message: str, **extra: object) -> logging.LogRecord:
 
 @pytest.fixture
 def running() -> object:
-    token = current_job.set(CurrentJob(7, "email", 2, "user action", 99))
+    token = current_run.set(RunningJob(a_claimed_job(attempt=2, correlation_id="user action")))
     yield
-    current_job.reset(token)
+    current_run.reset(token)
 
 
 @pytest.mark.usefixtures("running")

@@ -18,6 +18,7 @@ from windlass.core.audit import Actor
 from windlass.core.breaker import BreakerSpec
 from windlass.core.chore import Chore
 from windlass.core.job import JobState
+from windlass.core.letters import LetterFilter
 from windlass.core.worker import NewWorker
 from windlass.errors import StoreUnavailable
 from windlass.store import Store
@@ -31,12 +32,16 @@ SHARED = {
     "fold",
     "age",
     "prune",
+    "prune-logs",
     "prune-minutes",
     "prune-workers",
     "prune-breaker-events",
     "prune-signatures",
     "prune-refusals",
     "chain-audit",
+    "sample",
+    "canaries",
+    "alerts",
 }
 EVERYWHERE = {"promote", "spawn", "reclaim"}
 
@@ -91,7 +96,14 @@ async def test_every_chore_is_done_once_for_each_interval(fleet: Fleet, store: S
     clock.advance(minutes=5)
     await all_rounds(made)
     again = await chores(store)
-    assert {name for name, chore in again.items() if chore.version == 2} == {"fold", "age", "chain-audit"} | EVERYWHERE
+    assert {name for name, chore in again.items() if chore.version == 2} == {
+        "fold",
+        "age",
+        "alerts",
+        "chain-audit",
+        "sample",
+        "canaries",
+    } | EVERYWHERE
     assert {chore.last_error for chore in again.values()} == {None}
 
 
@@ -122,6 +134,72 @@ async def test_one_round_promotes_spawns_and_reclaims(fleet: Fleet, store: Store
         clock.advance(milliseconds=400)
     assert (await store.get(lost.id)).state is JobState.PENDING
     assert [job.state for job in await all_jobs(store) if job.task == "spawned" and not job.spawn] == [JobState.PENDING]
+
+
+async def test_time_without_any_lease_counts_as_contact(fleet: Fleet, store: Store, clock: FakeClock) -> None:
+    [upkeep] = fleet(1, options=UpkeepOptions(lease=timedelta(seconds=1)))
+    for _ in range(6):
+        await upkeep.round()
+        clock.advance(milliseconds=400)
+    await upkeep.round()
+    await store.enqueue([a_job()])
+    [job] = await store.claim(await store.slices(), 1, a_lease(length=timedelta(seconds=1)))
+    # A contact that began with the lease would have to wait for longer than it lasts.
+    for _ in range(3):
+        clock.advance(milliseconds=400)
+        await upkeep.round()
+    assert (await store.get(job.id)).state is not JobState.RUNNING
+
+
+async def test_a_round_that_found_nothing_again_is_not_written_twice(fleet: Fleet, store: Store, clock: FakeClock) -> None:
+    found = [0, 0, 3, 0, 0]
+
+    async def count(_cursor: str | None) -> Round:
+        took = timedelta(milliseconds=len(found))
+        return Round(found.pop(0), took=took)
+
+    [upkeep] = fleet(1, duties=[Duty("count", timedelta(minutes=1), count)])
+    shown = []
+    while found:
+        await upkeep.round()
+        chore = (await chores(store))["count"]
+        shown.append((chore.last_rows, chore.last_duration_ms))
+        clock.advance(minutes=1)
+    # The second and the fifth took another time than is recorded.
+    assert shown == [(0, 5), (0, 5), (3, 3), (0, 2), (0, 2)]
+
+
+async def test_canaries_are_looked_after_as_soon_as_there_are_any(fleet: Fleet, store: Store, clock: FakeClock) -> None:
+    [upkeep] = fleet()
+    await upkeep.round()
+    assert (await chores(store))["canaries"].due_at == clock.now() + timedelta(minutes=1)
+    clock.advance(seconds=10)
+    lost = await enqueue_one(store)
+    await store.bury([lost], "mailbox full")
+    await store.canaries.start(LetterFilter(), size=1, by="ann")
+    assert (await chores(store))["canaries"].due_at == clock.now()
+    await upkeep.round()
+    assert (await chores(store))["canaries"].due_at == clock.now() + UpkeepOptions().canary_interval
+
+
+async def test_those_who_claim_are_told_of_pending_jobs_and_not_of_an_empty_queue(plain: list[Store]) -> None:
+    store, told = plain[0], asyncio.Event()
+    options = UpkeepOptions(poll_interval=timedelta(milliseconds=10))
+    upkeep = Upkeep(store, clock=DatabaseClock(await store.clock()), options=options, promoted=told.set)
+    keeping = asyncio.create_task(upkeep.run())
+    try:
+        async with asyncio.timeout(30):
+            while "promote" not in await chores(store):  # noqa: ASYNC110 - it is another's doing
+                await asyncio.sleep(0.01)
+            told.clear()
+            await asyncio.sleep(0.2)
+            assert not told.is_set()
+            # Nobody wakes the upkeep: it finds the job by its own look.
+            await store.enqueue([a_job()])
+            await told.wait()
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
 
 
 async def test_a_paused_chore_is_left_by_everybody_until_it_is_resumed(fleet: Fleet, store: Store, clock: FakeClock) -> None:
@@ -223,6 +301,15 @@ async def test_an_outage_is_mentioned_once_and_outlived(
     ]
     await upkeep.round()
     assert set(await chores(store)) == SHARED | EVERYWHERE
+
+
+async def test_every_minute_has_its_sample(fleet: Fleet, store: Store, clock: FakeClock) -> None:
+    upkeep = fleet(2)
+    for waiting in range(3):
+        await enqueue_one(store)
+        await all_rounds(upkeep)
+        assert [one.waiting for one in (await store.insights.overview()).samples] == list(range(1, waiting + 2))
+        clock.advance(minutes=1)
 
 
 async def test_what_a_fleet_leaves_behind_goes_after_its_time(fleet: Fleet, store: Store, clock: FakeClock) -> None:

@@ -156,6 +156,16 @@ async def test_the_field_and_the_value_are_named(web: Served) -> None:
     [
         ("jobs", {"task": "t", "prioriti": 3}, "prioriti: is not a field; did you mean priority? (got 3)"),
         ("jobs", {"url": "https://a.example", "intervall_type": "hour"}, "did you mean interval_type?"),
+        (
+            "dead-letters/canaries",
+            {"size": 3, "fingerprint": "x"},
+            "fingerprint: is not a field; did you mean filter.fingerprint? (got 'x')",
+        ),
+        (
+            "alerts/depth/silence",
+            {"for": "2h", "reason": "x", "subject": "mail"},
+            "subject: depth is one alert of the whole queue and has no subjects; leave it out (got 'mail')",
+        ),
         ("tokens", {"name": "x", "rolle": "viewer"}, "rolle: is not a field; did you mean role?"),
         ("tokens", {"name": "x", "role": "viewer", "xyzzy": 1}, "xyzzy: is not a field (got 1)"),
         ("jobs/bulk", {"jobs": [{"task": "t", "prioriti": 3}]}, "jobs.0.prioriti: is not a field; did you mean priority?"),

@@ -18,6 +18,7 @@ from tests.support.stores import migrate_sqlite
 from tests.web.serving import Served, listening, served
 from windlass import Windlass
 from windlass.core.access import Role
+from windlass.core.alert_rules import read_rules
 from windlass.core.job import NewJob
 from windlass.core.topic import Topic
 from windlass.errors import StoreUnavailable
@@ -76,6 +77,25 @@ async def test_two_clients_are_told_of_an_enqueue_and_of_its_end(events: tuple[i
         await store.cancel([job.id])
         for each in lines:
             await event_with(each, "cancelled", 1)
+
+
+async def test_a_client_is_told_of_an_alert(events: tuple[int, str]) -> None:
+    port, url = events
+    async with (
+        client_of(port) as client,
+        client.stream("GET", "/api/v1/events", headers=STREAM) as stream,
+        Windlass(url) as other,
+    ):
+        lines = stream.aiter_lines()
+        await next_event(lines)
+        store = await other.store()
+        await store.alerts.evaluate(read_rules("depth=0"))
+        await store.enqueue([NewJob(task="t")])
+        await event_with(lines, "pending", 1)
+        await store.alerts.evaluate(read_rules("depth=0"))
+        while "alerts" not in (await next_event(lines))["topics"]:
+            pass
+        assert [one.alert.rule for one in (await store.alerts.board()).open] == ["depth"]
 
 
 @pytest.mark.parametrize("url", ["sqlite-file"], indirect=True)

@@ -183,9 +183,14 @@ async def test_the_pages_are_offline_and_under_a_strict_policy(web: Served) -> N
         page = await web.client.get(path)
         assert "default-src 'none'" in page.headers["content-security-policy"]
         assert not re.search(r"https?://|<script>|style=|\son\w+=", page.text)
+        # Each one more would hold up the first paint.
+        assert page.text.count('rel="stylesheet"') == 1
         for asset in re.findall(r'(?:src|href)="(/assets/[^"]+)"', page.text):
             assert (await web.client.get(asset)).status_code == 200
-    for asset in ("../server.py", "..%2Fserver.py", "nothing.css"):
+    both = (await web.client.get("/assets/windlass.css+jobs.css")).text
+    assert both == "".join([(await web.client.get(f"/assets/{one}.css")).text for one in ("windlass", "jobs")])
+    no_asset = ("../server.py", "..%2Fserver.py", "nothing.css", "jobs.css+nothing.css", "theme.js+keys.js", "jobs.css+jobs.css")
+    for asset in no_asset:
         assert (await web.ask("GET", f"/assets/{asset}")).status_code == 404
 
 

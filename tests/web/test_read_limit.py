@@ -18,7 +18,8 @@ from windlass import Windlass
 from windlass.web.limits import HttpLimits
 from windlass.web.routes import ROUTES
 
-COSTLY = [route for route in ROUTES if route.is_costly]
+# A doctor that finds a database too slow to read has found something, and answers with it.
+COSTLY = [route for route in ROUTES if route.is_costly and route.path != "/api/v1/doctor"]
 # Known without a look into the database.
 STATIC = {"authorization": f"Bearer {SETTINGS['admin_token']}"}
 QUERIES = {"/api/v1/items": {"collection": "c"}, "/api/v1/items/export": {"collection": "c"}}

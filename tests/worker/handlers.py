@@ -86,7 +86,7 @@ async def add_async(a: int, b: int) -> int:
 
 @task()
 def whoami(ctx: JobContext) -> dict[str, Any]:
-    now = current_job.get()
+    now = current_job()
     return {"pid": os.getpid(), "job": ctx.job_id, "current": now and now.id, "opened": ctx.state["opened"]}
 
 

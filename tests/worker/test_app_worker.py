@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
@@ -109,3 +109,47 @@ async def test_a_worker_is_known_to_the_fleet_while_it_works(url: str) -> None:
             assert await store.tasks.knows("email")
         [worker] = await store.workers.list()
         assert not worker.is_online
+
+
+async def test_a_paused_worker_finishes_what_runs_and_claims_nothing_until_it_is_resumed(url: str) -> None:
+    app = Windlass(url)
+    gate = asyncio.Event()
+
+    @app.task
+    async def wait() -> None:
+        await gate.wait()
+
+    @app.task
+    async def hello() -> str:
+        return "hello"
+
+    async with app, app.working():
+        running = await wait.enqueue()
+        await _until(lambda: _is_running(app, running.id))
+        [worker] = await app.workers.list()
+        await app.workers.pause(worker.id)
+        # Nothing else shows that the worker knows: with its heartbeat comes what its process takes.
+        await _until(lambda: _has_beaten(app))
+        waiting = await hello.enqueue()
+        gate.set()
+        await app.wait(running, timeout=20)
+        assert (await app.explain(waiting)).verdict == "workers_paused"
+        await asyncio.sleep(0.3)
+        assert (await app.get(waiting)).state is JobState.PENDING
+        await app.workers.resume(worker.id)
+        assert await app.wait(waiting, timeout=20) == "hello"
+
+
+async def _is_running(app: Windlass, job: int) -> bool:
+    return (await app.get(job)).state is JobState.RUNNING
+
+
+async def _has_beaten(app: Windlass) -> bool:
+    [worker] = await app.workers.list()
+    return worker.memory_mb is not None
+
+
+async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while not await holds():  # noqa: ASYNC110 - it says so in the database
+            await asyncio.sleep(0.01)

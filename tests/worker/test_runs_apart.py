@@ -19,6 +19,7 @@ from windlass import Windlass
 from windlass.core.job import JobState
 from windlass.core.topic import Topic
 from windlass.worker.context import JobContext
+from windlass.worker.logs import LoggedRun
 from windlass.worker.run import ActiveRun
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
@@ -158,7 +159,7 @@ async def test_tasks_that_have_ended_are_not_kept(rig: Rig) -> None:
         for _ in range(100):
             await asyncio.create_task(asyncio.sleep(0))
         gc.collect()
-        alive.append(sum(len(found.tasks) for found in gc.get_objects() if isinstance(found, ActiveRun)))
+        alive.append(sum(len(found.tasks or ()) for found in gc.get_objects() if isinstance(found, LoggedRun)))
 
     rig.task(many)
     await rig.start()

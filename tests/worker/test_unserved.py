@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from windlass.core.job import Count, JobState
+from windlass.core.unserved import UnservedJobs, find_unserved
 from windlass.core.worker import WorkerRecord
-from windlass.worker.unserved import UnservedJobs, find_unserved
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 MAIL = Count("mail", "fast", JobState.PENDING, None, 3)
@@ -31,6 +32,14 @@ def test_a_task_that_no_living_worker_has_is_not_served() -> None:
 def test_the_worker_with_the_code_must_serve_the_lane_too() -> None:
     apart = [worker('{"slow": 1}', '["mail"]'), worker('{"*": 2}', '["other"]')]
     assert list(find_unserved([MAIL], apart)) == [UnservedJobs("mail", "fast", 3, has_code=True)]
+
+
+def test_workers_that_were_told_to_claim_nothing_serve_nothing() -> None:
+    paused = replace(worker('{"*": 2}', '["mail"]'), paused_at=NOW)
+    [found] = find_unserved([MAIL], [paused])
+    assert found.is_paused
+    assert "every worker for it was told to claim nothing; `windlass workers resume`" in str(found)
+    assert list(find_unserved([MAIL], [paused, worker('{"*": 2}', '["mail"]')])) == []
 
 
 def test_what_pull_workers_take_is_not_known() -> None:

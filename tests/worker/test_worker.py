@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.worker.rig import Rig
-from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
+from windlass.core.job import JobState, RunReason, RunStatus, Slices, WaitReason
 from windlass.core.pool import FAST_LANE
 from windlass.core.retry import RetryPolicy, RetrySpec
 from windlass.core.signals import Cancel, Discard, Retry, Snooze
@@ -294,3 +294,41 @@ async def test_progress_and_cursor_are_kept_and_survive_a_retry(rig: Rig) -> Non
     job = await rig.ended(job_id)
     assert seen == [None, "page-7"]
     assert (job.progress_count, job.last_cursor, job.progress_message) == (7, "page-7", "halfway")
+
+
+async def test_a_woken_worker_claims_from_slices_it_remembers_before_it_looks(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def quick() -> None: ...
+
+    may_look = asyncio.Event()
+    look = rig.store.slices
+
+    async def late_look() -> Slices:
+        await may_look.wait()
+        return await look()
+
+    rig.task(quick)
+    worker = await rig.start(poll_interval=timedelta(seconds=30))
+    first = await rig.enqueue("quick")
+    worker.wake()
+    await rig.ended(first)
+    monkeypatch.setattr(rig.store, "slices", late_look)
+    second = await rig.enqueue("quick")
+    worker.wake()
+    await rig.ended(second)
+    may_look.set()
+
+
+async def test_a_woken_worker_takes_nothing_from_a_remembered_lane_that_was_paused_since(rig: Rig) -> None:
+    async def quick() -> None: ...
+
+    rig.task(quick)
+    worker = await rig.start(poll_interval=timedelta(seconds=30))
+    for lane in ("default", "other"):
+        job = await rig.enqueue("quick", lane=lane)
+        worker.wake()
+        await rig.ended(job)
+    await rig.store.lanes.pause("default")
+    held, free = await rig.enqueue("quick"), await rig.enqueue("quick", lane="other")
+    worker.wake()
+    await rig.ended(free)
+    assert (await rig.store.get(held)).state is JobState.PENDING

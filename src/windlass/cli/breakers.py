@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from windlass.cli import options
+from windlass.cli import completing, options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.noun import NounGroup
 from windlass.cli.output import complain, plain, say, say_json, say_table
@@ -22,7 +22,7 @@ def breakers() -> None:
 @breakers.command(name="list")
 @click.option("--after", default="", metavar="NAME", help="Begin after this name.")
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
     """List breakers by name."""
@@ -35,7 +35,7 @@ def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> Non
 
 
 @breakers.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.breakers)
 @options.as_json
 @options.database
 def reset(name: str, *, as_json: bool, database: str | None) -> None:
@@ -53,7 +53,7 @@ def reset(name: str, *, as_json: bool, database: str | None) -> None:
 
 
 @breakers.command(name="open")
-@click.argument("name")
+@click.argument("name", shell_complete=completing.breakers)
 @click.option("--for", "for_", metavar="DURATION", help="As in 10m. Default: until it is reset.")
 @options.as_json
 @options.database

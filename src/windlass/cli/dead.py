@@ -6,17 +6,20 @@ from typing import Any
 
 import click
 
-from windlass.cli import options
+from windlass.cli import completing, options
+from windlass.cli.canaries import canaries
+from windlass.cli.enqueue import read_object
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
 from windlass.cli.names import hint_at_unknown, refuse_unknown
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, letter_fields, say, say_bulk, say_json, say_table
+from windlass.cli.output import complain, letter_fields, plain, say, say_bulk, say_json, say_table
+from windlass.cli.progress import progress
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
 from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
-from windlass.core.letters import LetterFilter, Settled
+from windlass.core.letters import LetterFilter, Settled, notes_of
 from windlass.errors import WindlassError
 
 _COLUMNS = ("id", "job_id", "task", "lane", "deaths", "died_at", "acknowledged_by", "closed_reason", "error")
@@ -27,14 +30,17 @@ def dead() -> None:
     """List, read, acknowledge and requeue the letters of jobs that failed for good."""
 
 
+dead.add_command(canaries)
+
+
 @dead.command(name="list")
 @click.option("--status", type=click.Choice([one.value for one in LetterStatus]), help="Default: every one.")
-@click.option("--task", help="Only of this task.")
+@click.option("--task", help="Only of this task.", shell_complete=completing.tasks)
 @click.option("--fingerprint", help="Only deaths of one kind.")
 @click.option("--since", metavar="TIME", help="Died at this time or later, as in 2026-01-15T10:30Z.")
 @options.limit
 @click.option("--cursor", help="Where the page before ended.")
-@options.as_json
+@options.listing
 @options.database
 def list_(*, status: str | None, since: str | None, as_json: bool, database: str | None, **given: Any) -> None:
     """List dead letters, newest death first."""
@@ -74,9 +80,65 @@ def show(letter_id: int, *, as_json: bool, database: str | None) -> None:
         show_letter(letter)
 
 
+_GROUP_COLUMNS = ("fingerprint", "task", "letters", "in_hour", "in_day", "in_week", "last_died_at", "version", "new", "error")
+
+
+@dead.command()
+@click.option("--open", "is_open", is_flag=True, default=None, help="Only letters that nobody has dealt with.")
+@click.option("--new", "is_new", is_flag=True, default=None, help="Only kinds that first appeared with the newest version.")
+@options.limit
+@options.listing
+@options.database
+def groups(*, is_open: bool | None, is_new: bool | None, limit: int, as_json: bool, database: str | None) -> None:
+    """Group dead letters by what killed the jobs, with how many died within an hour, a day and a week."""
+    with operating(database) as operator:
+        found = operator.letters.groups_sync(is_open=is_open, is_new=is_new, limit=limit)
+        counts = operator.letters.counts_sync()
+    if as_json:
+        say_json({"groups": plain(found.groups), "is_complete": found.is_complete, "counts": plain(counts)})
+        return
+    say_table((one._asdict() | {"new": one.is_new or None} for one in found.groups), _GROUP_COLUMNS)
+    least = "" if counts.is_exact else "at least "
+    say(f"in all {least}{counts.hour} within 1 h, {counts.day} within 24 h, {counts.week} within 7 d; {counts.open} open")
+    if not found.is_complete:
+        say("only the newest 5000 letters were grouped")
+
+
+@dead.command()
+@click.argument("letter_id", metavar="ID", type=int)
+@click.option("--payload", required=True, metavar="JSON", help="A JSON object, or - to read one from the standard input.")
+@options.as_json
+@options.database
+def edit(letter_id: int, *, payload: str, as_json: bool, database: str | None) -> None:
+    """Change what the job of an open letter comes back with; the payload it died with is kept."""
+    document = read_object(payload, "payload")
+    with operating(database) as operator:
+        letter = operator.letters.edit_sync(letter_id, document, by=person())
+    if as_json:
+        say_json(letter_fields(letter))
+    else:
+        say(f"job {letter.job_id} will come back with the new payload: windlass dead requeue {letter.id}")
+
+
+@dead.command()
+@click.argument("letter_id", metavar="ID", type=int)
+@click.argument("text")
+@options.as_json
+@options.database
+def note(letter_id: int, text: str, *, as_json: bool, database: str | None) -> None:
+    """Add a note to a letter, for those who read it after you."""
+    with operating(database) as operator:
+        letter = operator.letters.add_note_sync(letter_id, text, by=person())
+    if as_json:
+        say_json(letter_fields(letter))
+    else:
+        notes = len(notes_of(letter))
+        say(f"dead letter {letter.id} has {notes} {'note' if notes == 1 else 'notes'}")
+
+
 _meant = (
     click.argument("ids", metavar="[ID]...", nargs=-1, type=int),
-    click.option("--task", help="Every open letter of this task."),
+    click.option("--task", help="Every open letter of this task.", shell_complete=completing.tasks),
     click.option("--fingerprint", help="Every open letter of one kind."),
     click.option("--all", "is_all", is_flag=True, help="Every open letter."),
     click.option("--dry-run", is_flag=True, help="Only count what the filters match."),
@@ -101,7 +163,10 @@ def acknowledge(ids: tuple[int, ...], *, note: str | None, database: str | None,
         if wanted is None:
             _tell(operator.letters.acknowledge_sync(ids, by=person(), note=note), "acknowledged", as_json=given["as_json"])
         else:
-            bulk = operator.letters.acknowledge_all_sync(wanted, by=person(), note=note, dry_run=given["dry_run"])
+            with progress("acknowledge") as step:
+                bulk = operator.letters.acknowledge_all_sync(
+                    wanted, by=person(), note=note, dry_run=given["dry_run"], on_batch=lambda done: step(done.matched)
+                )
             _refuse_unknown(operator, wanted, bulk)
             say_bulk(bulk, "acknowledged", **_shown(given))
 
@@ -112,10 +177,17 @@ def requeue(ids: tuple[int, ...], *, database: str | None, **given: Any) -> None
     """Bring back the jobs of open letters, with a fresh start; twice does not run twice."""
     wanted = _wanted(ids, given)
     with operating(database) as operator:
-        if wanted is None:
+        if wanted is not None and wanted.fingerprint is not None and wanted.task is None:
+            say_bulk(
+                operator.letters.requeue_group_sync(wanted.fingerprint, dry_run=given["dry_run"]), "requeued", **_shown(given)
+            )
+        elif wanted is None:
             _tell(operator.letters.requeue_sync(ids), "requeued", as_json=given["as_json"])
         else:
-            bulk = operator.letters.requeue_all_sync(wanted, dry_run=given["dry_run"])
+            with progress("requeue") as step:
+                bulk = operator.letters.requeue_all_sync(
+                    wanted, dry_run=given["dry_run"], on_batch=lambda done: step(done.matched)
+                )
             _refuse_unknown(operator, wanted, bulk)
             say_bulk(bulk, "requeued", **_shown(given))
 

@@ -10,7 +10,7 @@ import click
 
 from windlass import packs
 from windlass.app import Windlass
-from windlass.cli import options
+from windlass.cli import completing, options
 from windlass.cli.output import say, say_json
 from windlass.cli.session import operating, person
 from windlass.cli.target import load_app
@@ -20,10 +20,10 @@ from windlass.errors import InvalidPayload
 
 
 @click.command()
-@click.argument("task")
+@click.argument("task", shell_complete=completing.tasks)
 @click.option("--payload", metavar="JSON", help="The arguments as a JSON object; - reads it from the standard input.")
 @click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="One argument: JSON, or else text; again for more.")
-@click.option("--lane", help="Default: the task's.")
+@click.option("--lane", help="Default: the task's.", shell_complete=completing.lanes)
 @click.option("--priority", type=int, help="Higher is sooner.")
 @click.option("--delay", metavar="DURATION", help="As in 90s or 1h30m.")
 @click.option("--run-at", metavar="TIME", help="As in 2026-01-15T10:30Z.")

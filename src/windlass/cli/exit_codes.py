@@ -19,6 +19,11 @@ HUNG = 4
 REPLACED = 5
 """A handler blocked the event loop for good; the supervisor starts the process anew."""
 
+WARNINGS = 1
+"""`windlass doctor` found something that should be looked at."""
+PROBLEMS = 2
+"""`windlass doctor` found something that does not work."""
+
 
 def abandon() -> NoReturn:
     """End now: handlers that would not stop are still on other threads, and nothing is left to wait for."""

@@ -29,7 +29,7 @@ def feeds() -> None:
 @click.option("--after", type=int, default=0, metavar="ID", help="Begin after this number.")
 @click.option("--subscriber", help="Only what this one subscribes to.")
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def list_(*, after: int, subscriber: str | None, limit: int, as_json: bool, database: str | None) -> None:
     """List feeds by number."""
@@ -79,7 +79,7 @@ def unsubscribe(feed: str, subscriber: str, *, as_json: bool, database: str | No
 @click.argument("feed")
 @click.option("--before", type=int, default=2**63 - 1, metavar="ID", help="Begin before this entry.", show_default=False)
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def entries(feed: str, *, before: int, limit: int, as_json: bool, database: str | None) -> None:
     """List what was found in FEED, a number or an address; what was found last comes first."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from windlass.cli import options
+from windlass.cli import completing, options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.output import plain, say, say_json
+from windlass.cli.progress import progress
 from windlass.cli.session import operating
 from windlass.core.durations import parse_duration
 from windlass.core.gate import ALL_LANES, Gate
@@ -34,7 +35,7 @@ def _switch(nouns: str, noun: str, verb: str) -> click.Command:
     has_all = noun == "lane"
 
     @click.command(name=verb, help=f"{verb.capitalize()} a {noun}{', or every one with --all' if has_all else ''}.")
-    @click.argument("name", required=not has_all)
+    @click.argument("name", required=not has_all, shell_complete=getattr(completing, f"{noun}s"))
     @_force
     @options.as_json
     @options.database
@@ -84,7 +85,7 @@ def _drain(nouns: str, noun: str) -> click.Command:
     every = ", or every one with --all," if has_all else ""
 
     @click.command(name="drain", help=f"Pause a {noun}{every} and say what still runs in it; 1 while something does.")
-    @click.argument("name", required=not has_all)
+    @click.argument("name", required=not has_all, shell_complete=getattr(completing, f"{noun}s"))
     @_wait
     @_force
     @options.as_json
@@ -119,8 +120,12 @@ def _longest(wait: str | None) -> float:
 
 def _drained(gates: Any, name: str, seconds: float) -> Any:
     until = time.monotonic() + seconds
-    while not (drain := gates.drain_sync(name)).is_done and (left := until - time.monotonic()) > 0:
-        time.sleep(min(_LOOK_S, left))
+    drain = first = gates.drain_sync(name)
+    with progress("drain", lambda: int(first.running)) as step:
+        while not drain.is_done and (left := until - time.monotonic()) > 0:
+            time.sleep(min(_LOOK_S, left))
+            drain = gates.drain_sync(name)
+            step(max(0, first.running - drain.running))
     return drain
 
 

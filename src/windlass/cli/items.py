@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +15,9 @@ import click
 from windlass.cli import options
 from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say_json, say_table
+from windlass.cli.progress import ProgressStep, progress, unseen
 from windlass.cli.session import operating
+from windlass.cli.terminal import is_terminal
 from windlass.client.item_export import ExportRange, ItemFormat, Part, export
 from windlass.client.job_ref import number_of
 from windlass.client.operations import Operator
@@ -24,7 +25,7 @@ from windlass.core.payload import decode
 from windlass.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
-_TELL_EVERY_S = 2.0
+_COLUMNS = ("id", "job_id", "created_at", "data")
 
 
 @click.group(cls=NounGroup)
@@ -44,7 +45,7 @@ def _whose(command: F) -> F:
 @items.command(name="list")
 @_whose
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def list_(job: str | None, *, collection: str | None, after: int, limit: int, as_json: bool, database: str | None) -> None:
     """List the items that JOB was the first to find, or those of a collection, in the order they came."""
@@ -56,7 +57,7 @@ def list_(job: str | None, *, collection: str | None, after: int, limit: int, as
         rows = [plain(one) | {"data": decode(one.data)} for one in found]
         say_json({"items": rows, "total": count.items, "is_total_exact": count.is_exact})
         return
-    say_table((plain(one) for one in found), ("id", "job_id", "created_at", "data"))
+    say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
     if len(found) < count.items:
         more = "" if count.is_exact else "at least "
         click.echo(f"{len(found)} of {more}{count.items}", err=True)
@@ -81,7 +82,12 @@ def export_(job: str | None, *, collection: str | None, after: int, kind: str, o
     """
     with operating(database) as operator, _opened(output) as write:
         wanted = _wanted(operator, job, collection, after)
-        asyncio.run(_export(operator, wanted, ItemFormat(kind), write))
+        # A bar would be drawn between the items.
+        shown = nullcontext(unseen) if output is None and is_terminal() else progress("items", lambda: _total(operator, wanted))
+        with shown as step:
+            done, last_id = asyncio.run(_export(operator, wanted, ItemFormat(kind), write, step=step))
+        rest = f"; --after {last_id} leaves them out" if done else ""
+        click.echo(f"windlass: {done} items exported{rest}", err=True)
 
 
 def _wanted(operator: Operator, job: str | None, collection: str | None, after: int) -> ExportRange:
@@ -94,33 +100,23 @@ def _wanted(operator: Operator, job: str | None, collection: str | None, after: 
     return ExportRange(job_id=number, after=after)
 
 
-async def _export(operator: Operator, wanted: ExportRange, kind: ItemFormat, write: Callable[[str], object]) -> None:
-    progress = _Progress()
+async def _export(
+    operator: Operator, wanted: ExportRange, kind: ItemFormat, write: Callable[[str], object], *, step: ProgressStep
+) -> tuple[int, int]:
+    """Write the items; returns how many there were, and the id of the last."""
+    done = last_id = 0
     parts: AsyncIterator[Part] = export((await operator.store()).items, wanted, kind)
     async for part in parts:
         write(part.text)
-        progress.add(part)
-    progress.end()
+        done, last_id = done + part.items, part.last_id or last_id
+        step(done)
+    return done, last_id
 
 
-class _Progress:
-    """Tells on stderr how far a long export has come, and in the end where the next one may begin."""
-
-    def __init__(self) -> None:
-        self._items = 0
-        self._last_id = 0
-        self._told_at = time.monotonic()
-
-    def add(self, part: Part) -> None:
-        self._items += part.items
-        self._last_id = part.last_id or self._last_id
-        if time.monotonic() - self._told_at > _TELL_EVERY_S:
-            self._told_at = time.monotonic()
-            click.echo(f"windlass: {self._items} items", err=True)
-
-    def end(self) -> None:
-        rest = f"; --after {self._last_id} leaves them out" if self._items else ""
-        click.echo(f"windlass: {self._items} items exported{rest}", err=True)
+def _total(operator: Operator, wanted: ExportRange) -> int | None:
+    count = operator.items.count_sync(wanted.collection, job_id=wanted.job_id)
+    # What comes after an item is not counted anywhere.
+    return count.items if count.is_exact and not wanted.after else None
 
 
 @contextmanager

@@ -13,10 +13,13 @@ from windlass.cli.enqueue import read_object
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.names import refuse_unknown
 from windlass.cli.output import complain, job_fields, say, say_bulk, say_json
+from windlass.cli.progress import progress
 from windlass.cli.session import operating, person
+from windlass.client.operations import Operator
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
 from windlass.core.job_verbs import JOB_VERBS
+from windlass.core.page import JobQuery
 from windlass.errors import WindlassError
 
 _EVERYTHING = JobFilter()
@@ -55,7 +58,8 @@ def _command(verb: str, *more: Callable[..., Any]) -> Callable[..., Any]:
             if ids:
                 _each(partial(getattr(operator, f"{verb}_sync"), **given), ids, as_json=as_json)
             else:
-                bulk = operator.bulk_sync(verb, wanted, given, dry_run=dry_run)
+                with progress(verb.replace("_", " "), lambda: _total(operator, wanted)) as step:
+                    bulk = operator.bulk_sync(verb, wanted, given, dry_run=dry_run, on_batch=lambda done: step(done.matched))
                 if not bulk.matched:
                     refuse_unknown(operator, wanted.tasks, wanted.lanes)
                 say_bulk(bulk, entry.done, dry_run=dry_run, as_json=as_json)
@@ -63,6 +67,11 @@ def _command(verb: str, *more: Callable[..., Any]) -> Callable[..., Any]:
     for option in more:
         option(command)
     return command
+
+
+def _total(operator: Operator, wanted: JobFilter) -> int | None:
+    page = operator.list_sync(JobQuery(filter=wanted, limit=1))
+    return page.total if page.is_total_exact else None
 
 
 def _told(job: Job) -> str:
@@ -73,12 +82,14 @@ def _each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool, to
     """Move jobs one by one, print each as it is then, and end with an exit code of its own when some were refused."""
     moved: list[Job] = []
     refused: list[str] = []
-    for job_id in ids:
-        try:
-            moved.append(move(job_id))
-        except WindlassError as error:
-            refused.append(str(error))
-            complain(error)
+    with progress("jobs", lambda: len(ids)) as step:
+        for done, job_id in enumerate(ids):
+            try:
+                moved.append(move(job_id))
+            except WindlassError as error:
+                refused.append(str(error))
+                complain(error)
+            step(done + 1)
     if as_json:
         say_json({"jobs": [job_fields(one) for one in moved], "errors": refused})
     else:
@@ -88,11 +99,15 @@ def _each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool, to
         raise click.exceptions.Exit(REFUSED)
 
 
-retry = _command("retry")
 cancel = _command("cancel", click.option("--reason", help="Why; kept with the job and told to whoever waits for it."))
-pause = _command("pause")
-resume = _command("resume")
-run_now = _command("run_now")
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """Make the command of a verb that has no options of its own."""
+    if name in JOB_VERBS and JOB_VERBS[name].many is not None:
+        return _command(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
 _BY_HAND = "failed by an operator"
@@ -157,13 +172,15 @@ def boost(ids: tuple[str, ...], *, amount: int, as_json: bool, database: str | N
 
 @click.command()
 @_ids
+@click.option("--payload", metavar="JSON", help="Their payload, in place of the old one; - reads it from the standard input.")
 @options.as_json
 @options.database
-def clone(ids: tuple[str, ...], *, as_json: bool, database: str | None) -> None:
+def clone(ids: tuple[str, ...], *, payload: str | None, as_json: bool, database: str | None) -> None:
     """Make new jobs from finished ones, which become their parents."""
+    given = None if payload is None else read_object(payload, "payload")
     with operating(database) as operator:
         _each(
-            lambda job_id: operator.clone_sync(job_id, person()),
+            lambda job_id: operator.clone_sync(job_id, person(), given),
             ids,
             as_json=as_json,
             told=lambda job: f"job {job.id} is a clone of job {job.parent_id}",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from windlass.cli.output import document_text, say_table
+from windlass.cli.terminal import is_terminal
 from windlass.core.cadence_text import describe
 from windlass.core.durations import in_words
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Execution, Job, JobState, RunStatus, WaitReason
+from windlass.core.letters import notes_of
 from windlass.core.one_line import one_line
 from windlass.core.retry import Profile, most_attempts
 from windlass.errors import InvalidInput
@@ -33,17 +35,23 @@ _BIDDEN = {
 
 def show_job(job: Job, runs: Sequence[Execution], letters: Sequence[DeadLetter], profiles: Mapping[str, Profile]) -> None:
     """Print a job with its newest runs."""
-    _show(_facts(job, profiles))
+    if is_terminal():
+        from windlass.cli.job_page import draw_job  # noqa: PLC0415 - loads what draws, which scripts do without
+
+        draw_job(job, runs, letters, profiles)
+        return
+    _show(facts(job, profiles, moment))
     newest = runs[0] if runs else None
     if newest is not None and newest.result is not None:
-        _show_block("result", _document(newest.result).splitlines())
-    _show_error(job, newest)
+        _show_block("result", document_lines(newest.result))
+    if error := error_lines(job, newest):
+        _show_block("error", error)
     if newest is not None and newest.log_excerpt:
         _show_block("log", newest.log_excerpt.splitlines())
     if runs:
         _show_block("runs", ())
         say_table((_run(run) for run in runs), _RUN_COLUMNS)
-    _show_block("next", _advice(job, letters))
+    _show_block("next", [one.command for one in advice(job, letters)])
 
 
 def show_letter(letter: DeadLetter) -> None:
@@ -64,13 +72,18 @@ def show_letter(letter: DeadLetter) -> None:
             "worker": worker,
             "error": _titled(letter.error, details.get("type")),
             "fingerprint": letter.fingerprint,
+            "version": letter.version,
             "payload": document_text(original.get("payload")),
+            "comes back with": letter.edited_payload,
+            "edited": None if letter.edited_at is None else f"{moment(letter.edited_at)} by {letter.edited_by}",
             "correlation id": original["correlation_id"],
             "acknowledged": acknowledged,
             "note": letter.note,
             "closed": closed,
         }
     )
+    if notes := notes_of(letter):
+        _show_block("notes", [f"{moment(one.at)} {one.by}: {one.text}" for one in notes])
     if details.get("stack_trace"):
         _show_block("traceback", str(details["stack_trace"]).splitlines())
     is_open = letter.closed_at is None
@@ -84,13 +97,14 @@ def moment(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _facts(job: Job, profiles: Mapping[str, Profile]) -> dict[str, Any]:
+def facts(job: Job, profiles: Mapping[str, Profile], moment: Callable[[datetime], str]) -> dict[str, Any]:
+    """Return what is known of a job, by the names that people read; what is not known is None."""
     priority = f"{job.priority}" + (f" (base {job.base_priority})" if job.priority != job.base_priority else "")
     is_waiting = job.state in {JobState.PENDING, JobState.SCHEDULED}
     return {
         "job": job.id,
         "task": job.task,
-        "state": _state(job),
+        "state": state_text(job),
         "lane": job.lane,
         "priority": priority if job.priority or job.base_priority else None,
         "name": job.name,
@@ -101,7 +115,7 @@ def _facts(job: Job, profiles: Mapping[str, Profile]) -> dict[str, Any]:
         "crashes": job.crashes or None,
         "due": moment(job.run_at) if is_waiting else None,
         "started": None if job.started_at is None else moment(job.started_at),
-        "finished": _finished(job),
+        "finished": _finished(job, moment),
         "worker": job.worker,
         "lease until": None if job.lease_expires_at is None else moment(job.lease_expires_at),
         "timeout": None if job.timeout_us is None else in_words(timedelta(microseconds=job.timeout_us)),
@@ -117,7 +131,8 @@ def _facts(job: Job, profiles: Mapping[str, Profile]) -> dict[str, Any]:
     }
 
 
-def _state(job: Job) -> str:
+def state_text(job: Job) -> str:
+    """Write a job's state, with why it is in it."""
     notes = [_BIDDEN[job.wait_reason]] if job.wait_reason in _BIDDEN else []
     if job.state is JobState.CANCELLED and job.cancel_reason not in {None, "cancelled"}:
         notes.append(str(job.cancel_reason))
@@ -138,7 +153,7 @@ def _cadence(job: Job) -> str | None:
     return None if rule is None else describe(rule.cadence, rule.timezone)
 
 
-def _finished(job: Job) -> str | None:
+def _finished(job: Job, moment: Callable[[datetime], str]) -> str | None:
     # A job that runs once more has the end of the run before.
     if job.finished_at is None or job.state is JobState.RUNNING:
         return None
@@ -156,15 +171,21 @@ def _progress(job: Job) -> str | None:
 
 
 def _run(run: Execution) -> dict[str, Any]:
-    took = None if run.finished_at is None else in_words((run.finished_at - run.started_at) // _MILLISECOND * _MILLISECOND)
-    return {column: getattr(run, column, None) for column in _RUN_COLUMNS} | {"took": took}
+    return {column: getattr(run, column, None) for column in _RUN_COLUMNS} | {"took": took(run)}
 
 
-def _show_error(job: Job, newest: Execution | None) -> None:
+def took(run: Execution) -> str | None:
+    """Write how long a run took, if it has ended."""
+    return None if run.finished_at is None else in_words((run.finished_at - run.started_at) // _MILLISECOND * _MILLISECOND)
+
+
+def error_lines(job: Job, newest: Execution | None) -> list[str]:
+    """Return the last error with its traceback; none where the job went well or was cancelled since."""
     if newest is not None and newest.error is not None and newest.status is RunStatus.FAILED:
-        _show_block("error", [_titled(newest.error, newest.error_type), *(newest.stack_trace or "").splitlines()])
-    elif job.last_error is not None and job.state is not JobState.CANCELLED:
-        _show_block("error", job.last_error.splitlines())
+        return [_titled(newest.error, newest.error_type), *(newest.stack_trace or "").splitlines()]
+    if job.last_error is not None and job.state is not JobState.CANCELLED:
+        return job.last_error.splitlines()
+    return []
 
 
 def _titled(error: str, kind: str | None) -> str:
@@ -172,40 +193,48 @@ def _titled(error: str, kind: str | None) -> str:
     return error if not kind or error.startswith(kind) else f"{kind}: {error}"
 
 
-def _document(text: str) -> str:
+def document_lines(text: str) -> list[str]:
+    """Lay a JSON text out over lines."""
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2).splitlines()
     except ValueError:
-        return text
+        return text.splitlines()
 
 
-def _advice(job: Job, letters: Sequence[DeadLetter]) -> Iterator[str]:
+class Advice(NamedTuple):
+    """A command that fits the state a job is in, and what it does."""
+
+    command: str
+    effect: str
+
+
+def advice(job: Job, letters: Sequence[DeadLetter]) -> list[Advice]:
+    """List what to do next, the likeliest first."""
+    number, cancel = job.id, Advice(f"windlass cancel {job.id}", "give it up")
     match job.state:
         case JobState.FAILED:
-            yield f"windlass retry {job.id}"
-            yield from (f"windlass dead show {letter.id}" for letter in letters if letter.closed_at is None)
+            read = [Advice(f"windlass dead show {one.id}", "read its dead letter") for one in letters if one.closed_at is None]
+            return [Advice(f"windlass retry {number}", "run it again, with all its attempts"), *read]
         case JobState.CANCELLED | JobState.COMPLETED:
-            yield f"windlass clone {job.id}"
+            return [Advice(f"windlass clone {number}", "make a new job like it")]
         case JobState.PAUSED:
-            yield f"windlass resume {job.id}"
+            return [Advice(f"windlass resume {number}", "let it go on")]
         case JobState.SCHEDULED:
-            yield f"windlass run-now {job.id}"
-            yield f"windlass cancel {job.id}"
+            return [Advice(f"windlass run-now {number}", "do not wait for its time"), cancel]
         case JobState.PENDING:
-            yield f"windlass boost {job.id}"
-            yield f"windlass cancel {job.id}"
+            return [Advice(f"windlass boost {number}", "let it run before others"), cancel]
         case JobState.RUNNING:
-            yield f"windlass cancel {job.id}"
+            return [Advice(f"windlass logs {number} --follow", "read its log until it ends"), cancel]
 
 
-def _show(facts: Mapping[str, Any]) -> None:
-    shown = {name: one_line(str(value)) for name, value in facts.items() if value not in (None, "")}
+def _show(known: Mapping[str, Any]) -> None:
+    shown = {name: one_line(str(value)) for name, value in known.items() if value not in (None, "")}
     width = max(map(len, shown))
     for name, text in shown.items():
         click.echo(f"{name:<{width}}  {text}")
 
 
-def _show_block(title: str, lines: Sequence[str] | Iterator[str]) -> None:
+def _show_block(title: str, lines: Sequence[str]) -> None:
     click.echo(f"\n{title}")
     for line in lines:
         click.echo(f"  {one_line(line)}".rstrip())

@@ -20,7 +20,7 @@ def lanes() -> None:
 
 
 @lanes.command(name="list")
-@options.as_json
+@options.listing
 @options.database
 def list_(*, as_json: bool, database: str | None) -> None:
     """List the lanes that were paused, declared or have jobs."""

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
+from windlass.cli import completing
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import JobState
-from windlass.errors import InvalidInput
+from windlass.errors import InvalidInput, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,15 +35,48 @@ migrate = click.option("--migrate", is_flag=True, help="Bring the schema up to d
 limit = click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")
 
 _FILTERS = (
-    click.option("--state", "states", multiple=True, metavar="STATE", help="As in failed, or pending,running; again for more."),
-    click.option("--task", "tasks", multiple=True, help="Again for more."),
-    click.option("--lane", "lanes", multiple=True, help="Again for more."),
+    click.option(
+        "--state",
+        "states",
+        multiple=True,
+        metavar="STATE",
+        help="As in failed, or pending,running; again for more.",
+        shell_complete=completing.states,
+    ),
+    click.option("--task", "tasks", multiple=True, help="Again for more.", shell_complete=completing.tasks),
+    click.option("--lane", "lanes", multiple=True, help="Again for more.", shell_complete=completing.lanes),
     click.option("--subject", "--source-id", "subject", help="What the jobs are about, such as a source's id."),
     click.option("--correlation-id", help="With a job's own UUID: the job and its children."),
     click.option("--search", metavar="TEXT", help="Found in task, name, subject, unique key, last error or payload."),
     click.option("--since", metavar="TIME", help="Created at this time or later, as in 2026-01-15T10:30Z."),
+    click.option("--priority", type=int, help="As it is now."),
+    click.option("--worker", metavar="ID", help="The worker that runs them now."),
+    click.option("--error", metavar="TEXT", help="Found in the last error."),
 )
-_NAMES = ("states", "tasks", "lanes", "subject", "correlation_id", "search", "since")
+_NAMES = ("states", "tasks", "lanes", "subject", "correlation_id", "search", "since", "priority", "worker", "error")
+
+
+_watch = click.option(
+    "--watch",
+    is_flag=False,
+    flag_value="2",
+    metavar="[SECONDS]",
+    help="Show it again every 2 seconds, or as often as given; Ctrl-C ends.",
+)
+
+
+def listing(command: F) -> F:
+    """Add what every list has to a command: `--json` and `--watch`."""
+
+    @wraps(command)
+    def call(*arguments: Any, watch: str | None, **given: Any) -> Any:
+        if watch is None:
+            return command(*arguments, **given)
+        from windlass.cli import watching  # noqa: PLC0415 - few commands are watched
+
+        return watching.watch(lambda: command(*arguments, **given), watching.read_seconds(watch))
+
+    return as_json(_watch(call))  # type: ignore[return-value]  # click's decorators give back what they were given
 
 
 def log_level(default: str) -> Callable[[F], F]:
@@ -80,7 +114,7 @@ def _state(word: str) -> JobState:
     try:
         return JobState(word)
     except ValueError:
-        raise InvalidInput("state", word, f"must be one of {', '.join(JobState)}") from None
+        raise InvalidInput("state", word, f"must be one of {', '.join(JobState)}{nearest(word, JobState)}") from None
 
 
 def read_time(field: str, text: str) -> datetime:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-import shutil
-import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,6 +12,7 @@ from typing import Any
 
 import click
 
+from windlass.cli.terminal import is_terminal
 from windlass.core.durations import format_duration
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Job
@@ -22,12 +20,25 @@ from windlass.core.job_verbs import Bulk
 from windlass.core.one_line import one_line
 
 _WIDEST = 60
-_NARROWEST = 4
-_USUAL_COLUMNS = 100
 _GAP = 2
-_NOTHING = "-"
+NOTHING = "-"
+"""What stands for no value."""
 # Columns that hold JSON text.
-_DOCUMENTS = frozenset({"payload", "metadata", "item_key", "cadence", "original_job", "details", "options", "pools", "result"})
+_DOCUMENTS = frozenset(
+    {
+        "payload",
+        "metadata",
+        "item_key",
+        "cadence",
+        "original_job",
+        "edited_payload",
+        "notes",
+        "details",
+        "options",
+        "pools",
+        "result",
+    }
+)
 # A token would let its reader act as the worker that holds the job.
 _SECRETS = frozenset({"token", "unique_slot"})
 
@@ -57,54 +68,26 @@ def say_bulk(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:
         say(f"{bulk.matched} matched: {bulk.changed} {done}, {bulk.refused} refused")
 
 
-def say_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, widest: int | None = _WIDEST) -> None:
-    """Print rows under their headings, numbers to the right, in lines that fit the terminal; what goes elsewhere is not cut.
+def say_table(
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, widest: int | None = _WIDEST, spare: Sequence[str] = ()
+) -> None:
+    """Print rows under their headings, numbers to the right; at a terminal, in lines that fit it.
 
-    Where that is too narrow, columns that are empty are left out first, then the widest texts are cut.
+    The columns of `spare` are left out there, in that order, where it is too narrow.
     """
     shown = list(rows)
+    if is_terminal():
+        from windlass.cli.table import draw_table  # noqa: PLC0415 - loads what draws, which scripts do without
+
+        draw_table(shown, columns, spare)
+        return
     texts = [
         [column.replace("_", " ") for column in columns],
         *([cell(row.get(one), widest) for one in columns] for row in shown),
     ]
-    room = _room()
-    if shown and _taken(_widths(texts)) > room:
-        filled = [place for place in range(len(columns)) if any(line[place] != _NOTHING for line in texts[1:])]
-        texts = [[line[place] for place in filled] for line in texts]
-    widths = _fitted(_widths(texts), [_is_text(line[place] for line in texts[1:]) for place in range(len(texts[0]))], room)
+    widths = [max(_width(line[place]) for line in texts) for place in range(len(columns))]
     for line in texts:
-        click.echo((" " * _GAP).join(_padded(_cut(text, most), most) for text, most in zip(line, widths, strict=True)).rstrip())
-
-
-def _room() -> int:
-    """Return how wide a line may be."""
-    return shutil.get_terminal_size((_USUAL_COLUMNS, 24)).columns if sys.stdout.isatty() else sys.maxsize
-
-
-def _widths(texts: list[list[str]]) -> list[int]:
-    return [max(_width(line[place]) for line in texts) for place in range(len(texts[0]))]
-
-
-def _taken(widths: list[int]) -> int:
-    return sum(widths) + _GAP * (len(widths) - 1)
-
-
-def _is_text(cells: Iterable[str]) -> bool:
-    """Whether a column may be cut: a number or an instant without its end would be another one."""
-    return any(not (text == _NOTHING or text.isdigit() or _INSTANT.fullmatch(text)) for text in cells)
-
-
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
-
-
-def _fitted(widths: list[int], is_text: list[bool], room: int) -> list[int]:
-    fitted = list(widths)
-    while _taken(fitted) > room:
-        most, place = max((width if may else 0, place) for place, (width, may) in enumerate(zip(fitted, is_text, strict=True)))
-        if most <= _NARROWEST:
-            break
-        fitted[place] -= 1
-    return fitted
+        click.echo((" " * _GAP).join(_padded(text, most) for text, most in zip(line, widths, strict=True)).rstrip())
 
 
 def _width(text: str) -> int:
@@ -140,7 +123,7 @@ def cell(value: Any, widest: int | None = _WIDEST) -> str:
     """Write a value as a table shows it: on one line, and not too long."""
     match value:
         case None:
-            return _NOTHING
+            return NOTHING
         case bool():
             return "yes" if value else "no"
         case datetime():

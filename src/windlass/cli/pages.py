@@ -27,7 +27,7 @@ def pages() -> None:
 @_source
 @_after
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def list_(*, as_json: bool, database: str | None, **wanted: Any) -> None:
     """List pages in the order they were found."""
@@ -41,7 +41,7 @@ def list_(*, as_json: bool, database: str | None, **wanted: Any) -> None:
 @_source
 @_after
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def search(words: tuple[str, ...], *, as_json: bool, database: str | None, **wanted: Any) -> None:
     """Find pages that have all WORDS; `word*` is any word that begins so."""

@@ -67,7 +67,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
 def _detached(target: str, tasks: tuple[str, ...]) -> Windlass:
     """Return the application for its tasks; a handler that asks for a database nobody named is told that there is none."""
     app = open_app(target, tasks=tasks or None)
-    if app.settings.database_url == Settings.database_url:
+    if app.settings.database_url == Settings().database_url:
         app.configure(database_url=NO_DATABASE)
         # For the processes of tasks that have their own.
         os.environ["WINDLASS_DATABASE_URL"] = NO_DATABASE

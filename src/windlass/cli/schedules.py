@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from windlass.cli import options
+from windlass.cli import completing, options
 from windlass.cli.names import hint_at_unknown
 from windlass.cli.noun import NounGroup
 from windlass.cli.output import job_fields, plain, say, say_fields, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.blocking import run
+from windlass.core.cadence import Recurrence, parse_cadence
 from windlass.core.cadence_text import describe
 from windlass.core.durations import parse_duration
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
 from windlass.core.page import JobQuery
-from windlass.core.preview import preview
+from windlass.core.preview import Fire, preview
 from windlass.errors import InvalidInput
 
 _COLUMNS = ("id", "name", "task", "state", "enabled", "when", "next_run_at", "last_run_at", "declared_by")
@@ -29,11 +31,11 @@ def schedules() -> None:
 
 
 @schedules.command(name="list")
-@click.option("--task", "tasks", multiple=True, help="Only of this task; again for more.")
+@click.option("--task", "tasks", multiple=True, help="Only of this task; again for more.", shell_complete=completing.tasks)
 @click.option("--search", metavar="TEXT", help="Found in task, name, subject, last error or payload.")
 @options.limit
 @click.option("--cursor", help="Where the page before ended.")
-@options.as_json
+@options.listing
 @options.database
 def list_(*, tasks: tuple[str, ...], search: str | None, as_json: bool, database: str | None, **place: Any) -> None:
     """List recurring jobs, newest first."""
@@ -52,7 +54,7 @@ def list_(*, tasks: tuple[str, ...], search: str | None, as_json: bool, database
 
 
 @schedules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.schedules)
 @click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many of the next times to show.")
 @options.as_json
 @options.database
@@ -68,10 +70,33 @@ def show(name: str, *, count: int, as_json: bool, database: str | None) -> None:
         return
     say_fields({"when": _when(found), **job_fields(found)})
     click.echo("\nif it were created or resumed now, it would run at")
-    say_table(({"utc": fire.at, "local": f"{fire.local:%Y-%m-%d %H:%M:%S %Z}", "clock": fire.shift} for fire in fires), _FIRES)
+    _say_fires(fires)
+
+
+@schedules.command(name="preview")
+@click.argument("cadence")
+@click.option("--timezone", default="UTC", show_default=True, help="An IANA name, such as Europe/Helsinki.")
+@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many of the next times to show.")
+@options.as_json
+@options.database
+def preview_(cadence: str, *, timezone: str, count: int, as_json: bool, database: str | None) -> None:
+    """Show when a job with this CADENCE would run: five cron fields, a name such as @daily, or '@every 90m'."""
+    rule = Recurrence(cadence=parse_cadence(cadence), timezone=timezone)
+    with operating(database) as operator:
+        now = run(run(operator.store()).clock())
+    fires = preview(rule, now, count)
+    if as_json:
+        say_json({"when": describe(rule.cadence, timezone), "next_times": plain(fires)})
+        return
+    say(describe(rule.cadence, timezone))
+    _say_fires(fires)
 
 
 _FIRES = ("utc", "local", "clock")
+
+
+def _say_fires(fires: Sequence[Fire]) -> None:
+    say_table(({"utc": fire.at, "local": f"{fire.local:%Y-%m-%d %H:%M:%S %Z}", "clock": fire.shift} for fire in fires), _FIRES)
 
 
 @schedules.command()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import windlass.store  # noqa: F401 - loaded with the command, and not while it runs
 from windlass.app import Windlass
 from windlass.client.operations import Operator
 from windlass.core.audit import Actor
@@ -24,7 +25,7 @@ def operating(database: str | None, app: Windlass | None = None, *, makes_file: 
         if app is not None and database is not None:
             app.configure(database_url=database)
         if not makes_file:
-            _check_file(opened.settings.database_url)
+            check_file(opened.settings.database_url)
         opened.check_schema()
         yield opened.acting_sync(Actor(person()))
 
@@ -34,7 +35,7 @@ def quiet_driver() -> None:
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
-def _check_file(url: str) -> None:
+def check_file(url: str) -> None:
     """Refuse to look into a file that is not there: an empty one would be made, and it would seem that all is gone."""
     path = unquote(urlsplit(url).path)[1:] if url.startswith("sqlite:///") else ""
     if path and not Path(path).exists():

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from windlass.cli import options
+from windlass.cli import completing, options
 from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
 from windlass.core.settings import SETTINGS, Origin
-from windlass.errors import InvalidInput
+from windlass.errors import InvalidInput, nearest
 
 _COLUMNS = ("name", "value", "origin", "updated_by", "updated_at")
 
@@ -27,7 +27,7 @@ def settings() -> None:
 
 
 @settings.command(name="list")
-@options.as_json
+@options.listing
 @options.database
 def list_(*, as_json: bool, database: str | None) -> None:
     """List every setting with its value and where the value comes from."""
@@ -40,7 +40,7 @@ def list_(*, as_json: bool, database: str | None) -> None:
 
 
 @settings.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.settings)
 @options.as_json
 @options.database
 def get(name: str, *, as_json: bool, database: str | None) -> None:
@@ -55,7 +55,7 @@ def get(name: str, *, as_json: bool, database: str | None) -> None:
 
 
 @settings.command(name="set")
-@click.argument("name")
+@click.argument("name", shell_complete=completing.settings)
 @click.argument("value")
 @options.as_json
 @options.database
@@ -70,7 +70,7 @@ def set_(name: str, value: str, *, as_json: bool, database: str | None) -> None:
 
 
 @settings.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.settings)
 @options.as_json
 @options.database
 def unset(name: str, *, as_json: bool, database: str | None) -> None:
@@ -87,7 +87,7 @@ def unset(name: str, *, as_json: bool, database: str | None) -> None:
 
 def _check(name: str) -> None:
     if name not in SETTINGS:
-        raise InvalidInput("name", name, f"is not a setting; there are {', '.join(SETTINGS)}")
+        raise InvalidInput("name", name, f"is not a setting; there are {', '.join(SETTINGS)}{nearest(name, SETTINGS)}")
 
 
 def _read(operator: Operator) -> dict[str, dict[str, Any]]:

@@ -21,7 +21,7 @@ def sources() -> None:
 @sources.command(name="list")
 @click.option("--after", default="", metavar="ID", help="Begin after this id.")
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
     """List sources by id."""

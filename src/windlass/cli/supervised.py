@@ -29,12 +29,17 @@ def processes(command: F) -> F:
     )(command)
 
 
-def supervise(count: int, *, grace: timedelta, without: str | None = None, each: Sequence[Sequence[str]] = ((),)) -> NoReturn:
-    """Keep so many copies of this command running for each set of arguments, without a flag that was for the start."""
+def supervise(
+    count: int, told: str = "", *, grace: timedelta, without: str | None = None, each: Sequence[Sequence[str]] = ((),)
+) -> NoReturn:
+    """Keep so many copies of this command running for each set of arguments, without a flag that was for the start.
+
+    What is told is printed once a signal is heard: whoever reads how to stop it may do so at once.
+    """
     name, *typed = [argument for argument in sys.argv[1:] if argument != without]
     # Before what was typed, where a `--` cannot make arguments of them.
     ours = [sys.executable, "-m", "windlass", name, "--alone", "--parent", str(os.getpid())]
-    sys.exit(Supervisor([[*ours, *extra, *typed] for extra in each for _ in range(count)], grace).run())
+    sys.exit(Supervisor([[*ours, *extra, *typed] for extra in each for _ in range(count)], grace).run(told))
 
 
 def die_with_parent(parent: int | None) -> None:

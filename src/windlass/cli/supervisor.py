@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
 
+import click
+
 from windlass.cli.exit_codes import BAD_USAGE, HUNG, REPLACED
 from windlass.cli.last_resort import Deadline
 
 log = logging.getLogger("windlass.supervisor")
 
-_LOOK_S = 0.5
 _LEAST_S = 0.01
 _KILL_AFTER_S = 0.45
 _FIRST_WAIT_S = 0.5
@@ -57,6 +58,11 @@ class Child:
         return code
 
     @property
+    def starts_at(self) -> float | None:
+        """When the next process starts; None while there is one."""
+        return self._start_at if self.process is None else None
+
+    @property
     def is_running(self) -> bool:
         """Whether its process has not ended."""
         return self.process is not None and self.process.poll() is None
@@ -91,12 +97,14 @@ class Supervisor:
         self._deadline = Deadline(grace)
         self._asked: list[int] = []
 
-    def run(self) -> int:
-        """Run until stopped; gives the exit code for our own process."""
+    def run(self, told: str = "") -> int:
+        """Print what is told and run until stopped; gives the exit code for our own process."""
         with self._signals() as wake:
+            if told:
+                click.echo(told)
             children = [Child(command) for command in self._commands]
             while self._deadline.at is None:
-                self._sleep(wake)
+                self._sleep(wake, min(filter(None, (child.starts_at for child in children)), default=None))
                 now = time.monotonic()
                 codes = [child.look(now) for child in children]
                 if BAD_USAGE in codes:
@@ -119,19 +127,20 @@ class Supervisor:
                 for child in children:
                     child.send(number)
             passed_on = len(self._asked)
-            if self._left_s() <= 0:
+            if time.monotonic() >= self._kill_at:
                 for child in children:
                     child.send(signal.SIGKILL)
-            self._sleep(wake)
+            self._sleep(wake, self._kill_at)
         return any(child.is_cut_short for child in children)
 
-    def _left_s(self) -> float:
-        """How long the processes still have; each is given a moment to end itself first and log why."""
-        at = self._deadline.at
-        return _LOOK_S if at is None else at + _KILL_AFTER_S - time.monotonic()
+    @property
+    def _kill_at(self) -> float:
+        """When the processes must have ended; each is given a moment to end itself first and log why."""
+        return (self._deadline.at or 0.0) + _KILL_AFTER_S
 
-    def _sleep(self, wake: int) -> None:
-        readable, _, _ = select.select([wake], [], [], min(_LOOK_S, max(self._left_s(), _LEAST_S)))
+    def _sleep(self, wake: int, until: float | None) -> None:
+        """Wait for a signal or the end of a process, and no longer than `until`."""
+        readable, _, _ = select.select([wake], [], [], None if until is None else max(until - time.monotonic(), _LEAST_S))
         if readable:
             os.read(wake, 4096)
 

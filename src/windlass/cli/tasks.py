@@ -21,7 +21,7 @@ def tasks() -> None:
 @tasks.command(name="list")
 @click.option("--after", default="", metavar="NAME", help="Begin after this name.")
 @options.limit
-@options.as_json
+@options.listing
 @options.database
 def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
     """List tasks by name."""

@@ -10,7 +10,9 @@ import click
 
 from windlass.app import Windlass
 from windlass.cli import options
+from windlass.cli.output import say_table
 from windlass.cli.session import person
+from windlass.cli.terminal import is_terminal
 from windlass.core.access import NewToken, Role, Token
 from windlass.core.audit import Actor
 from windlass.core.blocking import run
@@ -61,7 +63,7 @@ def new(
 
 
 @token.command(name="list")
-@options.as_json
+@options.listing
 @options.database
 def list_(*, as_json: bool, database: str | None) -> None:
     """List the tokens, without their secrets."""
@@ -70,11 +72,29 @@ def list_(*, as_json: bool, database: str | None) -> None:
     if as_json:
         click.echo(json.dumps({"tokens": [_shown(one) for one in found], "total": len(found)}))
         return
+    if is_terminal():
+        say_table(map(_row, found), ("id", "name", "role", "state", "last_used", "lanes"))
+        return
     click.echo(f"{'id':>5}  {'name':<24} {'role':<9} {'state':<8} {'last used':<20} lanes")
     for one in found:
-        state = "live" if one.is_live else "revoked" if one.revoked_at else "expired"
+        state = _state(one)
         seen = "never" if one.seen_at is None else f"{one.seen_at:%Y-%m-%d %H:%M:%S}"
         click.echo(f"{one.id:>5}  {one.name:<24} {one.role.value:<9} {state:<8} {seen:<20} {','.join(one.lanes or ['*'])}")
+
+
+def _row(one: Token) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "role": one.role,
+        "state": _state(one),
+        "last_used": one.seen_at,
+        "lanes": ",".join(one.lanes or ["*"]),
+    }
+
+
+def _state(one: Token) -> str:
+    return "live" if one.is_live else "revoked" if one.revoked_at else "expired"
 
 
 @token.command()

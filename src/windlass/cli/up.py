@@ -18,6 +18,7 @@ from windlass.cli.target import OWN, open_app
 from windlass.config import PREFIX, Settings, load
 from windlass.errors import ConfigError
 from windlass.packs import EXTRA, SAFE, PackUnavailable, hello, install, install_available
+from windlass.process import search_less_garbage
 from windlass.telemetry import configure_logging
 
 _DEMO = "windlass.packs.demo:app"
@@ -90,7 +91,7 @@ def _missing(packs: list[PackUnavailable]) -> list[tuple[str, str]]:
 
 def _demo_database() -> str | None:
     """Keep the sample out of the real jobs: a file of its own, unless a database was chosen on purpose."""
-    return _DEMO_DATABASE if load().database_url == Settings.database_url else None
+    return _DEMO_DATABASE if load().database_url == Settings().database_url else None
 
 
 async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_demo: bool) -> bool:
@@ -99,6 +100,7 @@ async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_de
     task = hello.TASK if hello.TASK in app.tasks else None
     async with app, opened(app, task=task) as server, app.working(target=target, end_process=_start_again) as worker:
         listener = server.listener
+        search_less_garbage()
 
         def stop() -> None:
             listener.stop()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from windlass.app import Windlass
-from windlass.cli import options
+from windlass.cli import completing, options
 from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating
@@ -50,7 +50,7 @@ def chores() -> None:
 
 
 @chores.command("list")
-@options.as_json
+@options.listing
 @options.database
 def list_(*, as_json: bool, database: str | None) -> None:
     """Show each chore: when it ran last, where, how long, how many rows, and its last error."""
@@ -75,7 +75,7 @@ def _line(chore: Chore) -> dict[str, Any]:
 
 
 @chores.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.chores)
 @options.database
 def pause(name: str, *, database: str | None) -> None:
     """Let no process do a chore until it is resumed; processes notice within seconds."""
@@ -85,7 +85,7 @@ def pause(name: str, *, database: str | None) -> None:
 
 
 @chores.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.chores)
 @options.database
 def resume(name: str, *, database: str | None) -> None:
     """Undo `pause`."""

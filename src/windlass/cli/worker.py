@@ -14,12 +14,14 @@ from windlass.app import Windlass
 from windlass.cli import options, supervised
 from windlass.cli.banner import banner, worker_lines
 from windlass.cli.exit_codes import REPLACED, abandon
+from windlass.cli.metrics_port import exposed
 from windlass.cli.signals import Signals
 from windlass.cli.target import OWN, open_app
 from windlass.config import load
 from windlass.core.pool import separate
 from windlass.errors import ConfigError
 from windlass.packs import install
+from windlass.process import search_less_garbage
 from windlass.telemetry import configure_logging
 
 
@@ -34,6 +36,17 @@ from windlass.telemetry import configure_logging
     default=None,
     help="Run each pool in a process of its own, so that no lane can hold up another; default: WINDLASS_PROCESS_PER_POOL.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    help="Answer GET /metrics for Prometheus on this port, once for all processes; 0 is any free port. Default: not at all.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where --metrics-port listens; beyond this machine only with WINDLASS_METRICS_TOKEN.",
+)
 @click.option("--only-pool", "lane", hidden=True, help="Run this pool of --pools only; what the supervisor starts.")
 @options.log_level("info")
 @options.json_logs
@@ -45,6 +58,8 @@ def worker(  # noqa: PLR0913 - one for each option
     packs: str | None,
     processes: int,
     process_per_pool: bool | None,
+    metrics_port: int | None,
+    metrics_host: str,
     lane: str | None,
     log_level: str,
     json_logs: bool,
@@ -65,9 +80,11 @@ def worker(  # noqa: PLR0913 - one for each option
         app = _settled(target, migrate=migrate, pools=pools, packs=packs)
         is_apart = app.settings.process_per_pool if process_per_pool is None else process_per_pool
         each = [("--only-pool", pool.lane) for pool in app.settings.pools] if is_apart else [()]
-        click.echo(banner(_described(processes * len(each)), worker_lines(app)))
-        app.close()
-        supervised.supervise(processes, grace=app.settings.grace, without="--migrate", each=each)
+        with exposed(app, metrics_host, metrics_port) as address:
+            lines = worker_lines(app)
+            told = banner(_described(processes * len(each)), lines if address is None else [*lines, ("metrics", address)])
+            app.close()
+            supervised.supervise(processes, told, grace=app.settings.grace, without="--migrate", each=each)
     supervised.die_with_parent(parent)
     if asyncio.run(_work(_settled(target, migrate=False, pools=pools, packs=packs), target, lane)):
         abandon()
@@ -103,6 +120,7 @@ async def _work(app: Windlass, target: str, lane: str | None) -> bool:
     chosen = given if lane is None else replace(given, pools=(separate(given.pools, lane),))
     async with app, app.working(target=target, options=chosen, end_process=_end) as running:
         signals.tell(running.stop, running.hurry)
+        search_less_garbage()
         await running.stopped()
     return running.has_lost
 

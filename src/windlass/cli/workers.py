@@ -4,23 +4,76 @@ from __future__ import annotations
 
 import click
 
-from windlass.cli import options
-from windlass.cli.output import plain, say_json, say_table
+from windlass.cli import completing, options
+from windlass.cli.noun import NounGroup
+from windlass.cli.output import plain, say, say_json, say_table
 from windlass.cli.session import operating
 
-_COLUMNS = ("id", "kind", "host", "pid", "version", "is_online", "running", "loop_blocks", "started_at", "seen_at")
+COLUMNS = (
+    "id",
+    "kind",
+    "host",
+    "pid",
+    "version",
+    "app_version",
+    "is_online",
+    "running",
+    "paused_at",
+    "cpu_percent",
+    "memory_mb",
+    "loop_blocks",
+    "started_at",
+    "seen_at",
+)
+"""What is shown of each."""
 
 
-@click.command()
+@click.group(cls=NounGroup)
+def workers() -> None:
+    """List the processes that run jobs, and let them claim or not."""
+
+
+@workers.command(name="list")
 @click.option("--online", is_flag=True, help="Only those that are alive.")
 @options.limit
-@options.as_json
+@options.listing
 @options.database
-def workers(*, online: bool, limit: int, as_json: bool, database: str | None) -> None:
+def list_(*, online: bool, limit: int, as_json: bool, database: str | None) -> None:
     """List the processes that run jobs, last seen first."""
     with operating(database) as operator:
         found = [one for one in operator.workers.list_sync(limit=limit) if one.is_online or not online]
     if as_json:
         say_json({"workers": [plain(one) for one in found]})
     else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+        say_table(({column: getattr(one, column) for column in COLUMNS} for one in found), COLUMNS)
+
+
+@workers.command()
+@click.argument("worker", shell_complete=completing.workers)
+@options.as_json
+@options.database
+def pause(worker: str, *, as_json: bool, database: str | None) -> None:
+    """Let a worker claim nothing more, within seconds.
+
+    It runs what it has claimed and stays alive. A new process claims again.
+    """
+    with operating(database) as operator:
+        left = operator.workers.pause_sync(worker)
+    if as_json:
+        say_json(plain(left))
+    else:
+        say(f"worker {worker} claims nothing more; `windlass workers resume` lets it claim again")
+
+
+@workers.command()
+@click.argument("worker", shell_complete=completing.workers)
+@options.as_json
+@options.database
+def resume(worker: str, *, as_json: bool, database: str | None) -> None:
+    """Let a worker claim again."""
+    with operating(database) as operator:
+        left = operator.workers.resume_sync(worker)
+    if as_json:
+        say_json(plain(left))
+    else:
+        say(f"worker {worker} claims jobs")

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 from windlass.client.declared import DeclaredTasks
@@ -15,8 +16,9 @@ from windlass.client.stores_by_loop import OpenedStore
 from windlass.client.transaction import driver_connection
 from windlass.core.blocking import twin_of
 from windlass.core.durations import parse_duration
+from windlass.core.explanation import Explanation
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
-from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, NewJob, Stored
+from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, LikeJobs, NewJob, Stored
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.page import JobQuery, Page
@@ -154,7 +156,9 @@ class DatabaseClient:
     async def enqueue_job(self, job: NewJob, connection: Any = None) -> Enqueued:
         """Enqueue one job; returns after its commit, which it may share with others that come at the same time."""
         opened = await self._opened()
-        if connection is None:
+        if opened.tracing is not None:
+            [enqueued] = await opened.tracing.send([job], partial(self._enqueue_each, opened, connection))
+        elif connection is None:
             enqueued = await opened.outbox.enqueue(job)
         else:
             [enqueued] = await self._enqueue_on(opened, connection, [job])
@@ -164,7 +168,11 @@ class DatabaseClient:
 
     async def enqueue_and_get(self, job: NewJob) -> Stored:
         """Enqueue one job as `enqueue_job` does, and see the row that it left."""
-        stored = await (await self._opened()).counter.enqueue(job)
+        opened = await self._opened()
+        if opened.tracing is None:
+            stored = await opened.counter.enqueue(job)
+        else:
+            [stored] = await opened.tracing.send([job], partial(_count_each, opened))
         if hooks := self._hooks.of(Happening.ENQUEUE):
             _tell(hooks, job, Enqueued(stored.id, stored.is_duplicate))
         return stored
@@ -173,18 +181,29 @@ class DatabaseClient:
 
     async def enqueue_jobs(self, jobs: Iterable[NewJob], connection: Any = None) -> Sequence[Enqueued]:
         """Enqueue jobs of any tasks, all or none, in one round trip."""
-        described = list(jobs)
+        described = jobs if isinstance(jobs, LikeJobs) else list(jobs)
         opened = await self._opened()
-        if connection is None:
-            answers: Sequence[Enqueued] = await opened.store.enqueue(described)
+        answers: Sequence[Enqueued]
+        if opened.tracing is not None and described:
+            answers = await opened.tracing.send(described, partial(self._enqueue_all, opened, connection))
         else:
-            answers = await self._enqueue_on(opened, connection, described)
+            answers = await self._enqueue_all(opened, connection, described)
         if hooks := self._hooks.of(Happening.ENQUEUE):
             for job, enqueued in zip(described, answers, strict=True):
                 _tell(hooks, job, enqueued)
         return answers
 
     enqueue_jobs_sync = twin_of(enqueue_jobs)
+
+    async def _enqueue_each(self, opened: OpenedStore, connection: Any, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
+        if connection is None:
+            return [await opened.outbox.enqueue(job) for job in jobs]
+        return await self._enqueue_on(opened, connection, jobs)
+
+    async def _enqueue_all(self, opened: OpenedStore, connection: Any, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
+        if connection is None:
+            return await opened.store.enqueue(jobs)
+        return await self._enqueue_on(opened, connection, jobs)
 
     async def _enqueue_on(self, opened: OpenedStore, connection: Any, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
         return await opened.store.enqueue_on(await driver_connection(connection, is_blocking=opened.is_blocking), jobs)
@@ -221,9 +240,15 @@ class DatabaseClient:
 
     async def stats(self) -> QueueStats:
         """Sum up the queue: pending, processing, failed, and the age of the oldest pending job."""
-        return await (await self.store()).runs.queue()
+        return await (await self.store()).insights.queue()
 
     stats_sync = twin_of(stats)
+
+    async def explain(self, job: JobRef) -> Explanation:
+        """Explain why a job does not run, or why it ran when it did; raises JobNotFound."""
+        return await (await self.store()).explain(number_of(job))
+
+    explain_sync = twin_of(explain)
 
     async def cancel(self, job: JobRef, reason: str | None = None) -> Job:
         """Cancel a job at once; a late success of a running one is refused. JobCancelled and `last_error` carry the reason."""
@@ -264,6 +289,10 @@ class DatabaseClient:
         return await _result(opened.store, found)
 
     wait_sync = twin_of(wait)
+
+
+async def _count_each(opened: OpenedStore, jobs: Sequence[NewJob]) -> Sequence[Stored]:
+    return [await opened.counter.enqueue(job) for job in jobs]
 
 
 async def _result(store: Store, job: Job) -> Any:

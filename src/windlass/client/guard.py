@@ -47,7 +47,7 @@ class Guard:
 
     async def _enter(self, client: DatabaseClient) -> None:
         # In a handler the probe is its job's: if the worker dies, the permit ends with the lease.
-        job = current_job.get()
+        job = current_job()
         self._job_id, token = (None, None) if job is None else (job.id, job.token)
         self._admission = await (await client.store()).breakers.admit(self._spec, job_id=self._job_id, token=token)
         if not self._admission.is_admitted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windlass.client.client import move
@@ -11,16 +11,33 @@ from windlass.client.options import Duration
 from windlass.client.scheduler import Scheduler
 from windlass.core.blocking import twin_of
 from windlass.core.durations import parse_duration
-from windlass.core.filter import JobFilter
+from windlass.core.filter import JobFilter, own_job
+from windlass.core.ids import job_uuid
 from windlass.core.job import Job, JobState
-from windlass.core.job_verbs import Bulk
+from windlass.core.job_verbs import Bulk, BulkPart
+from windlass.core.payload import encode_object
+from windlass.core.related import MOST_RELATED
 
 if TYPE_CHECKING:
+    from windlass.client.letters import CheckedLetters
+    from windlass.core.related import Trace
     from windlass.store.audit import Audit
     from windlass.store.breakers import Breakers
+    from windlass.store.canaries import Canaries
     from windlass.store.gates import KnownTasks, Lanes
-    from windlass.store.letters import Letters
-    from windlass.store.nouns import Chores, Feeds, Items, Pages, Reminders, Runs, Sources, StoredSettings, Workers
+    from windlass.store.nouns import (
+        Alerts,
+        Chores,
+        Feeds,
+        Insights,
+        Items,
+        Pages,
+        Reminders,
+        Runs,
+        Sources,
+        StoredSettings,
+        Workers,
+    )
     from windlass.store.schedules import Schedules
 
 
@@ -33,11 +50,18 @@ class Operator(Scheduler):
         return self
 
     @property
-    def letters(self) -> Letters:
+    def letters(self) -> CheckedLetters:
         """The dead letters."""
-        from windlass.store.letters import Letters
+        from windlass.client.letters import CheckedLetters
 
-        return Letters(self)
+        return CheckedLetters(self)
+
+    @property
+    def canaries(self) -> Canaries:
+        """Requeues that try a few letters first."""
+        from windlass.store.canaries import Canaries
+
+        return Canaries(self)
 
     @property
     def breakers(self) -> Breakers:
@@ -80,6 +104,20 @@ class Operator(Scheduler):
         from windlass.store.nouns import Workers
 
         return Workers(self)
+
+    @property
+    def insights(self) -> Insights:
+        """How the queue fares: by task and lane now, and over time."""
+        from windlass.store.nouns import Insights
+
+        return Insights(self)
+
+    @property
+    def alerts(self) -> Alerts:
+        """What is wrong, since when, and what helps; silences."""
+        from windlass.store.nouns import Alerts
+
+        return Alerts(self)
 
     @property
     def items(self) -> Items:
@@ -149,9 +187,13 @@ class Operator(Scheduler):
 
     set_priority_sync = twin_of(set_priority)
 
-    async def clone(self, job: JobRef, created_by: str | None = None) -> Job:
-        """Make a new job from a finished one."""
-        return (await (await self.store()).clone([number_of(job)], created_by)).one()
+    async def clone(self, job: JobRef, created_by: str | None = None, payload: Mapping[str, Any] | None = None) -> Job:
+        """Make a new job from a finished one, with its payload or with another; raises InvalidPayload."""
+        number = number_of(job)
+        if payload is not None:
+            await self.check_payload((await self.get(number)).task, payload)
+        text = None if payload is None else encode_object(payload)
+        return (await (await self.store()).clone([number], created_by, text)).one()
 
     clone_sync = twin_of(clone)
 
@@ -187,11 +229,45 @@ class Operator(Scheduler):
         ids: Sequence[int] | None = None,
         dry_run: bool = False,
         batch: int = 500,
+        on_batch: Callable[[Bulk], object] | None = None,
     ) -> Bulk:
         """Do what a verb of the store does, by name and with its options, to every job a filter matches, or to those of `ids`."""
-        return await (await self.store()).bulk(verb, wanted, options, ids=ids, dry_run=dry_run, batch=batch)
+        return await (await self.store()).bulk(verb, wanted, options, ids=ids, dry_run=dry_run, batch=batch, on_batch=on_batch)
 
     bulk_sync = twin_of(bulk)
+
+    async def bulk_part(
+        self,
+        verb: str,
+        wanted: JobFilter,
+        options: Mapping[str, Any] | None = None,
+        *,
+        ids: Sequence[int] | None = None,
+        after: int = 0,
+        until: int | None = None,
+        limit: int,
+    ) -> BulkPart:
+        """Do what `bulk` does to at most `limit` jobs with a number above `after`; the answer has where to go on."""
+        return await (await self.store()).bulk_part(verb, wanted, options, ids=ids, after=after, until=until, limit=limit)
+
+    bulk_part_sync = twin_of(bulk_part)
+
+    async def trace(self, correlation_id: str, *, after: int = 0, limit: int = MOST_RELATED) -> Trace:
+        """Read the jobs of one correlation id as a tree with their times, at most 500; the next come with `after`.
+
+        The number or UUID of a job means the correlation of that job. Raises JobNotFound.
+        """
+        store = await self.store()
+        own = own_job(correlation_id)
+        named = [] if own is None else await store.get_many([own])
+        meant = named[0].correlation_id or correlation_id if named else correlation_id
+        found = await store.trace(meant, after=after, limit=limit)
+        if found.spans or (after and not correlation_id.isdecimal()):
+            return found
+        job = await self.get(correlation_id)
+        return await store.trace(job.correlation_id or str(job_uuid(job.id)), after=after, limit=limit)
+
+    trace_sync = twin_of(trace)
 
     async def jobs_by_correlation(self, correlation_id: str) -> Sequence[Job]:
         """Read every job with this correlation id, oldest first; a job's own UUID finds it and its children."""

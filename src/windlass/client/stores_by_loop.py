@@ -15,6 +15,7 @@ from windlass.core.blocking import run
 from windlass.core.job import Enqueued, Stored
 
 if TYPE_CHECKING:
+    from windlass.otel import Tracing
     from windlass.store import Store
     from windlass.store.backend import Backend
 
@@ -30,6 +31,7 @@ class OpenedStore(NamedTuple):
     """As the outbox, for those who want to see the row their enqueue left."""
     sleep: Sleep
     is_blocking: bool = False
+    tracing: Tracing | None = None
 
 
 async def _block(seconds: float) -> None:
@@ -39,9 +41,10 @@ async def _block(seconds: float) -> None:
 class StoresByLoop:
     """Opens stores at first use and finds them again."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, tracing: Tracing | None = None) -> None:
         """Open nothing yet."""
         self._backend = backend
+        self._tracing = tracing
         self._start()
         _every.add(self)
 
@@ -72,7 +75,7 @@ class StoresByLoop:
                 self._by_loop = {other: opened for other, opened in self._by_loop.items() if not other.is_closed()}
                 store = self._backend.open_async()
                 opened = self._by_loop[loop] = OpenedStore(
-                    store, LoopOutbox(store.enqueue), LoopOutbox(store.enqueue_and_get), asyncio.sleep
+                    store, LoopOutbox(store.enqueue), LoopOutbox(store.enqueue_and_get), asyncio.sleep, tracing=self._tracing
                 )
             return opened
 
@@ -83,7 +86,12 @@ class StoresByLoop:
                 if self._blocking is None:
                     store = self._backend.open_blocking()
                     self._blocking = OpenedStore(
-                        store, ThreadOutbox(store.enqueue), ThreadOutbox(store.enqueue_and_get), _block, is_blocking=True
+                        store,
+                        ThreadOutbox(store.enqueue),
+                        ThreadOutbox(store.enqueue_and_get),
+                        _block,
+                        is_blocking=True,
+                        tracing=self._tracing,
                     )
         return self._blocking
 

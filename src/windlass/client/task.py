@@ -25,7 +25,7 @@ from windlass.client.scheduler import scheduled
 from windlass.client.unique import key_rule, written_rule
 from windlass.core.blocking import run
 from windlass.core.current import current_job
-from windlass.core.job import Enqueued, NewJob
+from windlass.core.job import Enqueued, LikeJobs, NewJob
 from windlass.core.payload import JsonText, encode_object
 from windlass.core.task import TaskSpec
 from windlass.errors import InvalidInput
@@ -93,6 +93,12 @@ class Task(Generic[P, R]):
             fields["subject"] = self._subject(**self._arguments.complete(given))
         return NewJob(**descended(fields))
 
+    def _all_described(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[NewJob]:
+        if self._key is not None or self._subject is not None:
+            return [self._described(dict(each)) for each in calls]
+        encode = self._arguments.encode
+        return LikeJobs(NewJob(**descended(dict(self._fields))), [encode(dict(each)) for each in calls])
+
     def job_of_payload(self, payload: Mapping[str, Any]) -> NewJob:
         """Describe a job from JSON values, as they come from outside."""
         text = encode_object(dict(payload))
@@ -116,11 +122,11 @@ class Task(Generic[P, R]):
 
     async def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
         """Enqueue a job for each set of arguments, all or none, in one round trip."""
-        return await self._client.enqueue_jobs([self._described(dict(each)) for each in calls], self._connection)
+        return await self._client.enqueue_jobs(self._all_described(calls), self._connection)
 
     def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
         """Do the same without an event loop."""
-        return run(self._twin.enqueue_jobs([self._described(dict(each)) for each in calls], self._connection))
+        return run(self._twin.enqueue_jobs(self._all_described(calls), self._connection))
 
 
 class FunctionTask(Task[P, R]):
@@ -149,7 +155,7 @@ _IN_SPEC = ("lane", "priority", "max_attempts", "retry", "timeout")
 
 def descended(fields: dict[str, Any]) -> dict[str, Any]:
     """Add what a job inherits from the one whose handler enqueues it."""
-    parent = current_job.get()
+    parent = current_job()
     if parent is not None:
         fields.setdefault("parent_id", parent.id)
         fields.setdefault("correlation_id", parent.correlation_id)

@@ -50,7 +50,7 @@ def with_circuit_breaker(db: Windlass, service: str, opts: Mapping[str, Any], wo
         answer = work()
         if not inspect.isawaitable(answer):
             return answer
-        # Only its end says how the service does.
+        # Only its end shows how the service does.
         stack.pop_all()
         return _settled(guard, answer)
 

@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from windlass.core.ids import job_uuid
-from windlass.core.job import DeadLetter, Job, JobState, WaitReason
+from windlass.core.job import RETRIED, DeadLetter, Job, JobState
 from windlass.core.payload import decode
 from windlass.core.retry import most_attempts
 
 DEFAULT_PRIORITY = 100
-_AGAIN = frozenset({WaitReason.RETRY, WaitReason.LOST})
 
 
 class LegacyJob(NamedTuple):
@@ -55,9 +54,9 @@ class LegacyLetter(NamedTuple):
 
 
 def status_of(job: Job) -> str:
-    """Name a state in the async jobs system's words; paused and cancelled keep their own."""
+    """Name a state as the async jobs system does; paused and cancelled keep their own."""
     if job.state is JobState.SCHEDULED:
-        return "failed" if job.wait_reason in _AGAIN else "pending"
+        return "failed" if job.wait_reason in RETRIED else "pending"
     return {JobState.RUNNING: "processing", JobState.FAILED: "dead"}.get(job.state, job.state.value)
 
 

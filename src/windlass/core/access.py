@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from windlass.core.checks import check_text, check_wait
 from windlass.core.job import MAX_NAME
+from windlass.core.record import record
 from windlass.core.source import check_line
 from windlass.errors import InvalidInput
 
@@ -75,7 +75,7 @@ class Principal(NamedTuple):
         return self.role is not None and self.role.includes(least)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NewToken:
     """A token to be made; without `expires_in` it lives until it is revoked."""
 
@@ -121,7 +121,7 @@ class NewToken:
             check_text("lanes", lane, MAX_NAME)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Token:
     """A token as it is kept: its secret is not, only a digest that nobody is shown."""
 
@@ -152,7 +152,7 @@ class Minted(NamedTuple):
     secret: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Session:
     """A browser that logged in."""
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
 from windlass.core.checks import check_instant, check_text
 from windlass.core.job import MAX_KEY, MAX_NAME
+from windlass.core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Actor:
     """Somebody who acts on jobs, as the audit log names them."""
 
@@ -37,7 +37,7 @@ class Deed(NamedTuple):
     details: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AuditEntry:
     """A line of the audit log.
 
@@ -56,7 +56,7 @@ class AuditEntry:
     place: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AuditFilter:
     """Which lines somebody means; an empty field asks for nothing."""
 

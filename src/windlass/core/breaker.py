@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.job import MAX_NAME
+from windlass.core.record import record
 
 DEFAULT_THRESHOLD = 5
 DEFAULT_OPEN = timedelta(seconds=60)
@@ -34,7 +35,7 @@ class BreakerReason(StrEnum):
     FORCED = "forced"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BreakerSpec:
     """A breaker as code asks for it: opens after `threshold` failures in a row, is tried again after `open_for`."""
 
@@ -77,7 +78,7 @@ class BreakerEvent(NamedTuple):
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Breaker:
     """A breaker as the database has it at `read_at`."""
 
@@ -187,7 +188,7 @@ def admit(breaker: Breaker | None, spec: BreakerSpec, caller: BreakerPermit) -> 
     return None if breaker.is_due else Admission(is_admitted=False, probe_at=breaker.meant_by(spec).ask_again_at)
 
 
-def record(
+def take_result(
     breaker: Breaker, spec: BreakerSpec, caller: BreakerPermit, *, succeeded: bool, failures: int
 ) -> tuple[Breaker, BreakerReason] | None:
     """Return what a result makes of a breaker; nothing when it is none of this caller's business any more."""

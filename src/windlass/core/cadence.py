@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from windlass.core.checks import check_instant, check_range, check_wait
 from windlass.core.cron import check_cron, latest_fires, next_fire, short_names
 from windlass.core.durations import format_duration, parse_duration
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class OnExhausted(StrEnum):
     NEXT = "next"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Every:
     """A fixed period, such as every 30 minutes."""
 
@@ -78,7 +78,7 @@ class Every:
         return f"@every {self.spelled or format_duration(self.period)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cron:
     """Five cron fields or a name such as @daily."""
 
@@ -105,7 +105,7 @@ class Cron:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ByHandler:
     """The handler says when it wants to run again; the fallback serves when it does not."""
 
@@ -145,7 +145,7 @@ def zone_of(name: str) -> ZoneInfo:
         raise InvalidInput("timezone", name, "is not an IANA time zone") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Recurrence:
     """A cadence with its options, as stored on the row."""
 

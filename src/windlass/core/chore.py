@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+
+from windlass.core.record import record
 
 CHORES = frozenset(
     {
         "age",
+        "alerts",
+        "canaries",
         "chain-audit",
         "fold",
         "promote",
         "prune",
         "prune-breaker-events",
+        "prune-logs",
         "prune-minutes",
         "prune-refusals",
         "prune-signatures",
         "prune-workers",
         "reclaim",
+        "sample",
         "spawn",
     }
 )
@@ -31,6 +36,13 @@ class ChorePermit(NamedTuple):
     chore: str
     version: int
     cursor: str | None
+    last_rows: int | None = None
+    last_error: str | None = None
+
+    @property
+    def is_uneventful(self) -> bool:
+        """Whether the last round is recorded as one that found nothing to do."""
+        return self.last_rows == 0 and self.last_error is None and self.cursor is None
 
 
 class Swept(NamedTuple):
@@ -40,7 +52,7 @@ class Swept(NamedTuple):
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chore:
     """A chore and how it went the last time."""
 

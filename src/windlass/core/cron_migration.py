@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from windlass.core.cadence import MICROSECOND, Cron, Every, Recurrence, zone_of
 from windlass.core.job import Job, JobState, WaitReason
 from windlass.core.payload import encode_object
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 MARK = "windlass_cron"
@@ -24,7 +25,7 @@ _LOOK_AHEAD = 5 * 366
 """How many days a zone is watched for changes of its clock."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Even:
     """An expression that fires at equal distances for ever, and the rule that does the same."""
 
@@ -37,7 +38,7 @@ class Even:
         return self.rule.cadence.period
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Review:
     """An expression that stays, and why."""
 
@@ -100,7 +101,7 @@ def _minutes(distance: timedelta) -> str:
     return f"{distance // timedelta(minutes=1)} min"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conversion:
     """What becomes of one job: a new rule, or the reason why it keeps the one it has."""
 

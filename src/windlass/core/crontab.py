@@ -7,9 +7,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from windlass.core.cadence import NAMED, Cron, zone_of
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 _SETTING = re.compile(r"""^\s*("[^"]*"|'[^']*'|[^\s"'=]+)\s*=\s*(.*?)\s*$""")
@@ -18,7 +19,7 @@ _ZONE = "CRON_TZ"
 PREFIX = "crontab:"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CrontabEntry:
     """One line that runs something."""
 
@@ -33,7 +34,7 @@ class CrontabEntry:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unreadable:
     """A line that cannot be imported, and why."""
 

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.ids import job_uuid
+from windlass.core.traceparent import trace_id_of
 
 if TYPE_CHECKING:
     from windlass.core.job import Claimed
@@ -22,11 +23,12 @@ class CurrentJob(NamedTuple):
     given_correlation_id: str | None
     token: int
     """The lease its run holds: the right to speak for the job."""
+    traceparent: str | None = None
 
     @classmethod
     def of(cls, job: Claimed) -> CurrentJob:
         """Take what is needed from a claimed job."""
-        return cls(job.id, job.task, job.attempt, job.correlation_id, job.token)
+        return cls(job.id, job.task, job.attempt, job.correlation_id, job.token, job.traceparent)
 
     @property
     def correlation_id(self) -> str:
@@ -36,22 +38,47 @@ class CurrentJob(NamedTuple):
     @property
     def log_fields(self) -> dict[str, Any]:
         """What every log line about the job carries."""
-        return {"job_id": self.id, "task": self.task, "attempt": self.attempt, "correlation_id": self.correlation_id}
+        fields = {"job_id": self.id, "task": self.task, "attempt": self.attempt, "correlation_id": self.correlation_id}
+        return fields if self.traceparent is None else {**fields, "trace_id": trace_id_of(self.traceparent)}
 
 
-current_job: ContextVar[CurrentJob | None] = ContextVar("windlass_current_job", default=None)
+class RunningJob:
+    """A run that goes on, as far as code below the worker needs it."""
+
+    tasks: set[Any] | None = None
+    """The asyncio tasks that its handler has started and that end with it; None before it starts and once it has ended."""
+
+    def __init__(self, job: Claimed) -> None:
+        """Know the job it is of."""
+        self.job = job
+
+
+current_run: ContextVar[RunningJob | None] = ContextVar("windlass_current_run", default=None)
+
+
+def current_job() -> CurrentJob | None:
+    """Return the job whose handler calls, if one does."""
+    run = current_run.get()
+    return None if run is None else CurrentJob.of(run.job)
+
+
 current_request: ContextVar[str | None] = ContextVar("windlass_current_request", default=None)
 """The id of the HTTP request that is being answered."""
 
-run_tasks: ContextVar[set[Any] | None] = ContextVar("windlass_run_tasks", default=None)
-"""The asyncio tasks that the current run has started; they end with it."""
+_is_detached: ContextVar[bool] = ContextVar("windlass_is_detached", default=False)
+
+
+def run_tasks() -> set[Any] | None:
+    """Return where the current run notes the asyncio tasks that it starts, if they end with it."""
+    run = current_run.get()
+    return None if run is None or _is_detached.get() else run.tasks
 
 
 @contextmanager
 def detached() -> Iterator[None]:
     """Let tasks started in this block outlive the run that starts them: those of a client that later runs share."""
-    before = run_tasks.set(None)
+    before = _is_detached.set(True)
     try:
         yield
     finally:
-        run_tasks.reset(before)
+        _is_detached.reset(before)

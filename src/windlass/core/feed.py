@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from windlass.core.cadence import ByHandler, Recurrence
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
+from windlass.core.record import record
 from windlass.core.retry import RetryPolicy, RetrySpec
 from windlass.core.source import MAX_URL, check_line, check_url
 from windlass.errors import InvalidInput
@@ -28,7 +29,7 @@ BACKOFF = RetryPolicy(base=DEFAULT_WAIT, cap=LONGEST_WAIT)
 _RETRY = RetrySpec(base=DEFAULT_WAIT, cap=LONGEST_WAIT, jitter=0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Feed:
     """A feed as it is kept."""
 
@@ -64,7 +65,7 @@ class Feed:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FeedEntry:
     """An entry as it is kept. Texts are the publisher's own: escape them wherever they are shown."""
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from datetime import datetime
 from typing import NamedTuple, cast
 
 from windlass.core.checks import check_instant, check_range, check_text
 from windlass.core.ids import MAX_JOB, parse_job_id
-from windlass.core.job import MAX_KEY, MAX_NAME, JobState, WaitReason
+from windlass.core.job import INT32, MAX_KEY, MAX_NAME, JobState, WaitReason
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 MAX_SEARCH = 200
+
+
+_TEXTS = {"subject": MAX_KEY, "correlation_id": MAX_KEY, "search": MAX_SEARCH, "worker": MAX_KEY, "error": MAX_SEARCH}
 
 
 class StateFilter(NamedTuple):
@@ -41,7 +45,7 @@ def own_job(correlation_id: str) -> int | None:
     return None if correlation_id.isdecimal() else parse_job_id(correlation_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class JobFilter:
     """A set of jobs; an empty field asks for nothing."""
 
@@ -57,6 +61,12 @@ class JobFilter:
     """Found in the task, name, subject, unique key, last error or payload, whatever the case."""
     since: datetime | None = None
     """Created at this time or later."""
+    priority: int | None = None
+    """Their priority now, aging and boosts included."""
+    worker: str | None = None
+    """Held by this worker now: a job that has no lease has no worker."""
+    error: str | None = None
+    """Found in the last error, whatever the case."""
     is_template: bool | None = None
     is_recurring: bool | None = None
 
@@ -67,12 +77,20 @@ class JobFilter:
             object.__setattr__(self, "states", ())
         for name in (*self.tasks, *self.lanes):
             check_text("task" if name in self.tasks else "lane", name, MAX_NAME)
-        for field, limit in (("subject", MAX_KEY), ("correlation_id", MAX_KEY), ("search", MAX_SEARCH)):
+        for field, limit in (
+            ("subject", MAX_KEY),
+            ("correlation_id", MAX_KEY),
+            ("search", MAX_SEARCH),
+            ("worker", MAX_KEY),
+            ("error", MAX_SEARCH),
+        ):
             value = getattr(self, field)
             if value is not None:
                 check_text(field, value, limit)
         if self.parent_id is not None:
             check_range("parent_id", self.parent_id, 1, MAX_JOB)
+        if self.priority is not None:
+            check_range("priority", self.priority, -INT32 - 1, INT32)
         if self.since is not None:
             check_instant("since", self.since)
 
@@ -89,5 +107,5 @@ class JobFilter:
     @property
     def is_counted(self) -> bool:
         """Whether the counts alone say how many jobs there are: nothing but states, tasks and lanes is asked for."""
-        rest = (self.subject, self.correlation_id, self.parent_id, self.search, self.since, self.is_template, self.is_recurring)
-        return all(value is None for value in rest)
+        counted = {"states", "tasks", "lanes"}
+        return all(getattr(self, one.name) is None for one in fields(self) if one.name not in counted)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from windlass.core.checks import check_text
 from windlass.core.job import MAX_NAME, JobState
+from windlass.core.record import record
 
 ALL_LANES = "*"
 """The name that pauses and resumes every lane, also those that come later; a lane's own pause stays beside it."""
@@ -49,7 +49,7 @@ class Drain(NamedTuple):
         return self.is_settled and self.running == 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lane:
     """A lane that was paused, declared by a task or has jobs; states without jobs are left out of `counts`."""
 

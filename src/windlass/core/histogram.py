@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 # The tenth-decade series of preferred numbers (Renard's R10): each step is about a quarter more than the last.
@@ -29,7 +29,7 @@ def edges(number: int) -> tuple[float, float]:
     return low, BOUNDS[number] if number < len(BOUNDS) else low
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Histogram:
     """How many times fell into each bucket; empty buckets are left out."""
 
@@ -60,7 +60,8 @@ class Histogram:
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
     """Add histograms up: the order does not matter and nothing is lost."""
-    counts: Counter[int] = Counter()
+    counts: dict[int, int] = {}
     for histogram in histograms:
-        counts.update(histogram.counts)
+        for number, runs in histogram.counts.items():
+            counts[number] = counts.get(number, 0) + runs
     return Histogram({number: runs for number, runs in sorted(counts.items()) if runs})

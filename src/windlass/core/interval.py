@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from windlass.core.cadence import Every, OnExhausted, Recurrence, parse_cadence
 from windlass.core.checks import check_range
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 UNITS = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": timedelta(days=1)}
@@ -15,7 +15,7 @@ UNITS = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": t
 _MOST = 52_596_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class IntervalForm:
     """The fields of the interval scheduler's body that say when; absent ones are None."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from unicodedata import decimal
 
 from windlass.core.checks import check_text
 from windlass.core.payload import JsonText, decode_request, encode_object
+from windlass.core.record import record
 from windlass.errors import InvalidInput, InvalidPayload
 
 MAX_ITEMS = 1000
@@ -39,7 +39,7 @@ class Added(NamedTuple):
     duplicates: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Item:
     """An item as it is kept; `data` is JSON text, `job_id` the job that found it first."""
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from windlass.core.cadence import Overlap, Recurrence
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
 from windlass.core.ids import job_uuid
 from windlass.core.item import parse_fields
 from windlass.core.payload import JsonText, check_stored, decode
+from windlass.core.record import record
 from windlass.core.retry import RetrySpec
+from windlass.core.traceparent import check_traceparent
 from windlass.errors import InvalidInput
 
 MAX_NAME = 200
@@ -52,6 +54,10 @@ class WaitReason(StrEnum):
     SNOOZE = "snooze"
     RELEASED = "released"
     RECURRENCE = "recurrence"
+
+
+RETRIED = frozenset({WaitReason.RETRY, WaitReason.LOST})
+"""Why a job waits after a run that failed or was lost."""
 
 
 class RunStatus(StrEnum):
@@ -131,6 +137,8 @@ class NewJob:
     description: str | None = None
     created_by: str | None = None
     declared_by: str | None = None
+    traceparent: str | None = None
+    """The W3C trace context it was enqueued in: its runs are linked to that."""
 
     def __post_init__(self) -> None:
         """Refuse what no database column would take, naming the field."""
@@ -152,7 +160,7 @@ class NewJob:
     def like(cls, job: Job | Mapping[str, Any], **changes: Any) -> NewJob:
         """Describe a job that does what another one does, as its child; `job` is a row, or its columns by name.
 
-        Everything an enqueuer can set is taken over except the times: a new column needs nothing here.
+        Everything an enqueuer can set is taken over except the times and the trace: a new column needs nothing here.
         """
         column = job.__getitem__ if isinstance(job, Mapping) else partial(getattr, job)
         timeout_us, cadence = column("timeout_us"), column("cadence")
@@ -179,6 +187,8 @@ class NewJob:
             value = getattr(self, field)
             if value is not None:
                 check_range(field, value, low, high)
+        if self.traceparent is not None:
+            check_traceparent(self.traceparent)
         self._check_rules()
 
     def _check_rules(self) -> None:
@@ -211,6 +221,31 @@ _ALWAYS_GIVEN = {"task", "payload", "lane", "priority", "retry", "unique_scope",
 _DETAILS = [field for field in fields(NewJob) if field.name not in _ALWAYS_GIVEN]
 _details_of = attrgetter(*(field.name for field in _DETAILS))
 _NO_DETAILS = tuple(field.default for field in _DETAILS)
+
+
+class LikeJobs(Sequence[NewJob]):
+    """Jobs to enqueue that are alike but for their payloads, which `encode` wrote; each is made when somebody asks for it."""
+
+    def __init__(self, first: NewJob, payloads: Sequence[JsonText]) -> None:
+        """Describe a job like `first` for each payload."""
+        self.first = first
+        self.payloads = payloads
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    @overload
+    def __getitem__(self, place: int) -> NewJob: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> LikeJobs: ...
+
+    def __getitem__(self, place: int | slice) -> NewJob | LikeJobs:
+        if isinstance(place, slice):
+            return LikeJobs(self.first, self.payloads[place])
+        return replace(self.first, payload=self.payloads[place])
+
+
 SHORTEST_TIMEOUT = timedelta(milliseconds=1)
 _OPTIONAL_TEXT = {
     "name": 255,
@@ -272,6 +307,8 @@ class Claimed(NamedTuple):
     progress_count: int
     result_count: int
     target_count: int | None
+    traceparent: str | None = None
+    """The trace it was enqueued in; while it runs under OpenTelemetry, that of the run."""
 
 
 class Lapsed(NamedTuple):
@@ -281,6 +318,8 @@ class Lapsed(NamedTuple):
     started_at: datetime | None
     is_stopping: bool
     is_cancelled: bool
+    log_excerpt: str | None = None
+    """What the run had logged when its worker last recorded it."""
 
 
 class Lease(NamedTuple):
@@ -375,6 +414,10 @@ class Promoted(NamedTuple):
     has_templates: bool = False
     has_missed: bool = False
     """Whether jobs past their slot wait for their rule's word."""
+    has_pending: bool = True
+    """Whether anything could be claimable: False is certain, True may mean jobs that a gate holds back."""
+    unleased_at: datetime | None = None
+    """When nobody held a lease, if so."""
 
 
 class Count(NamedTuple):
@@ -387,7 +430,7 @@ class Count(NamedTuple):
     jobs: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Job:
     """The whole row of a job, with its body."""
 
@@ -449,6 +492,7 @@ class Job:
     created_by: str | None
     declared_by: str | None
     declared_at: datetime | None
+    traceparent: str | None = None
 
     @property
     def is_enabled(self) -> bool:
@@ -475,10 +519,10 @@ class Job:
 
 SHARED = {field.name for field in fields(NewJob)} & {field.name for field in fields(Job)}
 """The columns that an enqueuer sets."""
-_COPIED = sorted(SHARED - {"run_at", "slot_at", "declared_by"})
+_COPIED = sorted(SHARED - {"run_at", "slot_at", "declared_by", "traceparent"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Execution:
     """One run of a job; what ends a run is empty while it goes on."""
 
@@ -504,6 +548,8 @@ class Execution:
     metadata: str | None
     result: str | None
     stopped_at: datetime | None
+    version: str | None = None
+    """The version of the application in its worker, as long as the registry knows the worker."""
 
     @property
     def duration_ms(self) -> int | None:
@@ -511,7 +557,7 @@ class Execution:
         return None if self.finished_at is None else (self.finished_at - self.started_at) // timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeadLetter:
     """The record of a job that failed for good."""
 
@@ -532,6 +578,14 @@ class DeadLetter:
     note: str | None
     closed_at: datetime | None
     closed_reason: str | None
+    edited_payload: str | None = None
+    """What its job comes back with, if somebody has changed that; JSON text."""
+    edited_by: str | None = None
+    edited_at: datetime | None = None
+    notes: str = "[]"
+    """JSON text; `notes_of` reads it."""
+    version: str | None = None
+    """The version of the application that the first death of this kind came from, if its worker named one."""
 
     def original(self) -> dict[str, Any]:
         """Read the job as it died; without a correlation id it shows its own UUID, as everywhere."""
@@ -539,7 +593,7 @@ class DeadLetter:
         return {**job, "correlation_id": job.get("correlation_id") or str(job_uuid(self.job_id))}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Edit:
     """What an operator changes on a job; absent fields stay as they are."""
 

@@ -55,6 +55,17 @@ JOB_VERBS = {
 }
 
 
+class BulkPart(NamedTuple):
+    """A part of a bulk: what was done, to which jobs, and where the next part begins."""
+
+    done: Bulk
+    changed: tuple[int, ...]
+    next: int | None
+    """The number after which the next part begins; None: there is none."""
+    until: int
+    """The highest number the bulk is about: jobs that are made meanwhile are left alone."""
+
+
 class Bulk(NamedTuple):
     """How many a filter matched when their turn came, and what became of them; a dry run only matches."""
 

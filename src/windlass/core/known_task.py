@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.checks import check_text
 from windlass.core.job import DEFAULT_RETRY, MAX_NAME, OnConflict, UniqueScope
 from windlass.core.payload import JsonText, check_stored, decode, encode_object
+from windlass.core.record import record
 from windlass.core.retry import RetrySpec
 from windlass.core.task import TaskSpec
 from windlass.errors import InvalidInput
@@ -20,7 +20,7 @@ UniqueRule = tuple[str, ...] | Literal["all", "code"]
 """The arguments that make two jobs the same: some by name, all of them, or a function that only the task's code has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DeclaredTask:
     """A task as a starting process declares it; `options` is JSON text, `breaker` the name of what gates its claims."""
 
@@ -38,7 +38,7 @@ class DeclaredTask:
             check_text("breaker", self.breaker, MAX_NAME)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnownTask:
     """A task's entry; one that was only paused, and never declared, is not known to enqueue."""
 
@@ -57,7 +57,7 @@ class KnownTask:
         return DeclaredOptions.decode(self.lane, self.options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DeclaredOptions:
     """What a process without a task's code needs to enqueue it as its code would."""
 

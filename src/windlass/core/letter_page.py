@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from windlass.core.checks import check_instant, check_range, check_text
 from windlass.core.job import MAX_KEY, MAX_NAME, DeadLetter
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 MAX_LETTERS = 500
@@ -46,7 +46,7 @@ def status_of(letter: DeadLetter) -> LetterStatus:
     return LetterStatus.OPEN if letter.acknowledged_at is None else LetterStatus.ACKNOWLEDGED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LetterQuery:
     """A page of dead letters, newest death first; an empty field asks for nothing."""
 
@@ -79,7 +79,7 @@ class LetterQuery:
         return LetterCursor(int(found[1]), int(found[2]), int(found[3]), found[4] == "1")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LetterPage:
     """Some dead letters, with how many there are."""
 
@@ -100,6 +100,16 @@ class LetterGroup(NamedTuple):
     newest_id: int
     task: str
     error: str
+    in_hour: int = 0
+    """How many of these letters died within the last hour."""
+    in_day: int = 0
+    in_week: int = 0
+    first_died_at: datetime | None = None
+    """When the first letter of this kind that is still kept was written."""
+    version: str | None = None
+    """The version of the application that the first one came from."""
+    is_new: bool = False
+    """Whether it first appeared with the newest version of the application."""
 
 
 class LetterGroups(NamedTuple):
@@ -107,6 +117,16 @@ class LetterGroups(NamedTuple):
 
     groups: tuple[LetterGroup, ...]
     is_complete: bool
+
+
+class LetterCounts(NamedTuple):
+    """How many letters died lately, and how many nobody has dealt with; beyond a bound, at least so many."""
+
+    hour: int
+    day: int
+    week: int
+    open: int
+    is_exact: bool
 
 
 class OpenLetters(NamedTuple):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, MAX_NAME, DeadLetter, Job
+from windlass.core.payload import encode
+from windlass.core.record import record
 from windlass.errors import InvalidInput, LetterNotFound, LetterSettled
 
 MOST_IDS = 10_000
+MAX_NOTE = 2000
+MOST_NOTES = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LetterFilter:
     """A set of dead letters; an empty field asks for nothing."""
 
@@ -53,6 +58,29 @@ class Settled(NamedTuple):
             letter = self.refused[0]
             raise LetterSettled(letter.id, self.move, _why(self.move, letter))
         raise LetterNotFound(self.missing[0])
+
+
+class Note(NamedTuple):
+    """What somebody wrote about a dead letter."""
+
+    at: datetime
+    by: str
+    text: str
+
+
+def notes_of(letter: DeadLetter) -> tuple[Note, ...]:
+    """Read the notes of a letter, the oldest first."""
+    return tuple(Note(datetime.fromisoformat(one["at"]), one["by"], one["text"]) for one in json.loads(letter.notes))
+
+
+def with_note(letter: DeadLetter, note: Note) -> str:
+    """Return the notes of a letter with one more as JSON text; raises InvalidInput when it has as many as it may have."""
+    kept = json.loads(letter.notes)
+    if len(kept) >= MOST_NOTES:
+        raise InvalidInput(
+            "text", note.text, f"dead letter {letter.id} has {MOST_NOTES} notes, which is the most; acknowledge it"
+        )
+    return encode([*kept, {"at": note.at.isoformat(), "by": note.by, "text": note.text}], field="notes")
 
 
 def _why(move: str, letter: DeadLetter) -> str:

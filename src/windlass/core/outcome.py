@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from windlass.core.cadence import ByHandler, OnExhausted, Recurrence
+from windlass.core.cadence import EPOCH, ByHandler, OnExhausted, Recurrence
 from windlass.core.durations import MAX
 from windlass.core.job import Claimed, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.payload import sanitise_text
@@ -130,6 +130,10 @@ class Finish(NamedTuple):
     done_reason: str | None = None
     run: Run = NO_RUN
 
+    def decided(self) -> Finish:
+        """Return the decision, as it is."""
+        return self
+
     def stripped(self) -> Finish:
         """Keep the decision and drop all content: what the database refused was content."""
         failure = self.failure and Failure(ascii_only(self.failure.message), "Error", None, self.failure.reason)
@@ -157,6 +161,34 @@ class Finish(NamedTuple):
             done_reason=None,
             run=NO_RUN,
         )
+
+
+class Completed(NamedTuple):
+    """The end of a run that came back with nothing to decide: its job has no rule, and nothing was measured but times.
+
+    Most ends are of this kind. Instants are microseconds since the epoch, in database time.
+    """
+
+    id: int
+    token: int
+    job: Claimed
+    started_us: int
+    finished_us: int
+    cpu_time_ms: int | None = None
+    result: str | None = None
+
+    @property
+    def state(self) -> JobState:
+        """Where it leaves the job, unless somebody has asked for more meanwhile."""
+        return JobState.COMPLETED
+
+    def decided(self) -> Finish:
+        """Write it out as any other end."""
+        started_at, finished_at = (EPOCH + timedelta(microseconds=at_us) for at_us in (self.started_us, self.finished_us))
+        return _completed(self.job, Returned(self.result), Run(started_at, finished_at, cpu_time_ms=self.cpu_time_ms))
+
+
+Ending = Finish | Completed
 
 
 def ascii_only(text: str) -> str:
@@ -262,8 +294,12 @@ def _ended(job: Claimed, state: JobState, run: Run, *, status: RunStatus, reason
 
 
 def _returned(job: Claimed, outcome: Returned, run: Run, case: _Case) -> Finish:
-    # Built in one go: this is every successful job.
-    done = Finish(
+    done = _completed(job, outcome, run)
+    return done if job.cadence is None else _recurring(job, done, case, outcome.run_again_at)
+
+
+def _completed(job: Claimed, outcome: Returned, run: Run) -> Finish:
+    return Finish(
         job.id,
         job.token,
         JobState.COMPLETED,
@@ -277,7 +313,6 @@ def _returned(job: Claimed, outcome: Returned, run: Run, case: _Case) -> Finish:
         done_reason=outcome.done_reason and sanitise_text(outcome.done_reason, ERROR_LIMIT),
         run=run,
     )
-    return done if job.cadence is None else _recurring(job, done, case, outcome.run_again_at)
 
 
 def _recurring(job: Claimed, finish: Finish, case: _Case, chosen: datetime | None = None) -> Finish:

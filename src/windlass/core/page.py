@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from windlass.core.checks import check_range, check_text
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 MAX_PAGE = 500
@@ -54,7 +55,7 @@ class Cursor(NamedTuple):
     is_total_exact: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class JobQuery:
     """A page of the jobs that a filter means."""
 
@@ -102,8 +103,9 @@ class JobQuery:
 def _described(jobs: JobFilter) -> tuple[object, ...]:
     states = sorted((one.state, sorted(one.reasons) if one.reasons is not None else None) for one in jobs.state_filters)
     rest = (jobs.subject, jobs.correlation_id, jobs.parent_id, jobs.search, jobs.is_template, jobs.is_recurring)
+    found = (jobs.priority, jobs.worker, jobs.error)
     since = jobs.since.timestamp() if isinstance(jobs.since, datetime) else None
-    return (states, sorted(jobs.tasks), sorted(jobs.lanes), since, *rest)
+    return (states, sorted(jobs.tasks), sorted(jobs.lanes), since, *rest, *found)
 
 
 def _keys(cursor: str, values: list[object]) -> Keys:
@@ -116,7 +118,7 @@ def _number(cursor: str, value: object) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Page:
     """Some jobs of a list, with how many there are in all."""
 

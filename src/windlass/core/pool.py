@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_NAME, Slice
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 EVERY_LANE = "*"
@@ -17,7 +18,7 @@ MAX_SLOTS = 1000
 _FORM = f"must name each pool once with its slots, as in {DEFAULT_POOLS}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PoolSpec:
     """A worker's slots for one lane, or with `*` for every lane but `pull`."""
 

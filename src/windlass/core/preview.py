@@ -7,11 +7,12 @@ from enum import StrEnum
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from windlass.core.cadence import MICROSECOND, ByHandler, Cron, Every, Recurrence, zone_of
+from windlass.core.cadence import MICROSECOND, MISSED_AFTER, ByHandler, Cron, Every, Recurrence, zone_of
 from windlass.core.checks import check_instant, check_range
 from windlass.core.cron import matches
 
 MOST = 1000
+MOST_MISSED = 100
 
 
 class Shift(StrEnum):
@@ -35,14 +36,32 @@ class Fire(NamedTuple):
 def preview(rule: Recurrence, now: datetime, count: int = 10) -> list[Fire]:
     """List the next slots after `now`, as if each run took no time; fewer when the rule ends before."""
     check_instant("now", now)
+    return fires_from(rule, rule.first(now), count)
+
+
+def fires_from(rule: Recurrence, slot_at: datetime, count: int, *, completed_runs: int = 0) -> list[Fire]:
+    """List `slot_at` and the slots that follow it, as if each run took no time; fewer when the rule ends before."""
     check_range("count", count, 1, MOST)
     zone = zone_of(rule.timezone)
     found: list[Fire] = []
-    slot_at = rule.first(now)
-    while len(found) < count and not rule.has_ended(slot_at, len(found)):
+    while len(found) < count and not rule.has_ended(slot_at, completed_runs + len(found)):
         found.append(_fire(rule, slot_at, zone))
         slot_at = _following(rule, slot_at)
     return found
+
+
+def count_missed(rule: Recurrence, slot_at: datetime, now: datetime) -> int:
+    """Count the slots from `slot_at` on that passed more than a minute ago; no further than 100."""
+    late = now - MISSED_AFTER
+    is_grid = isinstance(rule.cadence, Cron) or (isinstance(rule.cadence, Every) and rule.fixed_rate)
+    missed = 0
+    while slot_at < late and missed < MOST_MISSED:
+        missed += 1
+        if not is_grid:
+            # Counted from the end of each run, no other slot can have passed.
+            break
+        slot_at = _following(rule, slot_at)
+    return missed
 
 
 def _following(rule: Recurrence, slot_at: datetime) -> datetime:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from windlass.core.checks import check_instant
 from windlass.core.payload import check_stored
+from windlass.core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewReminder:
     """A reminder to keep; `mail` is the payload of an `email` job, as JSON text."""
 
@@ -22,7 +22,7 @@ class NewReminder:
         check_stored(self.mail, field="mail")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reminder:
     """A reminder as it is kept."""
 

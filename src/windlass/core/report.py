@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from windlass.core.item import NewItem, encode_items
 from windlass.core.job import CLOSED, MAX_NAME, Claimed, JobState, RunReason, WaitReason
 from windlass.core.outcome import NO_RUN, TRACE_LIMIT, Failure, Outcome, Raised, Returned, Run
 from windlass.core.payload import JsonText, decode, encode_object, sanitise_text
+from windlass.core.record import record
 from windlass.core.reported_outcome import ReportedOutcome
 from windlass.errors import InvalidInput, LeaseLost, TokenNeeded
 
@@ -32,7 +33,7 @@ def extension(asked: timedelta | None) -> timedelta:
     return DEFAULT_EXTENSION if asked is None else min(max(asked, SHORTEST_EXTENSION), LONGEST_EXTENSION)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Report:
     """One word of a worker about a job it holds, checked when it is made."""
 
@@ -174,7 +175,7 @@ def _was_last(report: Report, case: Case) -> bool:
     return report.worker == case.past.worker if report.token is None else report.token == case.past.token
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ReportAnswer:
     """What a report did; one that is repeated is answered as it was the first time."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
 from windlass.core.checks import check_range, check_wait
+from windlass.core.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Retention:
     """How much history stays; unacknowledged letters, items and keys held for ever always do."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from functools import lru_cache
@@ -12,6 +12,7 @@ from random import Random
 from types import MappingProxyType
 
 from windlass.core.durations import parse_duration
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -49,7 +50,7 @@ class Jitter(Enum):
     ADD = "add"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RetryPolicy:
     """A doubling delay with a ceiling; `jitter` is a fraction of the delay, 0 to 1."""
 
@@ -78,7 +79,7 @@ class RetryPolicy:
                 return rng.uniform(1, 1 + self.jitter)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Profile:
     """What a kind of job does when its enqueuer says nothing; `max_attempts` counts runs."""
 
@@ -110,7 +111,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RetrySpec:
     """What a job's row keeps of its retry policy: a profile's name and only what the enqueuer gave."""
 

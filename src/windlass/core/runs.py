@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.histogram import Histogram, merge
 from windlass.core.job import Count, JobState, RunReason, RunStatus, WaitReason
+from windlass.core.record import record
 
 UNCOUNTED = frozenset({RunReason.RELEASED, RunReason.SNOOZED})
 """Runs that say nothing about how a task fares: no rate and no percentile knows of them."""
@@ -31,7 +32,7 @@ class Total(NamedTuple):
         return self.reason not in UNCOUNTED
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Minute:
     """The runs that ended within one minute; released and snoozed ones are left out."""
 
@@ -76,7 +77,7 @@ def _sum(minute: datetime, parts: Sequence[Minute]) -> Minute:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JobStats:
     """How the kept runs of one job went; runs that were released or snoozed count nowhere."""
 
@@ -93,7 +94,7 @@ class JobStats:
         return self.successful_runs / self.total_executions if self.total_executions else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SchedulerMetrics:
     """Jobs by state now, and runs since the beginning."""
 
@@ -119,7 +120,7 @@ def scheduler_metrics(counts: Sequence[Count], totals: Sequence[Total]) -> Sched
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueueStats:
     """The queue at a glance, in the words of an asynchronous job system: `failed` will be tried again."""
 

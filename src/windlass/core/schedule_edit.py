@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from windlass.core.cadence import Cadence
 from windlass.core.checks import check_characters, check_range, check_text
 from windlass.core.job import INT32, MAX_KEY, MAX_TEXT
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 LONGEST_SCHEDULE_NAME = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScheduleEdit:
     """Changes of a schedule, all or none; absent fields stay as they are."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from windlass.core.checks import check_range
+from windlass.core.record import record
 from windlass.core.retry import PROFILES, Profile, RetrySpec
 from windlass.errors import ConfigError, InvalidInput, nearest
 
@@ -20,7 +21,7 @@ _SECOND = timedelta(seconds=1)
 _WHOLE_NUMBER = re.compile(r"\s*[0-9]{1,18}\s*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Number:
     """A whole number between two bounds."""
 
@@ -36,7 +37,7 @@ class Number:
         return int(str(number))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice:
     """One word of a few."""
 
@@ -69,7 +70,7 @@ class Origin(StrEnum):
     DATABASE = "database"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredSetting:
     """A row of the settings table."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from unicodedata import category
 from urllib.parse import urlsplit
 
 from windlass.core.checks import check_text
 from windlass.core.payload import check_stored
+from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 MAX_SOURCE_NAME = 255
@@ -16,7 +16,7 @@ MAX_URL = 2048
 _LONGEST_LABEL = 63
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewSource:
     """A source to keep, checked when it is made; `metadata` is JSON text."""
 
@@ -48,7 +48,7 @@ Given = tuple[str, str | None]
 """What a caller calls a field, and its value."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """A source as it is kept."""
 

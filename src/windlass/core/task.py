@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from windlass.core.breaker import BreakerSpec
 from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.job import DEFAULT_RETRY, MAX_ATTEMPTS, MAX_NAME, SHORTEST_TIMEOUT
+from windlass.core.record import record
 from windlass.core.retry import RetryPolicy, RetrySpec
 from windlass.errors import InvalidInput
 
@@ -25,7 +25,7 @@ class Isolation(StrEnum):
     PROCESS = "process"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TaskSpec:
     """A named function with its options."""
 

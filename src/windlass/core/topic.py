@@ -13,7 +13,9 @@ class Topic(StrEnum):
     DUE = "due"
     """Something was put off, perhaps to an earlier time than sleepers know of."""
     CONTROL = "control"
-    """Somebody spoke about a running job: the next renewal brings news."""
+    """Somebody spoke about a running job or a worker: the next renewal or heartbeat brings news."""
+    ALERTS = "alerts"
+    """An alert was raised, cleared or silenced."""
 
 
 EVERYTHING = frozenset(Topic)

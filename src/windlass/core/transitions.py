@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from windlass.core.job import Job, JobState
+from windlass.core.job import RETRIED, Job, JobState
 from windlass.errors import InvalidTransition, JobNotFound, LeaseHeld
 
 S = JobState
@@ -26,6 +26,15 @@ class LegalMove(NamedTuple):
     def has_sources(self) -> bool:
         """Whether its states alone say when it is legal."""
         return bool(self.sources or self.recurring or self.retrying)
+
+    def allows(self, job: Job) -> bool:
+        """Whether the state of a job permits it."""
+        is_retrying = job.wait_reason in RETRIED
+        return (
+            job.state in self.sources
+            or (job.cadence is not None and job.state in self.recurring)
+            or (is_retrying and job.state in self.retrying)
+        )
 
 
 MOVES: dict[str, LegalMove] = {

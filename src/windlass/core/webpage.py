@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from unicodedata import combining, normalize
 
 from windlass.core.payload import sanitise_text
+from windlass.core.record import record
 
 MAX_TITLE = 1_000
 MAX_TEXT = 100_000
@@ -37,7 +37,7 @@ class NewPage(NamedTuple):
     last_modified: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WebPage:
     """A page as it is kept; in lists `text` is only its beginning."""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import check_stored
+from windlass.core.record import record
 
 PULLING = "pull"
 """The kind of workers that speak HTTP from anywhere."""
 MAX_SEEN = 1000
+MAX_VERSION = 100
 
 
 class Process(NamedTuple):
@@ -30,7 +31,15 @@ class Neighbour(NamedTuple):
     process_start: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLook(NamedTuple):
+    """What there is to look after at one moment: leases of anybody, and the workers of one machine."""
+
+    at: datetime
+    has_leases: bool
+    neighbours: tuple[Neighbour, ...]
+
+
+@record(kw_only=True)
 class NewWorker:
     """A process that registers; `id` is the worker its leases name, `pools` and `tasks` are JSON text."""
 
@@ -41,6 +50,8 @@ class NewWorker:
     kind: str = "worker"
     pools: str = "{}"
     tasks: str = "[]"
+    app_version: str | None = None
+    """The version of the application, beside that of Windlass."""
     process: Process | None = None
     """None where the system does not tell; then only leases say whether it lives."""
 
@@ -48,9 +59,18 @@ class NewWorker:
         """Refuse what the registry could not keep."""
         for field in ("id", "host", "version", "kind"):
             check_text(field, getattr(self, field), MAX_NAME)
+        if self.app_version is not None:
+            check_text("app_version", self.app_version, MAX_VERSION)
         check_range("pid", self.pid, 0, 2**31 - 1)
         check_stored(self.pools, field="pools")
         check_stored(self.tasks, field="tasks", kind=list)
+
+
+class SeenWorker(NamedTuple):
+    """What a heartbeat is answered with."""
+
+    is_paused: bool
+    """Whether an operator wants it to claim nothing more."""
 
 
 class StartedJob(NamedTuple):
@@ -61,7 +81,16 @@ class StartedJob(NamedTuple):
     started_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+class LongRun(NamedTuple):
+    """A job that has been running for long."""
+
+    id: int
+    task: str
+    worker: str
+    started_at: datetime
+
+
+@record
 class WorkerRecord:
     """A registered process; `running` is what its last heartbeat said, `jobs` what its leases say."""
 
@@ -80,4 +109,12 @@ class WorkerRecord:
     """Neither stopped nor silent for too long, in database time."""
     loop_blocks: int = 0
     """How many times a handler was found to block its event loop."""
+    app_version: str | None = None
+    paused_at: datetime | None = None
+    """Since when it is to claim nothing; what it has claimed is run to its end."""
+    paused_by: str | None = None
+    cpu_percent: int | None = None
+    """What its process took of one core between its last two heartbeats; None before the first."""
+    memory_mb: int | None = None
+    """What its process held at its last heartbeat."""
     jobs: tuple[StartedJob, ...] = ()

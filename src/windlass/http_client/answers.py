@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from windlass.errors import (
+    CanaryEnded,
+    CanaryNotFound,
+    CanaryRunning,
     DuplicateJob,
     ExecutionNotFound,
     Forbidden,
@@ -15,6 +18,7 @@ from windlass.errors import (
     JobNotFound,
     LeaseHeld,
     LeaseLost,
+    LetterGroupNotFound,
     LetterNotFound,
     LetterSettled,
     NotFound,
@@ -51,6 +55,16 @@ _KNOWN: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"task: is not registered; .*\(got '(?P<task>.*)'\)", lambda found: UnknownTask(found["task"])),
         (r"job '?(?P<job>[^ ]+?)'? not found", lambda found: JobNotFound(found["job"])),
         (r"dead letter (?P<id>\d+) not found", lambda found: LetterNotFound(_number(found["id"]))),
+        (
+            r"no dead letter has the fingerprint '(?P<fingerprint>.*)'; .*",
+            lambda found: LetterGroupNotFound(found["fingerprint"]),
+        ),
+        (r"canary (?P<id>\d+) not found; .*", lambda found: CanaryNotFound(_number(found["id"]))),
+        (r"canary (?P<id>\d+) is under way for these letters; .*", lambda found: CanaryRunning(_number(found["id"]))),
+        (
+            r"cannot cancel canary (?P<id>\d+): it is (?P<state>\w+)",
+            lambda found: CanaryEnded(_number(found["id"]), found["state"]),
+        ),
         (
             r"cannot (?P<move>\w+) dead letter (?P<id>\d+): (?P<why>.*)",
             lambda found: LetterSettled(_number(found["id"]), found["move"], found["why"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import field, is_dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -13,6 +13,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from windlass.core.durations import parse_duration
+from windlass.core.record import record
 from windlass.http_client.records import RemoteEnqueued, RemoteJob
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ JobRef = int | str | UUID | RemoteJob | RemoteEnqueued
 """A job's number or UUID, or what an enqueue or a list gave."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Ask(Generic[T]):
     """A request ready to be sent any number of ways."""
 

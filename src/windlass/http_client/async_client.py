@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 import httpx2
 
 from windlass.core.page import MAX_OFFSET, MAX_PAGE
-from windlass.http_client import items, jobs, nouns, records
+from windlass.http_client import alerts, insights, items, jobs, nouns, records
 from windlass.http_client.answers import error_of
 from windlass.http_client.ask import API, Ask, Duration, JobRef, as_one
 from windlass.http_client.courier import Courier, read_json, unavailable
@@ -63,6 +63,10 @@ class AsyncRemoteLetters(AsyncRemoteNoun):
     requeue = verb(nouns.requeue)
     acknowledge_many = verb(nouns.acknowledge_many)
     requeue_many = verb(nouns.requeue_many)
+    requeue_group = verb(nouns.requeue_group)
+    counts = verb(nouns.count_letters)
+    edit = verb(nouns.edit_letter)
+    add_note = verb(nouns.add_note)
 
     async def list(self, **wanted: Unpack[nouns.RemoteLetterFilter]) -> AsyncIterator[records.RemoteDeadLetter]:
         """Go through all dead letters that `page` would show, newest death first."""
@@ -74,6 +78,15 @@ class AsyncRemoteLetters(AsyncRemoteNoun):
             cursor = page.next
             if cursor is None:
                 return
+
+
+class AsyncRemoteCanaries(AsyncRemoteNoun):
+    """Requeues that try a few letters first."""
+
+    start = verb(nouns.start_canary)
+    list = verb(nouns.list_canaries)
+    get = verb(nouns.get_canary)
+    cancel = verb(nouns.cancel_canary)
 
 
 class AsyncRemoteBreakers(AsyncRemoteNoun):
@@ -100,6 +113,7 @@ class AsyncRemoteLanes(AsyncRemoteNoun):
 
     list = verb(nouns.list_lanes)
     get = verb(nouns.get_lane)
+    explain = verb(nouns.explain_lane)
     pause = verb(nouns.pause_lane)
     resume = verb(nouns.resume_lane)
     drain = verb(nouns.drain_lane)
@@ -110,6 +124,7 @@ class AsyncRemoteTasks(AsyncRemoteNoun):
 
     page = verb(nouns.task_page)
     get = verb(nouns.get_task)
+    explain = verb(nouns.explain_task)
     pause = verb(nouns.pause_task)
     resume = verb(nouns.resume_task)
     drain = verb(nouns.drain_task)
@@ -122,6 +137,22 @@ class AsyncRemoteTasks(AsyncRemoteNoun):
             for one in page.tasks:
                 yield one
             after = page.next
+
+
+class AsyncRemoteInsights(AsyncRemoteNoun):
+    """How the queue fares: by task and lane now, and over time."""
+
+    summary = verb(insights.summary)
+    series = verb(insights.series)
+
+
+class AsyncRemoteAlerts(AsyncRemoteNoun):
+    """What is wrong, since when, and what helps; silences."""
+
+    board = verb(alerts.board)
+    history = verb(alerts.history)
+    silence = verb(alerts.silence)
+    unsilence = verb(alerts.unsilence)
 
 
 class AsyncRemoteItems(AsyncRemoteNoun):
@@ -163,10 +194,11 @@ class AsyncClient(AsyncRemoteCaller):
         timeout: Duration = 30.0,
         retries: int = 3,
         worker: str | None = None,
+        headers: Callable[[], Mapping[str, str]] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         """Connect at the first call; see `windlass.remote` for the arguments."""
-        self._courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker)
+        self._courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker, more=headers)
         self._http = httpx2.AsyncClient(headers=self._courier.headers, timeout=self._courier.timeout, transport=transport)
 
     async def __aenter__(self) -> Self:
@@ -194,27 +226,36 @@ class AsyncClient(AsyncRemoteCaller):
     enqueue = verb(jobs.enqueue)
     enqueue_many = verb(jobs.enqueue_many)
     get = verb(jobs.get_job)
+    explain = verb(jobs.explain)
     page = verb(jobs.page)
     cancel = verb(jobs.cancel)
-    retry = verb(jobs.retry)
-    pause = verb(jobs.pause)
-    resume = verb(jobs.resume)
-    run_now = verb(jobs.run_now)
-    stop = verb(jobs.stop)
-    enable = verb(jobs.enable)
-    disable = verb(jobs.disable)
+    retry = verb(jobs.move("retry"))
+    pause = verb(jobs.move("pause"))
+    resume = verb(jobs.move("resume"))
+    run_now = verb(jobs.move("run_now"))
+    stop = verb(jobs.move("stop"))
+    enable = verb(jobs.move("enable"))
+    disable = verb(jobs.move("disable"))
     delete = verb(jobs.delete)
     stats = verb(jobs.stats)
     queue_stats = verb(jobs.queue_stats)
     metrics = verb(jobs.metrics)
     workers = verb(nouns.list_workers)
+    pause_worker = verb(nouns.pause_worker)
+    resume_worker = verb(nouns.resume_worker)
     correlation = verb(nouns.correlation)
     counts = verb(nouns.changes_now)
+    doctor = verb(nouns.doctor)
 
     @property
     def letters(self) -> AsyncRemoteLetters:
         """The dead letters."""
         return AsyncRemoteLetters(self)
+
+    @property
+    def canaries(self) -> AsyncRemoteCanaries:
+        """Requeues of dead letters that try a few first."""
+        return AsyncRemoteCanaries(self)
 
     @property
     def breakers(self) -> AsyncRemoteBreakers:
@@ -230,6 +271,16 @@ class AsyncClient(AsyncRemoteCaller):
     def tasks(self) -> AsyncRemoteTasks:
         """Tasks: pause, resume, drain."""
         return AsyncRemoteTasks(self)
+
+    @property
+    def insights(self) -> AsyncRemoteInsights:
+        """How the queue fares."""
+        return AsyncRemoteInsights(self)
+
+    @property
+    def alerts(self) -> AsyncRemoteAlerts:
+        """What is wrong."""
+        return AsyncRemoteAlerts(self)
 
     @property
     def items(self) -> AsyncRemoteItems:

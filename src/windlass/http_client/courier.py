@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random, SystemRandom
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ class Courier:
         timeout: Duration,
         retries: int,
         worker: str | None = None,
+        more: Callable[[], Mapping[str, str]] | None = None,
         rng: Random | None = None,
     ) -> None:
         """Take what is not given from WINDLASS_URL and WINDLASS_TOKEN; of several addresses the next is tried when one fails."""
@@ -43,6 +44,7 @@ class Courier:
         self._at = 0
         self._retries = retries
         self._rng = rng or SystemRandom()
+        self._more = more
         secret = os.environ.get("WINDLASS_TOKEN") if token is None else token
         self.timeout = seconds(timeout, "timeout")
         self.headers = {"accept": "application/json"} | ({} if secret is None else {"authorization": f"Bearer {secret}"})
@@ -56,7 +58,9 @@ class Courier:
     def request(self, ask: Ask[Any]) -> dict[str, Any]:
         """Return what to send; a body that is not JSON raises InvalidPayload."""
         content = None if ask.body is None else encode(ask.body, field="body", limit=_MOST_BYTES).encode()
-        headers = {} if content is None else {"content-type": "application/json"}
+        headers = {} if self._more is None else dict(self._more())
+        if content is not None:
+            headers["content-type"] = "application/json"
         return {
             "method": ask.method,
             "url": self.url(ask.path),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
+from windlass.core.explanation import Explanation
 from windlass.core.job import JobState
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
@@ -65,6 +66,11 @@ class RemoteJobFilter(TypedDict, total=False):
     search: str
     correlation_id: str
     since: datetime
+    priority: int
+    worker: str
+    """The one that runs them now."""
+    error: str
+    """Found in the last error."""
     sort_by: Sort
     sort_order: Literal["asc", "desc"]
 
@@ -98,6 +104,11 @@ def get_job(job: JobRef) -> Ask[records.RemoteJob]:
     return get(job_path(job), as_one(records.RemoteJob))
 
 
+def explain(job: JobRef) -> Ask[Explanation]:
+    """Read why a job does not run, or why it ran when it did; raises JobNotFound."""
+    return get(f"{job_path(job)}/explain", as_one(Explanation))
+
+
 def page(*, limit: int = 50, cursor: str | None = None, **wanted: Unpack[RemoteJobFilter]) -> Ask[records.JobPage]:
     """Read a page of jobs, newest first if nothing else is said."""
     query: dict[str, Any] = {**wanted, "limit": limit, "cursor": cursor}
@@ -112,7 +123,7 @@ def cancel(job: JobRef, reason: str | None = None) -> Ask[records.RemoteJob]:
     return post(job_path(job, "cancel"), as_one(records.RemoteJob), {"reason": reason})
 
 
-def _move(name: str) -> Callable[[JobRef], Ask[records.RemoteJob]]:
+def move(name: str) -> Callable[[JobRef], Ask[records.RemoteJob]]:
     """Describe a verb of operators that needs nothing but the job."""
 
     def describe(job: JobRef) -> Ask[records.RemoteJob]:
@@ -121,15 +132,6 @@ def _move(name: str) -> Callable[[JobRef], Ask[records.RemoteJob]]:
     describe.__name__ = describe.__qualname__ = name
     describe.__doc__ = JOB_VERBS[name].summary
     return describe
-
-
-retry = _move("retry")
-pause = _move("pause")
-resume = _move("resume")
-run_now = _move("run_now")
-stop = _move("stop")
-enable = _move("enable")
-disable = _move("disable")
 
 
 def delete(job: JobRef) -> Ask[records.RemoteJob]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
+from windlass.core.explanation import Explanation
+from windlass.core.finding import Examination, Finding
 from windlass.core.letter_page import LetterStatus
 from windlass.http_client import records
 from windlass.http_client.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
 
 T = TypeVar("T")
 _LETTERS = f"{API}/dead-letters"
+_CANARIES = f"{_LETTERS}/canaries"
 _BREAKERS = f"{API}/breakers"
 
 
@@ -37,10 +40,59 @@ def get_letter(letter_id: int) -> Ask[records.RemoteDeadLetter]:
     return get(f"{_LETTERS}/{word(letter_id)}", as_one(records.RemoteDeadLetter))
 
 
-def group_letters(*, is_open: bool | None = None, limit: int = 50) -> Ask[list[records.RemoteLetterGroup]]:
-    """Group the newest dead letters by what killed the jobs."""
-    query = {"open": None if is_open is None else str(is_open).lower(), "limit": limit}
+def group_letters(
+    *, is_open: bool | None = None, is_new: bool | None = None, limit: int = 50
+) -> Ask[list[records.RemoteLetterGroup]]:
+    """Group the newest dead letters by what killed the jobs; new are those of the application's newest version."""
+    query = {"open": _truth(is_open), "new": _truth(is_new), "limit": limit}
     return get(f"{_LETTERS}/groups", as_list("groups", records.RemoteLetterGroup), query)
+
+
+def _truth(value: object) -> str | None:
+    return None if value is None else str(value).lower()
+
+
+def count_letters() -> Ask[records.RemoteLetterCounts]:
+    """Count the letters of the last hour, day and week, and those that nobody has dealt with."""
+    return get(f"{_LETTERS}/counts", as_one(records.RemoteLetterCounts))
+
+
+def edit_letter(letter_id: int, payload: Mapping[str, Any]) -> Ask[records.RemoteDeadLetter]:
+    """Change what the job of an open letter comes back with; the payload it died with is kept."""
+    path, body = f"{_LETTERS}/{word(letter_id)}/payload", {"payload": dict(payload)}
+    return Ask(method="PUT", path=path, read=as_one(records.RemoteDeadLetter), body=body, is_repeatable=True)
+
+
+def add_note(letter_id: int, text: str) -> Ask[records.RemoteDeadLetter]:
+    """Add a note to a letter."""
+    return post(f"{_LETTERS}/{word(letter_id)}/notes", as_one(records.RemoteDeadLetter), {"text": text})
+
+
+def requeue_group(fingerprint: str, *, dry_run: bool = False) -> Ask[records.RemoteBulk]:
+    """Bring back the jobs of every open letter of one kind; raises LetterGroupNotFound."""
+    return post(f"{_LETTERS}/groups/{word(fingerprint)}/requeue", as_one(records.RemoteBulk), {"dry_run": dry_run})
+
+
+def start_canary(*, size: int, task: str | None = None, fingerprint: str | None = None) -> Ask[records.RemoteCanary]:
+    """Bring back the first `size` open letters that fit; the others follow once those have succeeded."""
+    body = {"size": size, "filter": _chosen(None, task, fingerprint)["filter"]}
+    return post(_CANARIES, as_one(records.RemoteCanary), body)
+
+
+def list_canaries(*, is_active: bool | None = None, limit: int = 50) -> Ask[list[records.RemoteCanary]]:
+    """Read canary requeues, the newest first."""
+    query = {"active": _truth(is_active), "limit": limit}
+    return get(_CANARIES, as_list("canaries", records.RemoteCanary), query)
+
+
+def get_canary(canary_id: int) -> Ask[records.RemoteCanary]:
+    """Read one canary requeue; raises CanaryNotFound."""
+    return get(f"{_CANARIES}/{word(canary_id)}", as_one(records.RemoteCanary))
+
+
+def cancel_canary(canary_id: int) -> Ask[records.RemoteCanary]:
+    """Leave the letters that were not brought back yet where they are; raises CanaryEnded."""
+    return post(f"{_CANARIES}/{word(canary_id)}/cancel", as_one(records.RemoteCanary))
 
 
 def acknowledge(letter_id: int, note: str | None = None) -> Ask[records.RemoteDeadLetter]:
@@ -117,6 +169,11 @@ def get_lane(name: str) -> Ask[records.RemoteLane]:
     return get(f"{API}/lanes/{word(name)}", as_one(records.RemoteLane))
 
 
+def explain_lane(name: str) -> Ask[Explanation]:
+    """Read why the jobs of a lane do or do not move; raises NotFound with the nearest names."""
+    return get(f"{API}/lanes/{word(name)}/explain", as_one(Explanation))
+
+
 def pause_lane(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
     """Let no job of a lane be claimed from now on; what runs goes on."""
     return _gate(f"lanes/{word(name)}/pause", as_one(records.RemoteGate), force=force)
@@ -148,6 +205,11 @@ def get_task(name: str) -> Ask[records.RemoteTask]:
     return get(f"{API}/tasks/{word(name)}", as_one(records.RemoteTask))
 
 
+def explain_task(name: str) -> Ask[Explanation]:
+    """Read why the jobs of a task do or do not move; raises NotFound with the nearest names."""
+    return get(f"{API}/tasks/{word(name)}/explain", as_one(Explanation))
+
+
 def pause_task(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
     """Let no job of a task be claimed from now on; what runs goes on."""
     return _gate(f"tasks/{word(name)}/pause", as_one(records.RemoteGate), force=force)
@@ -168,6 +230,16 @@ def list_workers(*, limit: int = 500) -> Ask[list[records.RemoteWorker]]:
     return get(f"{API}/workers", as_list("workers", records.RemoteWorker), {"limit": limit})
 
 
+def pause_worker(worker: str) -> Ask[records.RemoteWorker]:
+    """Let a worker claim nothing more; it runs what it has claimed. Raises NotFound."""
+    return Ask(method="POST", path=f"{API}/workers/{word(worker)}/pause", read=as_one(records.RemoteWorker), is_repeatable=True)
+
+
+def resume_worker(worker: str) -> Ask[records.RemoteWorker]:
+    """Let a worker claim again; raises NotFound."""
+    return Ask(method="POST", path=f"{API}/workers/{word(worker)}/resume", read=as_one(records.RemoteWorker), is_repeatable=True)
+
+
 def correlation(correlation_id: str, *, after: int | None = None) -> Ask[list[records.TracedJob]]:
     """Trace an action: its jobs, each before those it enqueued; a job's own UUID finds it and what came of it.
 
@@ -179,3 +251,12 @@ def correlation(correlation_id: str, *, after: int | None = None) -> Ask[list[re
 def changes_now() -> Ask[records.RemoteChange]:
     """Count the jobs of each state."""
     return get(f"{API}/events", as_one(records.RemoteChange))
+
+
+def doctor() -> Ask[Examination]:
+    """Run the quick checks of the server's database, fleet and settings; needs the role operator."""
+    return get(f"{API}/doctor", _examination)
+
+
+def _examination(answer: Any) -> Examination:
+    return Examination(tuple(as_list("checks", Finding)(answer)))

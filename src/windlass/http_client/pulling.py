@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from windlass.core.job import JobState
+from windlass.core.record import record
 from windlass.http_client.ask import Ask, as_one, get, post
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PulledJob:
     """A job to be worked on, and what earlier runs left behind."""
 
@@ -35,9 +35,10 @@ class PulledJob:
     execution: int = 1
     consecutive_failures: int = 0
     pulled_at: datetime
+    traceparent: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Pulled:
     """A job with its lease, or none."""
 
@@ -47,7 +48,7 @@ class Pulled:
     """Whether nothing will come until somebody resumes a lane."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Heard:
     """What a report did."""
 
@@ -59,7 +60,7 @@ class Heard:
     """Where the job stands after it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Renewed:
     """Until when a job is held, and whether to go on."""
 
@@ -67,7 +68,7 @@ class Renewed:
     should_stop: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PulledJobStatus:
     """How a job stands, in the pull API's words."""
 

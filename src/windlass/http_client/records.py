@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from windlass.core.breaker import BreakerReason, BreakerState
 from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
-from windlass.core.letter_page import LetterStatus
+from windlass.core.record import record
 from windlass.core.topic import Topic
+from windlass.wire import CanaryOut, ExecutionOut, JobOut, LetterOut, NoteOut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteEnqueued:
     """The job that one entry of `enqueue_many` led to."""
 
@@ -24,65 +24,17 @@ class RemoteEnqueued:
     """Whether it was there before and holds the unique key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteJob:
+@record(kw_only=True)
+class RemoteJob(JobOut):
     """A job; times are UTC."""
 
-    id: UUID
-    number: int
-    task: str
-    payload: Mapping[str, Any]
-    """Values under keys that look secret are hidden from viewers."""
-    lane: str
-    state: JobState
-    status: JobState
-    """The interval scheduler's word for the state."""
-    wait_reason: WaitReason | None = None
-    priority: int
-    base_priority: int
-    run_at: datetime
-    slot_at: datetime | None = None
-    attempts: int
-    max_attempts: int | None = None
-    enabled: bool
-    created_at: datetime
-    updated_at: datetime
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
-    cancelled_at: datetime | None = None
-    paused_at: datetime | None = None
-    next_run_at: datetime | None = None
-    next_retry_at: datetime | None = None
-    running_since: datetime | None = None
-    last_run_at: datetime | None = None
-    last_error: str | None = None
-    last_error_at: datetime | None = None
-    worker: str | None = None
-    lease_expires_at: datetime | None = None
-    name: str | None = None
-    cadence: str | None = None
-    """How it comes back; None for a job that runs once."""
-    timezone: str | None = None
-    unique_key: str | None = None
-    subject: str | None = None
-    correlation_id: str | None = None
-    parent_id: UUID | None = None
-    created_by: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    last_cursor: str | None = None
-    progress_count: int = 0
-    result_count: int = 0
-    target_count: int | None = None
-    last_progress_at: datetime | None = None
-    done_reason: str | None = None
-    consecutive_failures: int = 0
     result: Any = None
     """What its newest run gave; only `get` brings it."""
     duplicate: bool = False
     """After an enqueue: whether the job was there before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class JobPage:
     """Some jobs of a list."""
 
@@ -95,7 +47,7 @@ class JobPage:
     next_cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BulkEnqueued:
     """What `enqueue_many` led to, in the order of what was sent."""
 
@@ -104,34 +56,10 @@ class BulkEnqueued:
     duplicates: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteExecution:
-    """One run of a job; what ends a run is None while it goes on."""
-
-    id: UUID
-    job_id: UUID
-    execution_number: int
-    status: RunStatus
-    reason: RunReason | None = None
-    attempt: int
-    worker: str
-    started_at: datetime
-    completed_at: datetime | None = None
-    duration_ms: int | None = None
-    wait_ms: int
-    slot_at: datetime | None = None
-    error_message: str | None = None
-    stack_trace: str | None = None
-    log_excerpt: str | None = None
-    items_crawled: int = 0
-    items_indexed: int = 0
-    cpu_time_ms: int | None = None
-    memory_peak_mb: int | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    result: Any = None
+RemoteExecution = ExecutionOut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ExecutionPage:
     """Some runs of a job."""
 
@@ -139,7 +67,7 @@ class ExecutionPage:
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteJobStats:
     """How the kept runs of one job went."""
 
@@ -152,7 +80,7 @@ class RemoteJobStats:
     success_rate: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteQueueStats:
     """The queue at a glance, in the async jobs system's words: `failed` will be tried again."""
 
@@ -164,7 +92,7 @@ class RemoteQueueStats:
     oldest_pending_minutes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunTotals:
     """Runs since the beginning."""
 
@@ -173,7 +101,7 @@ class RunTotals:
     success_rate: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Metrics:
     """Jobs by state now, and runs since the beginning."""
 
@@ -184,37 +112,22 @@ class Metrics:
     stale_locks_cleared: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteDeadLetter:
+@record(kw_only=True)
+class RemoteDeadLetter(LetterOut):
     """The record of a job that failed for good."""
 
-    id: int
-    job_id: int
-    """The job's number."""
-    task: str
-    lane: str
-    correlation_id: str | None = None
-    error_message: str
-    fingerprint: str
-    """The same for deaths of the same kind."""
-    deaths: int
-    first_died_at: datetime
-    died_at: datetime
-    status: LetterStatus
-    acknowledged: bool
-    acknowledged_at: datetime | None = None
-    acknowledged_by: str | None = None
-    note: str | None = None
-    closed_at: datetime | None = None
-    closed_reason: str | None = None
     original_job: Mapping[str, Any] | None = None
     """The job as it was when it died; lists leave it out."""
     error_details: Mapping[str, Any] | None = None
     requeued_id: int | None = None
     """After a requeue: the number of the job that came back."""
+    edited_payload: Mapping[str, Any] | None = None
+    """What its job comes back with, if somebody has changed that; lists leave it out."""
+    notes: tuple[NoteOut, ...] = ()
+    """What people wrote about it; lists leave it out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DeadLetterPage:
     """Some dead letters, newest death first."""
 
@@ -224,7 +137,7 @@ class DeadLetterPage:
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteLetterGroup:
     """Deaths of the same kind, with the newest as an example."""
 
@@ -235,9 +148,30 @@ class RemoteLetterGroup:
     newest_id: int
     task: str
     error_message: str
+    in_hour: int = 0
+    in_day: int = 0
+    in_week: int = 0
+    first_died_at: datetime | None = None
+    version: str | None = None
+    is_new: bool = False
+    """Whether it first appeared with the newest version of the application."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
+class RemoteLetterCounts:
+    """How many letters died lately, and how many nobody has dealt with."""
+
+    hour: int
+    day: int
+    week: int
+    open: int
+    is_exact: bool = True
+
+
+RemoteCanary = CanaryOut
+
+
+@record(kw_only=True)
 class RemoteBulk:
     """How many were meant and what became of them."""
 
@@ -248,7 +182,7 @@ class RemoteBulk:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteBreaker:
     """A circuit breaker that has left closed at some time."""
 
@@ -268,7 +202,7 @@ class RemoteBreaker:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BreakerPage:
     """Some breakers by name."""
 
@@ -277,7 +211,7 @@ class BreakerPage:
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteBreakerEvent:
     """One change of a breaker."""
 
@@ -288,7 +222,7 @@ class RemoteBreakerEvent:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteLane:
     """A lane with its jobs by state."""
 
@@ -300,7 +234,7 @@ class RemoteLane:
     """States without jobs are left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteGate:
     """A lane or task as a pause or resume left it."""
 
@@ -311,7 +245,7 @@ class RemoteGate:
     """False when it was so before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteDrain:
     """A paused lane or task and what still runs in it; ask again until it is done."""
 
@@ -321,7 +255,7 @@ class RemoteDrain:
     is_done: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteTask:
     """A task that some process declared, or that was paused before any did."""
 
@@ -339,7 +273,7 @@ class RemoteTask:
     """Its jobs by state; lists leave them out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TaskPage:
     """Some tasks by name."""
 
@@ -348,7 +282,7 @@ class TaskPage:
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteWorker:
     """A process that runs jobs."""
 
@@ -363,9 +297,30 @@ class RemoteWorker:
     stopped_at: datetime | None = None
     is_online: bool
     loop_blocks: int = 0
+    app_version: str | None = None
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    cpu_percent: int | None = None
+    memory_mb: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
+class TracedRun:
+    """A run of a traced job that has ended."""
+
+    number: int
+    attempt: int
+    status: RunStatus
+    reason: RunReason | None = None
+    worker: str
+    started_at: datetime
+    finished_at: datetime
+    wait_ms: int
+    duration_ms: int
+    error: str | None = None
+
+
+@record(kw_only=True)
 class TracedJob:
     """A job of a correlation; children follow their parent, one deeper."""
 
@@ -383,9 +338,18 @@ class TracedJob:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     last_error: str | None = None
+    closed_at: datetime | None = None
+    wait_ms: int | None = None
+    """How long it waited from the time it was due until its first run."""
+    run_ms: int = 0
+    """How long it has run in all."""
+    executions: int = 0
+    worker: str | None = None
+    runs: tuple[TracedRun, ...] = ()
+    """The newest ended runs, the oldest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteChange:
     """What to look at again, and how many jobs there are of each state."""
 
@@ -394,7 +358,7 @@ class RemoteChange:
     counts: Mapping[JobState, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RemoteItem:
     """Something a worker has found, as it came."""
 
@@ -409,7 +373,7 @@ class RemoteItem:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ItemPage:
     """Some items, in the order they came."""
 

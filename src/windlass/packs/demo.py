@@ -12,10 +12,11 @@ from windlass.worker.context import JobContext
 
 log = logging.getLogger("windlass.packs.demo")
 
-# One day of history: somebody will leave it running.
-app = Windlass(name="windlass-demo", keep_days=1)
+# One day of history: somebody will leave it running. What fails here fails on purpose, and is no news.
+app = Windlass(name="windlass-demo", keep_days=1, alerts="error_rate=off;failed_rate=off")
 
-PARTNER = BreakerSpec("demo-partner", threshold=3, open_for=timedelta(seconds=15))
+# Longer than the time between two looks at alerts: one that is seen every other time would be cleared and raised again.
+PARTNER = BreakerSpec("demo-partner", threshold=3, open_for=timedelta(seconds=25))
 _CUSTOMERS = ("ann", "bob", "eve", "joe", "zoe")
 _PAGES = 8
 
@@ -24,7 +25,11 @@ class PartnerDown(Exception):
     """The made-up partner does not answer."""
 
 
-@app.task(name="demo-mail", lane="fast")
+class NoAddress(Exception):
+    """A made-up order cannot be sent anywhere."""
+
+
+@app.task(name="demo-mail", lane="fast", subject=lambda to: to)
 async def mail(to: str) -> str:
     """Be quick."""
     await asyncio.sleep(0.3)
@@ -33,9 +38,11 @@ async def mail(to: str) -> str:
 
 @app.task(name="demo-report", lane="slow")
 async def report(ctx: JobContext, month: int) -> dict[str, int]:
-    """Take a few seconds, and say how far it is."""
+    """Take a few seconds, log and report how far it is, and keep an item for each page."""
     for page in range(1, _PAGES + 1):
         await asyncio.sleep(0.6)
+        log.info("demo: page %d of month %d is written", page, month)
+        await ctx.items([{"month": month, "page": page, "orders": month * page}])
         await ctx.progress(count=page, message=f"page {page} of {_PAGES}")
     return {"month": month, "pages": _PAGES}
 
@@ -53,7 +60,32 @@ async def flaky(ctx: JobContext, fails: int) -> str:
 async def doomed(order: int) -> None:
     """Fail for good: each leaves a dead letter."""
     await asyncio.sleep(0.3)
-    raise ValueError(f"demo: order {order} has no address")
+    try:
+        _address_of(order)
+    except KeyError as error:
+        raise NoAddress(f"demo: order {order} cannot be sent") from error
+
+
+def _address_of(order: int) -> str:
+    addresses: dict[int, str] = {}
+    return addresses[order]
+
+
+@app.task(name="demo-order")
+async def order(number: int, to: str) -> str:
+    """Enqueue what follows of it: one action, a tree of jobs."""
+    await asyncio.sleep(0.2)
+    await mail.enqueue(to=to)
+    await parcel.enqueue(number=number, to=to)
+    return f"order {number} is taken"
+
+
+@app.task(name="demo-parcel", lane="slow")
+async def parcel(number: int, to: str) -> str:
+    """Be the branch of a tree."""
+    await asyncio.sleep(1)
+    await mail.enqueue(to=to)
+    return f"order {number} is packed"
 
 
 @app.task(name="demo-partner", max_attempts=6, retry={"base": "2s", "cap": "20s"}, breaker=PARTNER)
@@ -67,20 +99,23 @@ async def partner(ctx: JobContext, order: int, fails: int = 0) -> str:
 
 @app.task(name="demo-beat", every="1s")
 async def beat(ctx: JobContext) -> None:
-    """Keep a small steady load: about one and a half jobs a second."""
+    """Keep a small steady load, about two jobs a second; everything there is to see comes within the first beats."""
     number = ctx.execution
-    await mail.enqueue(to=f"{_CUSTOMERS[number % len(_CUSTOMERS)]}@example.org")
-    if number % 4 == 0:
-        await partner.enqueue(order=number)
-    if number % 60 == 45:  # noqa: PLR2004 - once a minute or so, and not in the first moments
+    to = f"{_CUSTOMERS[number % len(_CUSTOMERS)]}@example.org"
+    together = f"demo-{number}"
+    await mail.using(correlation_id=together).enqueue(to=to)
+    for every, first, task, payload in (
+        (4, 0, partner, {"order": number}),
+        (6, 2, report.using(target_count=_PAGES), {"month": number % 12 + 1}),
+        (7, 4, flaky, {"fails": number % 3}),
+        (10, 3, order, {"number": number, "to": to}),
+        (30, 2, doomed, {"order": number}),
+    ):
+        if number % every == first:
+            await task.using(correlation_id=together).enqueue_many([payload])
+    if number % 60 == 5:  # noqa: PLR2004 - once a minute
         # As many failures in a row as the breaker takes.
         await partner.enqueue_many([{"order": number, "fails": 1}] * PARTNER.threshold)
-    if number % 7 == 0:
-        await flaky.enqueue(fails=number % 3)
-    if number % 6 == 0:
-        await report.enqueue(month=number % 12 + 1)
-    if number % 30 == 0:
-        await doomed.enqueue(order=number)
 
 
 @app.task(name="demo-hourly", cron="0 * * * *")

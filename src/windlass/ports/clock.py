@@ -17,6 +17,10 @@ class Clock(Protocol):
         """Return what time it is at the database, as far as this process knows."""
         ...
 
+    def now_us(self) -> int:
+        """Return the same in microseconds since the epoch."""
+        ...
+
     def monotonic(self) -> float:
         """Count seconds that never go back."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from windlass.core.breaker import BreakerSpec, BreakerState
 from windlass.core.item import Added
 from windlass.core.job import Claimed, Held, JobState, Lease, Slices
-from windlass.core.outcome import Finish, Run
+from windlass.core.outcome import Ending, Run
 
 
 class Renewals(Protocol):
@@ -17,6 +17,10 @@ class Renewals(Protocol):
 
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> Sequence[Held]:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""
+        ...
+
+    async def record_logs(self, logs: Sequence[tuple[int, int, str]]) -> None:
+        """Write what runs (id, token, lines) have logged so far, for those who read along."""
         ...
 
 
@@ -29,7 +33,7 @@ class Finds(Protocol):
 
 
 class BreakerNews(Protocol):
-    """Who is told how services do."""
+    """Where the results of runs are recorded for breakers."""
 
     async def record(
         self,
@@ -58,7 +62,7 @@ class Work(Protocol):
 
     @property
     def breakers(self) -> BreakerNews:
-        """Who is told how services do."""
+        """Where the results of runs are recorded for breakers."""
         ...
 
     async def slices(self) -> Slices:
@@ -89,7 +93,7 @@ class Work(Protocol):
         """Note how far a run has come; raises LeaseLost when it is no longer ours."""
         ...
 
-    async def finish(self, endings: Sequence[Finish]) -> Mapping[int, JobState]:
+    async def finish(self, endings: Sequence[Ending]) -> Mapping[int, JobState]:
         """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease."""
         ...
 

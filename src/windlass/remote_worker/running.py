@@ -24,7 +24,7 @@ from windlass.worker.worker import Worker
 
 _BEAT_WITHIN_S = 10.0
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
-"""The time until the first job has told it; nothing asks for it before."""
+"""The time until the first job has brought the server's; nothing asks for it before."""
 
 
 @asynccontextmanager
@@ -54,12 +54,19 @@ async def working(
         lease=min(given.lease, LONGEST_EXTENSION),
     )
     refusals: list[WindlassError] = []
-    # The token says which worker it is; the name tells this process from its others.
+    # The token names the worker; this name distinguishes its processes.
     called = f"{PART}{name}"
     with Client(url, token, worker=called, timeout=_BEAT_WITHIN_S) as blocking:
         async with AsyncClient(url, token, worker=called) as client, app.open_state() as state, asyncio.TaskGroup() as group:
             work = PulledWork(client, wants, name)
-            program = Program(registry=served, hooks=app.hooks, profiles=app.settings.profiles, state=state, target=target)
+            program = Program(
+                registry=served,
+                hooks=app.hooks,
+                profiles=app.settings.profiles,
+                state=state,
+                target=target,
+                tracing=app.tracing,
+            )
             worker = Worker(
                 work,
                 PulledLeases(blocking),

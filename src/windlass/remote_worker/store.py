@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from windlass.core.breaker import BreakerSpec, BreakerState
 from windlass.core.item import Added, encode_items
 from windlass.core.job import DEFAULT_RETRY, Claimed, Held, JobState, Lease, Slice, Slices
-from windlass.core.outcome import NO_RUN, Finish, Outcome, Released, Run, Stopped, decide
+from windlass.core.outcome import NO_RUN, Ending, Finish, Outcome, Released, Run, Stopped, decide
 from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.reported_outcome import ReportedOutcome
 from windlass.core.retry import PROFILES, Profile
@@ -79,7 +79,7 @@ class PulledWork:
 
     @property
     def breakers(self) -> ServersBreakers:
-        """Who is told how services do."""
+        """Where the results of runs are recorded for breakers."""
         return ServersBreakers()
 
     def decide(
@@ -92,7 +92,7 @@ class PulledWork:
         rng: Random,
         profiles: Mapping[str, Profile] = PROFILES,
     ) -> Finish:
-        """Keep what is to be told of a run; the server decides, and what is given here is only for the log and hooks."""
+        """Keep a run's outcome for the report; the server decides, and what is returned here is only for the log and hooks."""
         self._wishes[job.id, job.token] = ReportedOutcome(outcome, run)
         return decide(job, outcome, run, now=now, rng=rng, profiles=profiles)._replace(delay=None, run_at=None)
 
@@ -185,12 +185,12 @@ class PulledWork:
 
     async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]]) -> Added:
         """Add what a run has found; raises LeaseLost when it is no longer ours."""
-        # What the server would refuse is the handler's own mistake, and it is told here without a request.
+        # What the server would refuse is the handler's own mistake, and is refused here without a request.
         encode_items(found)
         heard = await self._say(job_id, token, outcome=ReportedOutcome().document(), items=list(found))
         return Added(heard.added, heard.duplicates)
 
-    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
+    async def finish(self, endings: Sequence[Ending]) -> dict[int, JobState]:
         """Report how runs ended; returns the accepted ones with the state each was left in. A missing one lost its lease."""
         states = await asyncio.gather(*map(self._told, endings), return_exceptions=True)
         for state in states:
@@ -201,7 +201,7 @@ class PulledWork:
             self._wishes.pop((ending.id, ending.token), None)
         return {ending.id: state for ending, state in zip(endings, states, strict=True) if isinstance(state, JobState)}
 
-    async def _told(self, ending: Finish) -> JobState | None:
+    async def _told(self, ending: Ending) -> JobState | None:
         async with self._line:
             try:
                 return (await self._end(ending.id, ending.token, self._wishes[ending.id, ending.token])).state
@@ -284,6 +284,9 @@ class PulledLeases:
                 held.append(Held(job_id, token, kept.should_stop, is_cancelled, kept.lease_expires_at))
         return held
 
+    async def record_logs(self, logs: Sequence[tuple[int, int, str]]) -> None:
+        """Send nothing: the server gets a log with the end of its run."""
+
 
 def _text(said: str | None) -> str | None:
     """Bring a text to what JSON can carry; the server cuts it to its own measure."""
@@ -331,4 +334,5 @@ def _claimed(pulled: Pulled, worker: str) -> Claimed:
         progress_count=job.progress_count,
         result_count=job.result_count,
         target_count=job.target_count,
+        traceparent=job.traceparent,
     )

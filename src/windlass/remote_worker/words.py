@@ -22,7 +22,7 @@ _CONFLICT = 409
 
 
 class JobCancelledThere(LeaseLost):
-    """Somebody has cancelled the job; the report that heard it counts as the word that its run has stopped."""
+    """Somebody has cancelled the job; the report that was answered so also counts as the end of its run."""
 
 
 @contextmanager

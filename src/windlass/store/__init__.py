@@ -32,7 +32,7 @@ def open_store(
     setting in the database does. `statement_timeout` is for PostgreSQL: how long one statement may take, and how long a
     server that does not answer is waited for.
     """
-    scheme, rest, prepare = _parsed(url)
+    scheme, rest, prepare = parse_url(url)
     if scheme == "sqlite":
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
@@ -50,14 +50,14 @@ def open_blocking_store(
     url: str, *, rng: Random, profiles: Mapping[str, Profile] = PROFILES, statement_timeout: timedelta = STATEMENT_TIMEOUT
 ) -> Store:
     """Open the same for code without an event loop: its coroutines never suspend, `windlass.core.blocking.run` ends them."""
-    arms = _most_arms(prepare=_parsed(url)[2])
+    arms = _most_arms(prepare=parse_url(url)[2])
     database = open_database(url, rng=rng, statement_timeout=statement_timeout)
     return Store(Blocking(database), Means(rng, profiles, arms))
 
 
 def open_database(url: str, *, rng: Random, statement_timeout: timedelta = STATEMENT_TIMEOUT) -> BlockingDatabase:
     """Open what is below a blocking store, for migrations and views."""
-    scheme, rest, prepare = _parsed(url)
+    scheme, rest, prepare = parse_url(url)
     if scheme == "sqlite":
         from windlass.store.sqlite import Sqlite  # noqa: PLC0415 - each driver is loaded only where it is used
 
@@ -71,7 +71,8 @@ def _most_arms(*, prepare: bool) -> int:
     return MAX_ARMS if prepare else _UNPREPARED_ARMS
 
 
-def _parsed(url: str) -> tuple[str, str, bool]:
+def parse_url(url: str) -> tuple[str, str, bool]:
+    """Return which database a URL is about, where it is, and whether statements may be prepared; raises ConfigError."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
@@ -90,7 +91,7 @@ def _parsed(url: str) -> tuple[str, str, bool]:
 
 
 def _listen_dsn(url: str) -> str:
-    scheme, dsn, _ = _parsed(url)
+    scheme, dsn, _ = parse_url(url)
     if scheme != "postgresql":
         raise ConfigError(LISTEN_ELSEWHERE)
     return dsn
@@ -108,4 +109,4 @@ def _sqlite_path(url: str, host: str, path: str) -> str:
     return name or ":memory:"
 
 
-__all__ = ["Store", "open_blocking_store", "open_database", "open_store"]
+__all__ = ["Store", "open_blocking_store", "open_database", "open_store", "parse_url"]

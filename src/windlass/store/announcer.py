@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Collection
 from typing import Protocol
 
@@ -14,6 +15,8 @@ from windlass.errors import StoreError
 log = logging.getLogger("windlass.store")
 
 _SPACING_S = 0.005
+_MOST_OF_COMMITS = 0.1
+"""The part of its time that a process may spend in commits that announce themselves."""
 _AFTER_FAILURE_S = 1.0
 _GIVE_UP_S = 1.0
 
@@ -33,8 +36,8 @@ class Sender(Protocol):
 class Announcer:
     """A thread that sends at once when it has been idle and then at most every few milliseconds.
 
-    Beside the commits, never inside them: PostgreSQL lets transactions that notify commit only one after the other. It starts
-    with the first announcement.
+    Beside the commits, as PostgreSQL lets transactions that notify commit only one after the other; inside them only now and
+    then, the more rarely the longer that takes. The thread starts with the first announcement that needs it.
     """
 
     def __init__(self, make_sender: Callable[[], Sender]) -> None:
@@ -43,6 +46,7 @@ class Announcer:
         self._wake = threading.Condition()
         self._pending: set[str] = set()
         self._is_closing = False
+        self._next_commit_at = 0.0
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
@@ -57,6 +61,20 @@ class Announcer:
             self._wake.notify()
             if self._thread is None:
                 self._thread = self._start()
+
+    def is_left_to_commit(self) -> bool:
+        """Whether a commit should announce itself, which reaches sleepers sooner; its end is noted by `committed`."""
+        with self._wake:
+            now = time.monotonic()
+            if self._pending or now < self._next_commit_at:
+                return False
+            # Until it is known how long this one takes, no other does the same.
+            self._next_commit_at = now + _GIVE_UP_S
+            return True
+
+    def committed(self, took_s: float) -> None:
+        """Note how long a commit took that announced itself."""
+        self._next_commit_at = time.monotonic() + took_s / _MOST_OF_COMMITS
 
     def _start(self) -> threading.Thread | None:
         thread = threading.Thread(target=self._live, name="windlass-announcer", daemon=True)

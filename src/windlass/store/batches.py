@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.cadence import EPOCH
 from windlass.core.job import DEFAULT_RETRY, NewJob
+from windlass.core.outcome import Completed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from windlass.core.outcome import Finish, Run
+    from windlass.core.outcome import Ending, Finish, Run
 
 _DAY = 86_400_000_000
 
@@ -64,17 +66,16 @@ class BatchEntry(NamedTuple):
     own: str
 
 
-def cut(entries: Sequence[BatchEntry], rows: int = MAX_ROWS) -> Iterator[slice]:
-    """Cut entries into runs that are small enough for one statement."""
-    start = size = 0
-    for place, entry in enumerate(entries):
-        length = len(entry.shared) + len(entry.own)
-        size += length
-        if place > start and (place - start >= rows or size > MAX_BYTES):
+def cut(sizes: Sequence[int], rows: int = MAX_ROWS) -> Iterator[slice]:
+    """Cut elements of these sizes into runs that are small enough for one statement."""
+    start = total = 0
+    for place, size in enumerate(sizes):
+        total += size
+        if place > start and (place - start >= rows or total > MAX_BYTES):
             yield slice(start, place)
-            start, size = place, length
-    if entries:
-        yield slice(start, len(entries))
+            start, total = place, size
+    if sizes:
+        yield slice(start, len(sizes))
 
 
 def grouped(entries: Iterable[BatchEntry]) -> str:
@@ -96,18 +97,21 @@ def in_order(entries: Iterable[BatchEntry]) -> str:
     return array(texts)
 
 
-_JOB_TEXTS = (
-    "name",
-    "unique_key",
-    "child_key",
-    "subject",
-    "correlation_id",
-    "collection",
-    "description",
-    "created_by",
-    "declared_by",
-)
-_JOB_VALUES = ("max_attempts", "parent_id", "target_count", "item_key", "metadata")
+_JOB_JSON = ("metadata", "item_key")
+_JOB_TEXTS = tuple(one.name for one in fields(NewJob) if one.type == "str | None" and one.name not in _JOB_JSON)
+_JOB_VALUES = (*(one.name for one in fields(NewJob) if one.type == "int | None"), *_JOB_JSON)
+
+
+def plain_size(payload: str) -> int:
+    """Return about how long a job with nothing but this payload is once it is written."""
+    return 100 + len(payload)
+
+
+def job_size(job: NewJob) -> int:
+    """Return about how long a job is once it is written."""
+    if job.is_plain:
+        return plain_size(job.payload)
+    return 1000 + sum(len(text) for text in (job.payload, job.metadata, job.description) if text is not None)
 
 
 def new_job(job: NewJob) -> BatchEntry:
@@ -148,6 +152,29 @@ def when(run_at: datetime | None, delay: timedelta | None) -> str:
     if run_at is not None:
         return f',"run_us":{microseconds(run_at)}'
     return "" if delay is None else f',"delay_us":{microseconds(delay)}'
+
+
+def size(ending: Ending) -> int:
+    """Return about how long an ending is once it is written."""
+    if isinstance(ending, Completed):
+        return 100 if ending.result is None else 100 + len(ending.result)
+    texts = [ending.result, ending.run.log_excerpt, ending.run.metadata]
+    if ending.failure is not None:
+        texts += [ending.failure.message, ending.failure.trace]
+    return 1000 + sum(len(text) for text in texts if text is not None)
+
+
+def completed(endings: Sequence[Completed]) -> dict[str, Sequence[Any]]:
+    """Write ends with nothing to decide as columns."""
+    ids, tokens, _, started, finished, cpu_times, results = zip(*endings, strict=True)
+    return {
+        "id": ids,
+        "token": tokens,
+        "started_us": started,
+        "finished_us": finished,
+        "cpu_time_ms": cpu_times,
+        "result": results,
+    }
 
 
 def finish(ending: Finish) -> BatchEntry:

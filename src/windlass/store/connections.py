@@ -45,7 +45,7 @@ class _Abandoned(BaseException):
 def _abandon(wait: Wait | None) -> None:
     if wait is not None:
         wait.is_abandoned = True
-        wait.shorten(_CANCEL_S)
+        watchdog.shorten(wait, _CANCEL_S)
 
 
 class _Waiting(Protocol):
@@ -282,6 +282,7 @@ _SESSION = """
     set tcp_keepalives_interval = 5;
     set tcp_keepalives_count = 3
 """
+_SNAPSHOT = "set transaction isolation level repeatable read, read only"
 _UNBOUND = "set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0"
 
 
@@ -390,6 +391,8 @@ class Pools:
         async with connection.transaction():
             if is_local:
                 await connection.execute(f"set local statement_timeout = {bound_ms}")
+            if call.is_snapshot:
+                await connection.execute(_SNAPSHOT)
             yield
 
     async def close(self) -> None:
@@ -468,6 +471,8 @@ class SyncPools:
         with connection.transaction():
             if is_local:
                 connection.execute(f"set local statement_timeout = {bound_ms}")
+            if call.is_snapshot:
+                connection.execute(_SNAPSHOT)
             yield
 
     @contextmanager

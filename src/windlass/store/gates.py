@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from typing import ClassVar
 
 from windlass.core.blocking import twin_of
+from windlass.core.explanation import Explanation
 from windlass.core.gate import ALL_LANES, BUILT_IN_LANES, Drain, Gate, GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
 from windlass.errors import GateNotFound
-from windlass.store.calls import gates, reads, tasks
+from windlass.store.calls import explain, gates, reads, tasks
 from windlass.store.noun import Noun, verb
 
 _LOOKS = 500
@@ -92,6 +93,13 @@ class Lanes(Gates):
         """Return whether it is paused, and by whom."""
         return await self._run(gates.get(self.kind, name))
 
+    async def explain(self, name: str) -> Explanation:
+        """Explain why its jobs do or do not move; raises GateNotFound with the nearest names."""
+        await self.ensure_known(name, may_force=False)
+        return await self._run(explain.explain_lane(name))
+
+    explain_sync = twin_of(explain)
+
     async def names(self) -> set[str]:
         """List the lanes that were declared, paused or have jobs, those every fleet has, and `*`."""
         return {lane.name for lane in await self.list()} | BUILT_IN_LANES | {ALL_LANES}
@@ -109,6 +117,13 @@ class KnownTasks(Gates):
     async def declare(self, declared: Sequence[DeclaredTask]) -> builtins.list[str]:
         """Write tasks; returns those that had to be written: new, changed, or not seen for a minute."""
         return await self._run(tasks.declare(declared)) if declared else []
+
+    async def explain(self, name: str) -> Explanation:
+        """Explain why its jobs do or do not move; raises GateNotFound with the nearest names."""
+        await self.ensure_known(name, may_force=False)
+        return await self._run(explain.explain_task(name))
+
+    explain_sync = twin_of(explain)
 
     async def names(self) -> set[str]:
         """List the tasks that were declared, paused or have jobs."""

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from windlass.errors import SchemaError
+from windlass.errors import SchemaError, SchemaTooNew, SchemaTooOld
+from windlass.store.spelling import SQL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
+log = logging.getLogger("windlass.store")
+steps = logging.getLogger("windlass.store.migrate")
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 # Any fixed number: it names the lock that keeps two processes from migrating at once.
 _FTS5 = "select sqlite_version(), count(*) from pragma_module_list where name = 'fts5'"
 _LOCK = 7_301_946_200_281
 _LOCK_TIMEOUT = "10s"
-_OLDEST_POSTGRES = 150_000
+_GUARDED = "table sqlite_master may not be modified"
+OLDEST_POSTGRES = 150_000
 _TABLE = """create table if not exists windlass_schema (
     version integer primary key, name text not null, checksum text not null, applied_at text not null
 )"""
@@ -62,7 +66,7 @@ class Scriptable(Protocol):
 
 def migrations(dialect: str) -> list[Migration]:
     """Read the migrations of a dialect, in order."""
-    folder = files("windlass.store").joinpath("sql", dialect, "migrations")
+    folder = SQL.joinpath(dialect, "migrations")
     found = ((match, entry) for entry in folder.iterdir() if (match := _FILE.fullmatch(entry.name)))
     return sorted(Migration(int(match[1]), match[2], entry.read_text("utf-8")) for match, entry in found)
 
@@ -81,7 +85,7 @@ def check(dialect: str, applied: Mapping[int, str]) -> None:
     _check(known, applied)
     missing = [f"{one.version:04}_{one.name}" for one in known if one.version not in applied]
     if missing:
-        raise SchemaError(
+        raise SchemaTooOld(
             f"the schema is older than this version of Windlass ({', '.join(missing)} missing); run `windlass migrate`"
         )
 
@@ -98,7 +102,8 @@ def up(database: Scriptable, *, dry_run: bool = False) -> list[Migration]:
         missing = [one for one in known if one.version not in applied]
         if missing and not dry_run:
             connection.execute(_TABLE)
-            for one in missing:
+            for place, one in enumerate(missing):
+                steps.debug("applying migration %d of %d: %04d_%s", place + 1, len(missing), one.version, one.name)
                 _apply(connection, database.dialect, one)
         return missing
 
@@ -113,8 +118,8 @@ def _lock(connection: Any, dialect: str) -> None:
             raise SchemaError(f"SQLite {version} was built without FTS5; install windlass[sqlite] for a build that has it")
     if dialect == "postgres":
         [version] = connection.execute("select current_setting('server_version_num')::integer").fetchone()
-        if version < _OLDEST_POSTGRES:
-            raise SchemaError(f"PostgreSQL {version // 10_000} is too old; {_OLDEST_POSTGRES // 10_000} is the oldest supported")
+        if version < OLDEST_POSTGRES:
+            raise SchemaError(f"PostgreSQL {version // 10_000} is too old; {OLDEST_POSTGRES // 10_000} is the oldest supported")
         connection.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'")
         connection.execute(f"select pg_advisory_xact_lock({_LOCK})")
 
@@ -133,16 +138,27 @@ def _check(known: Sequence[Migration], applied: Mapping[int, str]) -> None:
     texts = {one.version: one for one in known}
     for version, checksum in applied.items():
         if version not in texts:
-            raise SchemaError(
+            raise SchemaTooNew(
                 f"the database has migration {version}, which this version of Windlass does not know: upgrade Windlass"
             )
         if texts[version].checksum != checksum:
             raise SchemaError(f"migration {version} was applied from another text; a released migration is never edited")
 
 
+def _execute(connection: Any, statement: str) -> None:
+    try:
+        connection.execute(statement)
+    except Exception as error:
+        # Some systems build SQLite so that nobody can write the text of its schema. What we change there is only spelled in a
+        # cheaper way, so the tables stay as they are.
+        if _GUARDED not in str(error):
+            raise
+        log.info("this SQLite guards the text of its schema; its checks keep their slower form")
+
+
 def _apply(connection: Any, dialect: str, one: Migration) -> None:
     for statement in statements(one.sql) if dialect == "sqlite" else [one.sql]:
-        connection.execute(statement)
+        _execute(connection, statement)
     clock = (
         "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
         if dialect == "sqlite"

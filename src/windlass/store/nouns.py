@@ -19,18 +19,24 @@ from windlass.core.settings import Effective, effective
 from windlass.core.worker import Neighbour
 from windlass.errors import ChoreNotFound
 from windlass.store.calls import (
+    alert_evaluation,
+    alerts,
     chores,
     crawls,
     feeds,
+    insights,
     items,
+    overview,
     pages,
     reminders,
     runs,
+    samples,
     sessions,
     settings,
     signatures,
     sources,
     tokens,
+    top,
     workers,
 )
 from windlass.store.noun import Noun, verb
@@ -157,7 +163,9 @@ class Workers(Noun):
     register, register_sync = verb(workers.register)
     seen, seen_sync = verb(workers.seen)
     stopped, stopped_sync = verb(workers.stopped)
-    list_neighbours, list_neighbours_sync = verb(workers.list_neighbours)
+    pause, pause_sync = verb(workers.pause)
+    resume, resume_sync = verb(workers.resume)
+    look_at_leases, look_at_leases_sync = verb(workers.look_at_leases)
     prune, prune_sync = verb(workers.prune)
     list, list_sync = verb(workers.list_workers)
 
@@ -199,16 +207,43 @@ class Chores(Noun):
 
 
 class Runs(Noun):
-    """Totals that survive pruning, minutes with percentiles, and statistics made of both: exact as soon as a run has ended."""
+    """Totals that survive pruning, and minutes with percentiles: exact as soon as a run has ended."""
 
     totals, totals_sync = verb(runs.totals)
     minutes, minutes_sync = verb(runs.minutes)
     fold, fold_sync = verb(runs.fold_runs)
     prune_minutes, prune_minutes_sync = verb(runs.prune_minutes)
     job, job_sync = verb(runs.job_stats)
-    metrics, metrics_sync = verb(runs.metrics)
-    queue, queue_sync = verb(runs.queue)
-    priorities, priorities_sync = verb(runs.priorities)
+
+
+class Insights(Noun):
+    """How the queue fares; everything that shows numbers reads them here, each answer from one look."""
+
+    summary, summary_sync = verb(insights.summary)
+    series, series_sync = verb(insights.read_series)
+    scrape, scrape_sync = verb(insights.scrape)
+    queue, queue_sync = verb(insights.queue)
+    scheduler, scheduler_sync = verb(insights.scheduler)
+    priorities, priorities_sync = verb(insights.priorities)
+    overview, overview_sync = verb(overview.overview)
+    top, top_sync = verb(top.top)
+
+
+class Samples(Noun):
+    """How deep the queue was in the last hour, minute by minute."""
+
+    take, take_sync = verb(samples.take)
+    record, record_sync = verb(samples.record)
+
+
+class Alerts(Noun):
+    """What is wrong, since when, and what helps."""
+
+    board, board_sync = verb(alerts.read_board)
+    history, history_sync = verb(alerts.history)
+    silence, silence_sync = verb(alerts.silence)
+    unsilence, unsilence_sync = verb(alerts.unsilence)
+    evaluate, evaluate_sync = verb(alert_evaluation.evaluate)
 
 
 class Items(Noun):
@@ -217,6 +252,7 @@ class Items(Noun):
     add, add_sync = verb(items.add)
     list, list_sync = verb(items.list_items)
     count, count_sync = verb(items.count_items)
+    collections, collections_sync = verb(items.list_collections)
 
     async def export(
         self, collection: str | None = None, *, job_id: int | None = None, after: int = 0, page: int = _ITEMS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import time
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,7 +44,7 @@ from windlass.store.listener import WakeupListener
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
     from datetime import timedelta
     from random import Random
 
@@ -104,11 +105,16 @@ class Postgres:
 
     async def run(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
-        answer = await self._run(call)
-        self._announcer.announce(call.wakes(answer))
+        if call.announces_work and self._announcer.is_left_to_commit():
+            began = time.monotonic()
+            answer = await self._run(call, is_announced=True)
+            self._announcer.committed(time.monotonic() - began)
+        else:
+            answer = await self._run(call)
+            self._announcer.announce(call.wakes(answer))
         return answer
 
-    async def _run(self, call: Call[T]) -> T:
+    async def _run(self, call: Call[T], *, is_announced: bool = False) -> T:
         cancels = _cancels()
         self._owner.check()
         for last in range(_TRIES):
@@ -118,7 +124,7 @@ class Postgres:
                     # cancelled a loop of calls would wait for its end for ever.
                     if _cancels() > cancels:
                         raise asyncio.CancelledError
-                    return await _drive_async(connection, call)
+                    return await _drive_async(connection, call, is_announced=is_announced)
             except _AGAIN as error:
                 if last == _TRIES - 1:
                     raise translated(error) from error
@@ -136,7 +142,7 @@ class Postgres:
                 _refuse_stranger(self._identity, await _drive_async(connection, work.identity()))
                 answer = await _drive_async(connection, call)
                 if topics := call.wakes(answer):
-                    await connection.cursor(row_factory=tuple_row).execute(_NOTIFY, [list(topics)])
+                    await connection.cursor(row_factory=tuple_row).execute(NOTIFY, [list(topics)])
                 return answer
         except pg.UndefinedTable as error:
             raise ConfigError(_NOT_OURS) from error
@@ -172,16 +178,21 @@ class SyncPostgres:
 
     def run_sync(self, call: Call[T]) -> T:
         """Run a call in a transaction of its own."""
-        answer = self._run(call)
-        self._announcer.announce(call.wakes(answer))
+        if call.announces_work and self._announcer.is_left_to_commit():
+            began = time.monotonic()
+            answer = self._run(call, is_announced=True)
+            self._announcer.committed(time.monotonic() - began)
+        else:
+            answer = self._run(call)
+            self._announcer.announce(call.wakes(answer))
         return answer
 
-    def _run(self, call: Call[T]) -> T:
+    def _run(self, call: Call[T], *, is_announced: bool = False) -> T:
         self._owner.check()
         for last in range(_TRIES):
             try:
                 with self._pools.connection(call) as connection:
-                    return _drive(connection, call)
+                    return _drive(connection, call, is_announced=is_announced)
             except _AGAIN as error:
                 if last == _TRIES - 1:
                     raise translated(error) from error
@@ -208,7 +219,7 @@ class SyncPostgres:
                 _refuse_stranger(self._identity, _drive(connection, work.identity()))
                 answer = _drive(connection, call)
                 if topics := call.wakes(answer):
-                    connection.cursor(row_factory=tuple_row).execute(_NOTIFY, [list(topics)])
+                    connection.cursor(row_factory=tuple_row).execute(NOTIFY, [list(topics)])
                 return answer
         except pg.UndefinedTable as error:
             raise ConfigError(_NOT_OURS) from error
@@ -248,7 +259,7 @@ class _Notifier:
     def _send(self, words: Collection[str]) -> None:
         if self._connection is None:
             self._connection = WatchedConnection.connect(**_speaking(self._dsn))
-        self._connection.execute(_NOTIFY, [list(words)])
+        self._connection.execute(NOTIFY, [list(words)])
 
     def close(self) -> None:
         if self._connection is not None:
@@ -261,7 +272,7 @@ async def _notices(dsn: str) -> AsyncIterator[Hear]:
     """Open a connection that hears announcements."""
     try:
         async with await WatchedAsyncConnection.connect(**_speaking(dsn)) as connection:
-            await connection.execute(_LISTEN)
+            await connection.execute(LISTEN)
             # From here on it is silent while nobody has anything to announce; the listener tests it by itself.
             connection.limit_s = None
             yield partial(_hear, connection)
@@ -274,12 +285,34 @@ def _speaking(dsn: str) -> dict[str, Any]:
 
 
 async def _hear(connection: psycopg.AsyncConnection[Any], seconds: float) -> list[str]:
-    return [notice.payload async for notice in connection.notifies(timeout=seconds, stop_after=1)]
+    """Wait for words. The driver's own wait wakes ten times a second, so it only reads what has come."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while True:
+        words = [notice.payload async for notice in connection.notifies(timeout=0, stop_after=1)]
+        left_s = until - loop.time()
+        if words or left_s <= 0:
+            return words
+        await _readable(connection.fileno(), left_s)
+
+
+async def _readable(descriptor: int, seconds: float) -> None:
+    """Wait until something can be read, at most so long."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        async with asyncio.timeout(seconds):
+            await ready.wait()
+    except TimeoutError:
+        return
+    finally:
+        loop.remove_reader(descriptor)
 
 
 # One channel for all topics, so that any announcement proves to a listener that it hears.
-_LISTEN = "listen windlass"
-_NOTIFY = "select pg_notify('windlass', word) from unnest(%s::text[]) as word"
+LISTEN = "listen windlass"
+NOTIFY = "select pg_notify('windlass', word) from unnest(%s::text[]) as word"
 
 
 _NOT_OURS = "the connection is to another database than the store's"
@@ -292,11 +325,29 @@ _FROM_DRIVER = (psycopg.Error, PoolTimeout, TooManyRequests, UnicodeError)
 _AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation)
 
 
-# A statement without a time looks at the server's clock.
-_CLOCK: dict[str, Any] = {"now": None}
+def _params(step: Step, *, is_announced: bool) -> dict[str, Any]:
+    # A statement without a time looks at the server's clock.
+    params = {"now": None, "is_announced": is_announced, **step.params}
+    if step.columns is not None:
+        params |= {name: _array(values) for name, values in step.columns.items()}
+    return params
 
 
-async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
+def _array(values: Sequence[Any]) -> str | None:
+    """Write a column as the text of an array, which costs a fraction of what the driver takes for its values."""
+    first = next((value for value in values if value is not None), None)
+    if first is None:
+        return None
+    write = _quoted if isinstance(first, str) else str
+    return "{" + ",".join(["null" if value is None else write(value) for value in values]) + "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T], *, is_announced: bool = False) -> T:
     steps = call.begin()
     try:
         step = next(steps)
@@ -305,7 +356,7 @@ async def _drive_async(connection: psycopg.AsyncConnection[Any], call: Call[T]) 
                 step = steps.send(await _ask(connection, step.ask))
                 continue
             cursor = connection.cursor(binary=True, row_factory=tuple_row)
-            await cursor.execute(_texts.of(step), _CLOCK | step.params)
+            await cursor.execute(_texts.of(step), _params(step, is_announced=is_announced))
             step = steps.send(await cursor.fetchall())
     except StopIteration as done:
         value: T = done.value
@@ -317,7 +368,7 @@ async def _ask(connection: psycopg.AsyncConnection[Any], ask: Callable[[Any], An
     return [(await answer if inspect.isawaitable(answer) else answer,)]
 
 
-def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
+def _drive(connection: psycopg.Connection[Any], call: Call[T], *, is_announced: bool = False) -> T:
     steps = call.begin()
     try:
         step = next(steps)
@@ -325,9 +376,8 @@ def _drive(connection: psycopg.Connection[Any], call: Call[T]) -> T:
             if step.ask is not None:
                 step = steps.send(asked(step, connection))
                 continue
-            step = steps.send(
-                connection.cursor(binary=True, row_factory=tuple_row).execute(_texts.of(step), _CLOCK | step.params).fetchall()
-            )
+            cursor = connection.cursor(binary=True, row_factory=tuple_row)
+            step = steps.send(cursor.execute(_texts.of(step), _params(step, is_announced=is_announced)).fetchall())
     except StopIteration as done:
         value: T = done.value
         return value

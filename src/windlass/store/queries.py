@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
+from types import MappingProxyType
 
 from windlass.core import aging, transitions
-from windlass.core.job import WaitReason
+from windlass.core.job import JobState, WaitReason
 from windlass.core.page import MAX_PAGE, MOST_COUNTED
 from windlass.store.batches import microseconds
-from windlass.store.spelling import spell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from windlass.core.job import JobState
+from windlass.store.spelling import SQL, spell
 
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _HEADING = re.compile(r"^-- name: ([\w{}]+)$", re.MULTILINE)
@@ -31,31 +26,52 @@ _DIRECTIONS = {
 }
 """What a query with `{direction}` in its name has in place of these words: it is two queries, one for each end of a list."""
 
+_NO_WORDS: Mapping[str, str] = MappingProxyType({})
+_REPEATED = {"arms": ("_arm", "\nunion all "), "rows": ("_row", ",\n")}
+"""What a query repeats: the part of its own that is named so, and what stands between."""
+
+
+class _Block:
+    """A query or a fragment as its file has it; a command needs few of the hundreds, so each text is made when it is needed."""
+
+    def __init__(self, body: str, words: Mapping[str, str] = _NO_WORDS, spelled_for: str | None = None) -> None:
+        self._body = body
+        self._words = words
+        self._spelled_for = spelled_for
+
+    @cached_property
+    def text(self) -> str:
+        """The block without comments, with the words of its direction, as its dialect spells it."""
+        text = _COMMENT.sub("", self._body).strip()
+        for word, meaning in self._words.items():
+            text = text.replace(f"{{{word}}}", meaning)
+        return text if self._spelled_for is None else spell(text, self._spelled_for)
+
 
 class Queries:
     """The queries of one dialect; a query is one or more statements run in one transaction."""
 
     def __init__(self, dialect: str) -> None:
         """Read every file once; a fragment is a query that others name in braces."""
-        self._fragments = _rules()
-        self._texts: dict[str, str] = {}
-        for file_name, name, text in _read(dialect):
-            texts = self._fragments if file_name == "fragments.sql" else self._texts
-            assert name not in texts, f"{dialect} has two queries named {name}"  # noqa: S101 - a slip of ours
-            texts[name] = text
-        self._arms = {name: self._texts.pop(name) for name in list(self._texts) if name.endswith("_arm")}
+        self._fragments = {name: _Block(text) for name, text in _rules().items()}
+        self._queries: dict[str, _Block] = {}
+        for file_name, name, block in _read(dialect):
+            blocks = self._fragments if file_name == "fragments.sql" else self._queries
+            assert name not in blocks, f"{dialect} has two queries named {name}"  # noqa: S101 - a slip of ours
+            blocks[name] = block
+        self._arms = {name: self._queries.pop(name) for name in list(self._queries) if name.endswith(("_arm", "_row"))}
         self._ready: dict[tuple[str, int], tuple[str, ...]] = {}
 
     @property
     def names(self) -> list[str]:
         """Every query, sorted."""
-        return sorted(self._texts)
+        return sorted(self._queries)
 
     def statements(self, name: str, arms: int = 0) -> tuple[str, ...]:
-        """Return the statements of a query, its fragments filled in; `{arms}` is its `_arm` so many times."""
+        """Return the statements of a query, filled in; `{arms}` and `{rows}` are its `_arm` and its `_row` so many times."""
         found = self._ready.get((name, arms))
         if found is None:
-            text = self._fill(self._texts[name], name, arms)
+            text = self._fill(self._queries[name].text, name, arms)
             found = tuple(statement for part in _STATEMENT_END.split(text) if (statement := part.strip()))
             self._ready[name, arms] = found
         return found
@@ -67,10 +83,11 @@ class Queries:
 
     def _fill(self, text: str, name: str, arms: int) -> str:
         def value(match: re.Match[str]) -> str:
-            if match[1] == "arms":
-                arm = self._arms[f"{name}_arm"]
-                return self._fill("\nunion all ".join(arm.replace("{i}", str(i)) for i in range(arms)), name, arms)
-            return self._fill(self._fragments[match[1]], name, arms)
+            if match[1] in _REPEATED:
+                ending, joint = _REPEATED[match[1]]
+                part = self._arms[f"{name}{ending}"].text
+                return self._fill(joint.join(part.replace("{i}", str(i)) for i in range(arms)), name, arms)
+            return self._fill(self._fragments[match[1]].text, name, arms)
 
         return _PLACEHOLDER.sub(value, text)
 
@@ -98,30 +115,23 @@ def _quoted(states: Iterable[JobState]) -> str:
     return ", ".join(f"'{state}'" for state in sorted(states))
 
 
-def _read(dialect: str) -> Iterator[tuple[str, str, str]]:
-    """Yield file, name and text of every block."""
+def _read(dialect: str) -> Iterator[tuple[str, str, _Block]]:
+    """Yield file, name and block of everything."""
     for folder in ("common", dialect):
-        for file in sorted(files("windlass.store").joinpath("sql", folder).iterdir(), key=lambda entry: entry.name):
+        for file in sorted(SQL.joinpath(folder).iterdir(), key=lambda entry: entry.name):
             if file.name.endswith(".sql"):
-                for name, text in _blocks(file.read_text("utf-8")):
-                    yield file.name, name, spell(text, dialect) if folder == "common" else text
+                for name, words, body in _bodies(file.read_text("utf-8")):
+                    yield file.name, name, _Block(body, words, dialect if folder == "common" else None)
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
+def _bodies(text: str) -> Iterator[tuple[str, Mapping[str, str], str]]:
     parts = _HEADING.split(text)[1:]
     for name, body in zip(parts[::2], parts[1::2], strict=True):
-        query = _COMMENT.sub("", body).strip()
         if "{direction}" not in name:
-            yield name, query
+            yield name, _NO_WORDS, body
             continue
         for direction, words in _DIRECTIONS.items():
-            yield name.replace("{direction}", direction), _directed(query, words)
-
-
-def _directed(query: str, words: dict[str, str]) -> str:
-    for word, text in words.items():
-        query = query.replace(f"{{{word}}}", text)
-    return query
+            yield name.replace("{direction}", direction), words, body
 
 
 @cache

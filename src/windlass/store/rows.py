@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windlass.core.chore import Chore
 from windlass.core.job import (
     Claimed,
     Count,
@@ -14,6 +15,7 @@ from windlass.core.job import (
     Job,
     JobState,
     Lapsed,
+    Lease,
     Promoted,
     RunReason,
     RunStatus,
@@ -22,6 +24,9 @@ from windlass.core.job import (
     UniqueScope,
     WaitReason,
 )
+from windlass.core.known_task import KnownTask
+from windlass.core.source import Source
+from windlass.store.batches import instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +64,7 @@ def _kind(hint: Any) -> str:
 
 CLAIMED_WIDTH = len(Claimed._fields)
 CLAIMED = Shape.of(Claimed)
-_CLAIM = CLAIMED._replace(packed=CLAIMED_WIDTH)
+_CLAIM = Shape((5, 11))
 LETTER = Shape.of(DeadLetter)
 JOB = Shape.of(Job)
 _EXECUTION = Shape.of(Execution)
@@ -70,6 +75,7 @@ SHAPES: dict[str, Shape] = {
     "clock": Shape((0,)),
     "contact": Shape((0,)),
     "insert_jobs": Shape((2,)),
+    "insert_plain": Shape((2,)),
     "claim": _CLAIM,
     "claim_suspect": _CLAIM,
     "claim_any": _CLAIM,
@@ -79,7 +85,7 @@ SHAPES: dict[str, Shape] = {
     "slices": Shape((4,), (6,)),
     "renew": Shape((4,), (2, 3, 5)),
     "vouch": Shape((2,)),
-    "promote": Shape((1,), (2, 3)),
+    "promote": Shape((1, 5), (2, 3, 4)),
     "get_jobs": JOB,
     "due_templates": JOB,
     "list_executions": _EXECUTION,
@@ -90,7 +96,19 @@ SHAPES: dict[str, Shape] = {
     "doctor_executions": Shape((), (6, 7, 8)),
     "doctor_minutes": Shape((0,)),
     "doctor_letters": Shape((), (3, 4, 5, 7, 8, 9)),
+    "doctor_objects": Shape((), (2,)),
+    "doctor_tables": Shape((), (4,)),
+    "doctor_overdue": Shape((3,)),
+    "doctor_breakers": Shape((), (5, 6, 7, 8, 9)),
+    "add_progress": Shape((1,)),
+    "get_known_task": Shape.of(KnownTask),
+    "get_lane": Shape((1,)),
+    "has_kind": Shape((), (0,)),
+    "list_chores": Shape.of(Chore),
+    "long_runs": Shape((3,)),
+    "touch_source": Shape.of(Source),
 }
+"""By query. Here are those of queries that several modules name; a module of calls adds its own when it is loaded."""
 
 
 # A look-up is five times cheaper than calling the enumeration.
@@ -102,6 +120,28 @@ def claimed(rows: Sequence[Row]) -> list[Claimed]:
     jobs = [Claimed._make(row) for row in rows]
     jobs.sort(key=_claim_order)
     return jobs
+
+
+def taken(rows: Sequence[Row], lease: Lease) -> list[Claimed]:
+    """Read jobs that a claim took under one lease, in the order they are to run."""
+    jobs = [_taken(row, lease) for row in rows]
+    jobs.sort(key=_claim_order)
+    return jobs
+
+
+def _taken(row: Row, lease: Lease) -> Claimed:
+    job_id, task, lane, payload, priority, run_at, attempt, execution, crashes, failures, runs, claimed_at, rest = row
+    slot_us, most, retry, cadence, timeout_us, subject, correlation_id, parent_id, cursor, progress, results, target, trace = (
+        rest or _NO_REST
+    )
+    return Claimed._make((
+        job_id, task, lane, payload, priority, run_at, None if slot_us is None else instant(slot_us), attempt, most, execution,
+        crashes, failures, runs, retry, cadence, timeout_us, lease.token, lease.worker, claimed_at, claimed_at + lease.length,
+        subject, correlation_id, parent_id, cursor, progress, results, target, trace,
+    ))  # fmt: skip
+
+
+_NO_REST: tuple[Any, ...] = (None, None, "task", None, None, None, None, None, None, 0, 0, None, None)
 
 
 def _claim_order(job: Claimed) -> tuple[int, datetime, int]:

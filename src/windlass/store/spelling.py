@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+SQL = Path(__file__).parent / "sql"
+"""Where the texts are; by its path, since `importlib.resources` takes longer to load than most commands to read."""
 _CAST = re.compile(r"::[a-z]+(?:\[\])?")
 _ROW_LOCK = re.compile(r"\s+for update(?: of \w+)?(?: skip locked)?")
 _INDEX_HINT = re.compile(r"\s+(?:indexed by \w+|not indexed)\b")
@@ -13,6 +16,8 @@ _WORDS = {
     "is not distinct from": "is",
     "is distinct from": "is not",
     "json_array_elements_text(": "json_each(",
+    " ilike ": " like ",
+    "string_agg(": "group_concat(",
 }
 
 

@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,15 +30,16 @@ from windlass.errors import (
 )
 from windlass.store.batches import instant, microseconds
 from windlass.store.calls.call import asked
+from windlass.store.file_watch import FileWatch, open_watch
 from windlass.store.fork_guard import ForkGuard
-from windlass.store.queries import Queries, queries
-from windlass.store.shapes import SHAPES
+from windlass.store.queries import PARAMETER, Queries, queries
+from windlass.store.rows import SHAPES
 from windlass.store.sqlite_library import VARIABLE
 from windlass.store.sqlite_library import sqlite_driver as driver
 from windlass.store.wakeups import Bell, bell_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from random import Random
 
     from windlass.store.calls.call import Call, Step
@@ -56,6 +59,13 @@ _MOST_MERGED = 64
 _LOOK_SECONDS = 0.004
 _SLOW_LOOK_SECONDS = 0.012
 _QUIET_SECONDS = 2.0
+# Where the system tells of writes: a commit shows some time after its write, when it is on the disk. The looks after a write come
+# ever later, and end once no writer is found at work; the rest is for what the system may not have told.
+_FIRST_LOOK_SECONDS = 0.001
+_LONGEST_LOOK_SECONDS = 0.256
+_WATCHED_LOOK_SECONDS = 2.0
+# Not earlier: to find out, the writers' lock is taken for a moment, and a file that is written to without pause is left alone.
+_QUIET_LOOK_SECONDS = 0.004
 # How many steps of SQLite's machine, about a millisecond, lie between two looks at a read's deadline. Each look waits for
 # Python's lock.
 _STEPS_BETWEEN_LOOKS = 100_000
@@ -201,6 +211,9 @@ class _ConnectionThread:
         self._normal: deque[_Work] = deque()
         self._wake = threading.Condition()
         self.strangers = Bell()
+        self._watch: FileWatch | None = None
+        self._pause = _FIRST_LOOK_SECONDS
+        """How long to wait for the next look, where the file is watched."""
         self._version: int | None = None
         self._next_look = 0.0
         self._last_news = 0.0
@@ -245,6 +258,12 @@ class _ConnectionThread:
             self._wake.notify()
         self._thread.join()
 
+    def _file_changed(self) -> None:
+        """Look soon, on the thread of the connection: somebody has written to the file."""
+        with self._wake:
+            self._pause = _FIRST_LOOK_SECONDS
+            self._wake.notify()
+
     def _live(self, path: str, opened: Future[None]) -> None:
         try:
             connection = self._again(lambda: _connect(path))
@@ -257,8 +276,11 @@ class _ConnectionThread:
             while (group := self._take()) is not None:
                 if group:
                     self._serve(connection, group)
-                self._look(connection)
+                if self.strangers.is_heard and (not group or time.monotonic() >= self._next_look):
+                    self._look(connection)
         finally:
+            if self._watch is not None:
+                self._watch.close()
             connection.close()
             self._refuse_the_rest()
 
@@ -289,10 +311,14 @@ class _ConnectionThread:
                     return group
                 if self._closing:
                     return None
-                if not self._wake.wait(self._time_to_look() if self.strangers.is_heard else None):
+                pause = self._pause
+                is_woken = self._wake.wait(self._time_to_look() if self.strangers.is_heard else None)
+                if not is_woken or self._pause < pause:
                     return group
 
     def _time_to_look(self) -> float:
+        if self._watch is not None and self._watch.is_alive:
+            return self._pause
         is_quiet = time.monotonic() - self._last_news > _QUIET_SECONDS
         return _SLOW_LOOK_SECONDS if is_quiet else _LOOK_SECONDS
 
@@ -302,16 +328,37 @@ class _ConnectionThread:
         On the writer's connection, which does not count its own commits, and always against the look before: a commit between
         two looks cannot be missed, whatever was claimed meanwhile.
         """
-        if not self.strangers.is_heard or time.monotonic() < self._next_look:
-            return
+        if self._version is None and self._watch is None and self._file is not None:
+            # The file is there: this connection has begun, and none other can be the last to close. There is none with a
+            # rollback journal, where commits are written to the database itself.
+            self._watch = open_watch(f"{self._path}-wal", self._file_changed) or open_watch(self._path, self._file_changed)
+        with self._wake:
+            # The watch may shorten it at the same moment, also from here on: what it has seen is then not what is looked at now.
+            self._pause = pause = min(2 * self._pause, _LONGEST_LOOK_SECONDS)
         self._next_look = time.monotonic() + _LOOK_SECONDS
         # With a rollback journal the file may be locked; the next look will tell.
         with suppress(driver.Error):
-            [[version]] = connection.execute("pragma data_version").fetchall()
-            if version != self._version:
-                self._version = version
-                self._last_news = time.monotonic()
-                self.strangers.ring(EVERYTHING)
+            self._compare(connection)
+            if self._watch is not None and pause >= _QUIET_LOOK_SECONDS:
+                self._compare_alone(connection)
+                with self._wake:
+                    if self._pause == pause:
+                        self._pause = _WATCHED_LOOK_SECONDS
+
+    def _compare(self, connection: Any) -> None:
+        [[version]] = connection.execute("pragma data_version").fetchall()
+        if version != self._version:
+            self._version = version
+            self._last_news = time.monotonic()
+            self.strangers.ring(EVERYTHING)
+
+    def _compare_alone(self, connection: Any) -> None:
+        """Look while nobody writes: whatever was written by now shows. Raises the driver's error while somebody does."""
+        connection.execute("begin immediate")
+        try:
+            self._compare(connection)
+        finally:
+            _roll_back(connection)
 
     def _serve(self, connection: Any, group: list[_Work]) -> None:
         """Run the group in one transaction, each in a savepoint of its own, and answer after the commit."""
@@ -492,26 +539,73 @@ def _drive_within(texts: Queries, call: Call[T], deadline: _Deadline, connection
 def _run_step(connection: Any, texts: Queries, step: Step) -> Sequence[Row]:
     if step.ask is not None:
         return asked(step, connection)
-    statements = texts.statements(step.query, step.arms)
+    arms = step.arms if step.columns is None else _padded_rows(step.columns)
+    statements = texts.statements(step.query, arms)
     params = {name: _plain(value) for name, value in step.params.items()}
+    if step.columns is not None:
+        for name, values in step.columns.items():
+            params.update(zip_longest(_names(name, arms), values))
     if params.get("now") is None:
         # Inside the transaction, on the machine that holds the file: this is the database's clock.
         params["now"] = time.time_ns() // 1000  # noqa: TID251
     cursor = _cursor(connection)
-    if step.query == "insert_jobs":
+    if step.query in _NUMBERING:
         params["last_id"] = _last_id(cursor)
     shape = SHAPES.get(step.query)
-    rows = run_statements(cursor, statements, params, packed=0 if shape is None else shape.packed)
+    if step.columns is None:
+        rows = run_statements(cursor, statements, params, packed=0 if shape is None else shape.packed)
+    else:
+        rows = _run_by_place(cursor, statements, params)
     return rows if shape is None else [_typed(row, shape.instants, shape.booleans) for row in rows]
 
 
+_NUMBERING = frozenset({"insert_jobs", "insert_plain"})
+"""Queries that count on from the last job's number."""
+_ROWS = (1, 4, 16, 64, 200, 500, 1000)
+"""How many rows a `values` list has: few different texts, so that they stay prepared."""
+
+
+def _padded_rows(columns: Mapping[str, Sequence[Any]]) -> int:
+    longest = max(map(len, columns.values()))
+    return next(rows for rows in _ROWS if rows >= longest)
+
+
+@lru_cache(maxsize=256)
+def _names(column: str, rows: int) -> tuple[str, ...]:
+    """Name the parameters of a column."""
+    return tuple(f"{column}_{place}" for place in range(rows))
+
+
+def _run_by_place(cursor: Any, statements: Sequence[str], params: dict[str, Any]) -> Sequence[Row]:
+    """Run statements with very many parameters: SQLite looks a name up by going through all of them, a place at once."""
+    for statement in statements:
+        text, values_of = _by_place(statement)
+        cursor.execute(text, values_of(params))
+    return cursor.fetchall()  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def _by_place(statement: str) -> tuple[str, Callable[[dict[str, Any]], Sequence[Any]]]:
+    """Write a statement without names; the second part puts its values in order."""
+    names = PARAMETER.findall(statement)
+    if len(names) > 1:
+        return PARAMETER.sub("?", statement), itemgetter(*names)
+    return PARAMETER.sub("?", statement), lambda params: [params[name] for name in names]
+
+
 def run_statements(cursor: Any, statements: Sequence[str], params: dict[str, Any], *, packed: int = 0) -> Sequence[Row]:
-    """Run the statements of a query; what one but the last finds, the next may use by its column's name."""
+    """Run the statements of a query; what one but the last finds, the next may use by its column's name.
+
+    The answer is what the last one returns, or what another has found as one text, `rows_found`.
+    """
     *first, last = statements
     for statement in first:
         cursor.execute(statement, params)
         if cursor.description is not None and (row := cursor.fetchone()) is not None:
             params |= {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+    if "rows_found" in params:
+        cursor.execute(last, params)
+        return json.loads(params["rows_found"])  # type: ignore[no-any-return]
     if not packed:
         return cursor.execute(last, params).fetchall()  # type: ignore[no-any-return]  # the driver has no types
     [[text]] = cursor.execute(_packed(last, packed), params).fetchall()

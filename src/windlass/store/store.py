@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.core.audit import Actor
-from windlass.core.checks import check_range
+from windlass.core.blocking import twin_of
 from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices, Stored
-from windlass.core.job_verbs import Bulk
-from windlass.core.outcome import NO_RUN, Finish, Released, Run, decide
+from windlass.core.job_verbs import Bulk, BulkPart
+from windlass.core.outcome import NO_RUN, Ending, Finish, Released, Run, decide
 from windlass.core.pull import PickOrder, Pull
 from windlass.core.report import extension
 from windlass.errors import LeaseLost, RowsLocked, StoreError, StoreRefused
 from windlass.ports import Clock
 from windlass.store import batches
 from windlass.store.aging import age, age_some
-from windlass.store.audit import Audit
-from windlass.store.batches import BatchEntry
-from windlass.store.breakers import Breakers
+from windlass.store.bulk_walk import MOST_OF_A_PART, run_bulk, run_part
 from windlass.store.calls import (
     aging,
     breakers,
-    bulk,
     clone,
     control,
     endings,
@@ -44,35 +41,43 @@ from windlass.store.calls import (
 from windlass.store.calls import pull as pulls_of
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call, Means
-from windlass.store.cron_migration import CronMigration
 from windlass.store.database import Bounded, Database
-from windlass.store.gates import KnownTasks, Lanes
-from windlass.store.letters import Letters
 from windlass.store.noun import Noun, verb
-from windlass.store.nouns import (
-    Chores,
-    Crawls,
-    Feeds,
-    Items,
-    Pages,
-    Reminders,
-    Runs,
-    Sessions,
-    Signatures,
-    Sources,
-    StoredSettings,
-    Tokens,
-    Workers,
-)
-from windlass.store.retention import Pruning
-from windlass.store.schedules import Schedules
 from windlass.store.wakeups import SqlWakeups
+
+if TYPE_CHECKING:
+    from windlass.core.explanation import Explanation
+    from windlass.store.audit import Audit
+    from windlass.store.breakers import Breakers
+    from windlass.store.canaries import Canaries
+    from windlass.store.cron_migration import CronMigration
+    from windlass.store.gates import KnownTasks, Lanes
+    from windlass.store.letters import Letters
+    from windlass.store.nouns import (
+        Alerts,
+        Chores,
+        Crawls,
+        Feeds,
+        Insights,
+        Items,
+        Pages,
+        Reminders,
+        Runs,
+        Samples,
+        Sessions,
+        Signatures,
+        Sources,
+        StoredSettings,
+        Tokens,
+        Workers,
+    )
+    from windlass.store.retention import Pruning
+    from windlass.store.schedules import Schedules
 
 T = TypeVar("T")
 
 log = logging.getLogger("windlass.store")
 
-_Ending = tuple[Finish, BatchEntry]
 # Each costs the moment that a statement waits for a row: a report never takes longer than these together.
 _MOST_WAITS = 8
 
@@ -85,7 +90,7 @@ class _Late:
         self.waits = 0
 
 
-def _halves(batch: Sequence[_Ending]) -> list[Sequence[_Ending]]:
+def _halves(batch: Sequence[Ending]) -> list[Sequence[Ending]]:
     middle = len(batch) // 2
     return [batch[:middle], batch[middle:]]
 
@@ -100,6 +105,7 @@ class Store(Noun):
     report, report_sync = verb(reports.report)
     job_status, job_status_sync = verb(reports.job_status)
     lapsed, lapsed_sync = verb(work.lapsed)
+    prune_logs, prune_logs_sync = verb(work.prune_logs)
     cancel, cancel_sync = verb(control.cancel)
     stop_run, stop_run_sync = verb(control.stop_run)
     pause, pause_sync = verb(control.pause)
@@ -124,6 +130,9 @@ class Store(Noun):
     get_execution, get_execution_sync = verb(reads.get_execution)
     count_executions, count_executions_sync = verb(reads.count_executions)
     list_by_correlation, list_by_correlation_sync = verb(related.list_by_correlation)
+    trace, trace_sync = verb(related.trace_correlation)
+    trace_jobs, trace_jobs_sync = verb(related.trace_jobs)
+    read_past, read_past_sync = verb(related.read_past)
     list_tree, list_tree_sync = verb(related.list_tree)
     list_dead_letters, list_dead_letters_sync = verb(reads.list_dead_letters)
     count_jobs, count_jobs_sync = verb(reads.count_jobs)
@@ -163,108 +172,178 @@ class Store(Noun):
         return await (self.database.run(given) if connection is None else self.database.run_within(connection, given))
 
     @property
+    def alerts(self) -> Alerts:
+        """What is wrong now."""
+        from windlass.store.nouns import Alerts
+
+        return Alerts(self)
+
+    @property
     def audit(self) -> Audit:
         """Who did what."""
+        from windlass.store.audit import Audit
+
         return Audit(self)
 
     @property
     def breakers(self) -> Breakers:
         """The circuit breakers."""
+        from windlass.store.breakers import Breakers
+
         return Breakers(self)
 
     @property
     def chores(self) -> Chores:
         """Upkeep that one instance of many does at a time."""
+        from windlass.store.nouns import Chores
+
         return Chores(self)
 
     @property
     def crawls(self) -> Crawls:
         """Crawls that go on."""
+        from windlass.store.nouns import Crawls
+
         return Crawls(self)
 
     @property
     def cron_migration(self) -> CronMigration:
         """Cron expressions that become intervals."""
+        from windlass.store.cron_migration import CronMigration
+
         return CronMigration(self)
 
     @property
     def feeds(self) -> Feeds:
         """Feeds and who subscribes to them."""
+        from windlass.store.nouns import Feeds
+
         return Feeds(self)
+
+    @property
+    def insights(self) -> Insights:
+        """How the queue fares."""
+        from windlass.store.nouns import Insights
+
+        return Insights(self)
 
     @property
     def items(self) -> Items:
         """What workers have found."""
+        from windlass.store.nouns import Items
+
         return Items(self)
 
     @property
     def lanes(self) -> Lanes:
         """Lanes: pause, resume, drain."""
+        from windlass.store.gates import Lanes
+
         return Lanes(self)
+
+    @property
+    def canaries(self) -> Canaries:
+        """Requeues that try a few letters first."""
+        from windlass.store.canaries import Canaries
+
+        return Canaries(self)
 
     @property
     def letters(self) -> Letters:
         """What operators do with dead letters."""
+        from windlass.store.letters import Letters
+
         return Letters(self)
 
     @property
     def pages(self) -> Pages:
         """What crawls have found."""
+        from windlass.store.nouns import Pages
+
         return Pages(self)
 
     @property
     def reminders(self) -> Reminders:
         """Mails that wait for their time."""
+        from windlass.store.nouns import Reminders
+
         return Reminders(self)
 
     @property
     def retention(self) -> Pruning:
         """What is deleted in time."""
+        from windlass.store.retention import Pruning
+
         return Pruning(self)
 
     @property
     def runs(self) -> Runs:
         """How runs went."""
+        from windlass.store.nouns import Runs
+
         return Runs(self)
 
     @property
     def schedules(self) -> Schedules:
         """Recurring jobs by their name."""
+        from windlass.store.schedules import Schedules
+
         return Schedules(self)
+
+    @property
+    def samples(self) -> Samples:
+        """How deep the queue was in the last hour."""
+        from windlass.store.nouns import Samples
+
+        return Samples(self)
 
     @property
     def sessions(self) -> Sessions:
         """Browsers that logged in."""
+        from windlass.store.nouns import Sessions
+
         return Sessions(self)
 
     @property
     def settings(self) -> StoredSettings:
         """What operators have set."""
+        from windlass.store.nouns import StoredSettings
+
         return StoredSettings(self)
 
     @property
     def signatures(self) -> Signatures:
         """Signed requests that were taken."""
+        from windlass.store.nouns import Signatures
+
         return Signatures(self)
 
     @property
     def sources(self) -> Sources:
         """What `crawl` crawls."""
+        from windlass.store.nouns import Sources
+
         return Sources(self)
 
     @property
     def tasks(self) -> KnownTasks:
         """Tasks: declare, pause, resume, drain."""
+        from windlass.store.gates import KnownTasks
+
         return KnownTasks(self)
 
     @property
     def tokens(self) -> Tokens:
         """The credentials of programs."""
+        from windlass.store.nouns import Tokens
+
         return Tokens(self)
 
     @property
     def workers(self) -> Workers:
         """The processes that run jobs."""
+        from windlass.store.nouns import Workers
+
         return Workers(self)
 
     @cached_property
@@ -279,6 +358,14 @@ class Store(Noun):
     async def check_schema(self) -> None:
         """Raise SchemaError when the tables are missing or are not those of this version."""
         await self.run(schema.check(self.database.dialect))
+
+    async def explain(self, job_id: int) -> Explanation:
+        """Explain why a job does not run, or why it ran when it did; raises JobNotFound."""
+        from windlass.store.calls import explain
+
+        return await self.run(explain.explain(job_id))
+
+    explain_sync = twin_of(explain)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs, all or none; returns after the commit, one answer for each in order."""
@@ -333,6 +420,10 @@ class Store(Noun):
             for one in held
         ]
 
+    async def record_logs(self, logs: Sequence[tuple[int, int, str]]) -> None:
+        """Write what runs (id, token, lines) have logged so far; what no longer holds its job is left out."""
+        await self.run(work.record_logs(logs))
+
     async def progress(
         self, job_id: int, token: int, *, count: int | None = None, cursor: str | None = None, message: str | None = None
     ) -> None:
@@ -341,49 +432,48 @@ class Store(Noun):
         if not await self.run(call):
             raise LeaseLost(job_id)
 
-    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
+    async def finish(self, endings: Sequence[Ending]) -> dict[int, JobState]:
         """End runs; returns the accepted ones with the state each was left in. A missing one lost its lease.
 
         Raises RowsLocked, with what was accepted, when others hold some of the jobs or their keys.
         """
         accepted: dict[int, JobState] = {}
         late = _Late()
-        entries = [batches.finish(ending) for ending in endings]
-        for cut in batches.cut(entries):
-            accepted |= await self._finish(list(zip(endings[cut], entries[cut], strict=True)), late)
+        for cut in batches.cut([batches.size(ending) for ending in endings]):
+            accepted |= await self._finish(endings[cut], late)
         if late.ids:
             raise RowsLocked(f"others hold {len(late.ids)} of {len(endings)} jobs, or their keys", late.ids, accepted)
         return accepted
 
-    async def _finish(self, batch: Sequence[_Ending], late: _Late) -> dict[int, JobState]:
+    async def _finish(self, batch: Sequence[Ending], late: _Late) -> dict[int, JobState]:
         """Send a batch; one bad row must not hold back the others, so a refused batch is halved down to it."""
         try:
-            return await self.run(work.finish([one for one, _ in batch], [entry for _, entry in batch]))
+            return await self.run(work.finish(batch))
         except RowsLocked:
             return await self._finish_around(batch, late)
         except StoreRefused as error:
             if len(batch) == 1:
-                return await self._finish_bad(batch[0][0], str(error))
+                return await self._finish_bad(batch[0].decided(), str(error))
         return await self._finish_parts(_halves(batch), late)
 
-    async def _finish_parts(self, parts: Iterable[Sequence[_Ending]], late: _Late) -> dict[int, JobState]:
+    async def _finish_parts(self, parts: Iterable[Sequence[Ending]], late: _Late) -> dict[int, JobState]:
         accepted: dict[int, JobState] = {}
         for part in parts:
             accepted |= await self._finish(part, late)
         return accepted
 
-    async def _finish_around(self, batch: Sequence[_Ending], late: _Late) -> dict[int, JobState]:
+    async def _finish_around(self, batch: Sequence[Ending], late: _Late) -> dict[int, JobState]:
         """Leave out what others hold, and send the rest of a batch that waited too long."""
         late.waits += 1
         if len(batch) == 1 or late.waits > _MOST_WAITS:
-            late.ids += [one.id for one, _ in batch]
+            late.ids += [one.id for one in batch]
             return {}
-        locked = await self.run(work.locked_jobs([one.id for one, _ in batch]))
-        late.ids += [one.id for one, _ in batch if one.id in locked]
-        free = [part for part in batch if part[0].id not in locked]
+        locked = await self.run(work.locked_jobs([one.id for one in batch]))
+        late.ids += [one.id for one in batch if one.id in locked]
+        free = [one for one in batch if one.id not in locked]
         # Only a job that goes back to waiting takes its key again, and may have to wait for whoever has it.
-        parts: list[Sequence[_Ending]] = [
-            [part for part in free if (part[0].state is JobState.SCHEDULED) is waits] for waits in (False, True)
+        parts: list[Sequence[Ending]] = [
+            [one for one in free if (one.state is JobState.SCHEDULED) is waits] for waits in (False, True)
         ]
         if len(free) == len(batch) and not all(parts):
             parts = _halves(batch)
@@ -491,34 +581,25 @@ class Store(Noun):
         ids: Sequence[int] | None = None,
         dry_run: bool = False,
         batch: int = batches.MAX_ROWS,
+        on_batch: Callable[[Bulk], object] | None = None,
     ) -> Bulk:
         """Do what a verb does, by its name and with its options, to every job a filter matches, or to those of some jobs.
 
         Each batch is a transaction of its own, so an error leaves the batches before it done. Jobs that come meanwhile are
-        left alone.
+        left alone. `on_batch` is called after each batch with what was done so far.
         """
-        check_range("batch", batch, 1, batches.MAX_ROWS)
-        make = bulk.maker(verb, options or {})
-        size = min(batch, bulk.MOST_AT_ONCE.get(verb, batch))
-        done = Bulk()
-        async for found in self._pages(wanted, ids):
-            if dry_run:
-                done = done.plus(Bulk(len(found)))
-                continue
-            for start in range(0, len(found), size):
-                part, _ = await self.run(bulk.batch(make, wanted, found[start : start + size]))
-                done = done.plus(part)
-        return done
+        return await run_bulk(self, verb, wanted, options or {}, ids=ids, dry_run=dry_run, batch=batch, on_batch=on_batch)
 
-    async def _pages(self, wanted: JobFilter, ids: Sequence[int] | None) -> AsyncIterator[Sequence[int]]:
-        """Find the jobs of a bulk, some at a time."""
-        if ids is not None:
-            for start in range(0, len(chosen := sorted(set(ids))), batches.MAX_ROWS):
-                part = await self.run(bulk.matching(wanted, chosen[start : start + batches.MAX_ROWS]))
-                yield part
-            return
-        until = await self.run(bulk.highest())
-        page = bulk.MatchingIds([], 0)
-        while page.end is not None:
-            page = await self.run(bulk.page_ids(wanted, page.end, until))
-            yield page.ids
+    async def bulk_part(
+        self,
+        verb: str,
+        wanted: JobFilter,
+        options: Mapping[str, Any] | None = None,
+        *,
+        ids: Sequence[int] | None = None,
+        after: int = 0,
+        until: int | None = None,
+        limit: int = MOST_OF_A_PART,
+    ) -> BulkPart:
+        """Do what `bulk` does to at most `limit` jobs with a number above `after`; the answer has where to go on."""
+        return await run_part(self, verb, wanted, options or {}, ids=ids, after=after, until=until, limit=limit)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from windlass.errors import SchemaError
+from windlass.store.spelling import SQL
 
 if TYPE_CHECKING:
     from windlass.store.migrate import Scriptable
@@ -63,7 +63,7 @@ def _drop(connection: Any, dialect: str) -> tuple[str, ...]:
 
 
 def _create(connection: Any, dialect: str, name: str) -> None:
-    text = files("windlass.store").joinpath("sql", dialect, "views", f"{name}.sql").read_text("utf-8")
+    text = SQL.joinpath(dialect, "views", f"{name}.sql").read_text("utf-8")
     connection.execute(f"create view {name} /* {_MARK} */ as\n{text}")
     if dialect == "postgres":
         connection.execute(f"comment on view {name} is '{_MARK}'")

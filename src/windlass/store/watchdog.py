@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
 import time
 from contextlib import suppress
 
-_LOOK_S = 0.5
+_LONGEST_PAUSE_S = 5.0
+"""Between two looks while anything is asked: what may take longer than this needs no look of its own when it begins."""
 
 
 class Wait:
@@ -25,17 +27,14 @@ class Wait:
         self.is_abandoned = False
         """Whether nobody wants the answer any more."""
 
-    def shorten(self, seconds: float) -> None:
-        """Wait at most so much longer."""
-        self.until = min(self.until, time.monotonic() + seconds)
-
 
 class Watchdog:
     """A thread that shuts the socket of every exchange that is past its limit.
 
     The kernel notices only a peer that acknowledges nothing. A proxy, a NAT or a pooler that goes silent acknowledges
     everything, and a wait for it would never end. A socket that is shut down wakes whoever waits for it, on an event loop or
-    in a thread. The thread looks twice a second: no timer is set for a statement, and a blocked event loop does not matter.
+    in a thread. The thread sleeps until the first limit: no timer is set for a statement, and a blocked event loop does not
+    matter.
     """
 
     def __init__(self) -> None:
@@ -47,13 +46,24 @@ class Watchdog:
         self._waits: set[Wait] = set()
         self._lock = threading.Lock()
         self._wake = threading.Event()
+        self._looks_at = math.inf
+        """When the thread looks next."""
+        self._is_used = False
+        """Whether there was an exchange since the last look."""
         self._thread: threading.Thread | None = None
 
     def enter(self, wait: Wait) -> None:
         """Watch an exchange until it is left."""
         self._waits.add(wait)
-        if not self._wake.is_set():
-            self._start_looking()
+        self._is_used = True
+        if wait.until < self._looks_at:
+            self._look_sooner()
+
+    def shorten(self, wait: Wait, seconds: float) -> None:
+        """Wait at most so much longer."""
+        wait.until = min(wait.until, time.monotonic() + seconds)
+        if wait.until < self._looks_at:
+            self._look_sooner()
 
     def leave(self, wait: Wait) -> None:
         """Watch it no more; afterwards its socket may be closed."""
@@ -64,7 +74,7 @@ class Watchdog:
             with self._lock:
                 pass
 
-    def _start_looking(self) -> None:
+    def _look_sooner(self) -> None:
         with self._lock:
             self._wake.set()
             if self._thread is None:
@@ -75,19 +85,25 @@ class Watchdog:
                     self._thread = thread
 
     def _main(self) -> None:
-        pause = threading.Event()
         while True:
-            self._wake.wait()
-            pause.wait(_LOOK_S)
-            if not self._waits:
-                self._wake.clear()
-                # Entered between the look and the clearing, an exchange would wait unwatched.
-                if self._waits:
-                    self._wake.set()
+            self._wake.wait(self._plan())
+            self._wake.clear()
             now = time.monotonic()
             for wait in self._waits.copy():
                 if now >= wait.until:
                     self._cut(wait)
+
+    def _plan(self) -> float | None:
+        """Decide how long to sleep; None until the next exchange begins."""
+        # Far off until it is known: who enters while this is being decided wakes the thread.
+        self._looks_at = math.inf
+        was_used, self._is_used = self._is_used, False
+        limits = [wait.until for wait in self._waits.copy()]
+        if not limits and not was_used:
+            return None
+        now = time.monotonic()
+        self._looks_at = min([now + _LONGEST_PAUSE_S, *limits])
+        return max(self._looks_at - now, 0.0)
 
     def _cut(self, wait: Wait) -> None:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 
+from windlass.core.cadence import EPOCH
 from windlass.core.checks import check_instant
 
 
@@ -22,6 +23,10 @@ class FakeClock:
     def now(self) -> datetime:
         """Read the time."""
         return self._now
+
+    def now_us(self) -> int:
+        """Read the time in microseconds since the epoch."""
+        return (self._now - EPOCH) // timedelta(microseconds=1)
 
     def note(self, at: datetime) -> None:
         """Learn nothing: the database is told the time, not asked for it."""

@@ -1,4 +1,4 @@
-"""What a test says about the jobs that were enqueued."""
+"""What a test expects of the jobs that were enqueued."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Errors = dict[tuple[int, int], BaseException]
 
 
 def watched(registry: Registry, errors: Errors) -> Registry:
-    """Return the same tasks with `errors` told, by job, what left their handlers."""
+    """Return the same tasks whose handlers' exceptions are kept in `errors`, by job."""
     made = Registry()
     for spec in registry:
         made.add(_watched(spec, errors))
@@ -57,7 +57,7 @@ def _keep(errors: Errors) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        job = current_job.get()
+        job = current_job()
         if job is not None:
             errors[job.id, job.attempt] = error
         raise

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from windlass.core.job import JobState, RunReason, RunStatus
+from windlass.core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ran:
     """A job that `run_all` has run, once."""
 
@@ -28,4 +28,4 @@ class Ran:
     error: BaseException | None = None
     """What the handler raised; nothing if it was cut short."""
     message: str | None = None
-    """The error in words, as the job keeps it."""
+    """The error as text, as the job keeps it."""

@@ -122,6 +122,7 @@ class _Bench:
                 hooks=self._app.hooks,
                 profiles=self._app.settings.profiles,
                 state=resources,
+                tracing=self._app.tracing,
             ),
             clock=await _clock_of(store),
             rng=Random(0),  # noqa: S311 - a test runs the same way each time
@@ -170,7 +171,7 @@ async def _has_more(store: Store, *, retries: bool) -> bool:
 
 
 async def _make_due(store: Store) -> bool:
-    """Do the chores that make jobs claimable; says whether any is."""
+    """Do the chores that make jobs claimable; returns whether any is."""
     is_moved = False
     while await store.reclaim() or await store.spawn() or (await store.promote()).jobs:
         is_moved = True

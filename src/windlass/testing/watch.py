@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from windlass.core.job import Claimed, JobState, Lease, RunReason, RunStatus, Slices
-from windlass.core.outcome import Finish, Run
+from windlass.core.outcome import Ending, Finish, Run
 from windlass.core.payload import decode
 from windlass.errors import StoreError, WindlassError
 from windlass.store import Store
@@ -86,10 +86,11 @@ class Watch:
         self._took([] if probe is None else [probe])
         return probe
 
-    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
+    async def finish(self, endings: Sequence[Ending]) -> dict[int, JobState]:
         """End runs and note how."""
         accepted = await self._heard(self._store.finish(endings))
-        for ending in endings:
+        for end in endings:
+            ending = end.decided()
             job, error = self._let_go(ending.id)
             if job is not None and ending.status is not None:
                 # A refused end means that somebody else has decided, as a cancel does.

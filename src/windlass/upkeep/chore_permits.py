@@ -16,6 +16,8 @@ log = logging.getLogger("windlass.upkeep")
 _LOOK = timedelta(seconds=5)
 """How soon every process knows what an operator has paused or resumed."""
 _SOON = timedelta(milliseconds=100)
+_TOGETHER = timedelta(seconds=1)
+"""Chores that are due so soon after the first are done with it: a process that wakes for each of them never rests."""
 _SET_CLOCK_EVERY = timedelta(minutes=1)
 
 
@@ -23,7 +25,7 @@ class ChorePermits:
     """Does the chores that are due, one after the other, and knows which are paused."""
 
     def __init__(self, store: Store, duties: Sequence[Duty], *, clock: Clock, name: str) -> None:
-        """Do these duties; `name` is who the database says did them."""
+        """Do these chores; the database records `name` as the one that did them."""
         self._store = store
         self._duties = duties
         self._clock = clock
@@ -53,13 +55,14 @@ class ChorePermits:
         self._due_at = {chore.name: chore.due_at for chore in known if chore.due_at is not None}
 
     async def round(self) -> timedelta:
-        """Look, and do what is due; says how long the next look can wait."""
+        """Look, and do what is due; returns how long the next look can wait."""
         await self.look()
         for duty in self._duties:
             if duty.name not in self._paused and self._wait(duty) <= timedelta():
                 await self._do(duty)
-        waits = [self._wait(duty) for duty in self._duties if duty.name not in self._paused]
-        return max(_SOON, min([_LOOK, *waits]))
+        waits = [_LOOK, *(self._wait(duty) for duty in self._duties if duty.name not in self._paused)]
+        first = min(waits)
+        return _SOON if first <= _SOON else max(wait for wait in waits if wait <= first + _TOGETHER)
 
     def _wait(self, duty: Duty) -> timedelta:
         due_at = self._due_at.get(duty.name)
@@ -68,16 +71,19 @@ class ChorePermits:
     async def _do(self, duty: Duty) -> None:
         try:
             permit = await self._store.chores.due(duty.name, duty.every, self._name)
-            # Without a permit another process has it, and the next look says until when.
+            # Without a permit another process has it, and the next look shows until when.
             self._due_at[duty.name] = self._clock.now() + (_LOOK if permit is None else duty.every)
             if permit is None:
                 return
             began = self._clock.monotonic()
             done = await self._work(duty, permit.cursor)
             took = done.took or timedelta(seconds=self._clock.monotonic() - began)
-            again = _SOON if done.has_more else None
+            again = _SOON if done.has_more else done.rest
             if again is not None:
                 self._due_at[duty.name] = self._clock.now() + again
+            if again is None and done.is_uneventful and permit.is_uneventful:
+                # It is recorded like that: an idle database is not written to for the time it took.
+                return
             await self._store.chores.done(permit, done.rows, took, error=done.error, cursor=done.cursor, again=again)
         except Exception as error:  # noqa: BLE001 - one chore must not stop the others
             self._due_at[duty.name] = self._clock.now() + _LOOK

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
+
+from windlass.core.record import record
 
 
 class Round(NamedTuple):
@@ -14,13 +15,20 @@ class Round(NamedTuple):
     rows: int
     has_more: bool = False
     """The round ended at its bound: the next one should come soon."""
+    rest: timedelta | None = None
+    """How long the next one can wait, where that is not the chore's interval."""
     cursor: str | None = None
     took: timedelta | None = None
     """How long it took, where that is not how long the call lasted."""
     error: str | None = None
 
+    @property
+    def is_uneventful(self) -> bool:
+        """Whether nothing was found to do."""
+        return self.rows == 0 and self.error is None and self.cursor is None
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Duty:
     """A chore: its name, how often it comes round, and a bounded piece of its work, given where the last one left off."""
 

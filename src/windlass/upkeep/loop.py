@@ -75,7 +75,7 @@ class Upkeep:
             group.create_task(self._do_chores())
 
     async def round(self) -> timedelta:
-        """Do every chore once that is due by now; says how long the next round can wait."""
+        """Do every chore once that is due by now; returns how long the next round can wait."""
         pause = await self._permits.round()
         await self._promoter.round()
         await self._reclaim_once()
@@ -96,7 +96,7 @@ class Upkeep:
             return False
         began = self._clock.monotonic()
         try:
-            taken = await self._reclaimer.round()
+            taken = await self._reclaimer.round(self._promoter.unleased_at)
         except Exception as error:  # noqa: BLE001 - a lease that has ended is still there at the next round
             self._reclaims.fail(error)
             if self._throttle.is_due("reclaim"):

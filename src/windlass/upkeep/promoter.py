@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from windlass.ports import Clock
 from windlass.store import Store
@@ -22,6 +22,8 @@ _MOST_GAP_S = 0.032
 quicker holds back, so that ten processes ask little more than one."""
 _HINT_GAP_S = 0.016
 """Wake-ups say that something may be due earlier than was known; it hardly ever is within so short a time."""
+_TOLD_PER_POLL = 10
+"""How often in a poll interval at most those who claim are told that something is pending."""
 
 
 class Promoter:
@@ -36,7 +38,7 @@ class Promoter:
         promoted: Callable[[], None],
         is_paused: Callable[[str], bool],
     ) -> None:
-        """Serve `store`; `promoted` hears when jobs have become claimable."""
+        """Serve `store`; `promoted` hears when jobs have become claimable, and at every look whether any may be."""
         self._store = store
         self._clock = clock
         self._poll_s = poll_interval.total_seconds()
@@ -45,6 +47,10 @@ class Promoter:
         self._wake = asyncio.Event()
         self._throttle = LogThrottle(LOG_EVERY_S, clock.monotonic)
         self._served = 0
+        self._may_have_pending = True
+        self._told_at = 0.0
+        self.unleased_at: datetime | None = None
+        """When nobody held a lease, if the last look found it so."""
         self.promotions = ChoreCounts()
         self.spawns = ChoreCounts()
 
@@ -61,6 +67,7 @@ class Promoter:
             began = self._clock.monotonic()
             before = self._served
             pause = await self.round()
+            self._tell_of_pending()
             due = self._clock.monotonic() + pause
             if self._served > before:
                 gap_s = _LEAST_GAP_S
@@ -71,7 +78,8 @@ class Promoter:
             await asyncio.sleep(max(earliest - self._clock.monotonic(), 0))
 
     async def round(self) -> float:
-        """Do what is due; says how many seconds the next round can wait."""
+        """Do what is due; returns how many seconds the next round can wait."""
+        self._may_have_pending, self.unleased_at = True, None
         if not self._is_paused("promote"):
             return await self._guarded(self.promotions, self._promote)
         if not self._is_paused("spawn"):
@@ -89,10 +97,12 @@ class Promoter:
 
     async def _promote(self) -> float:
         began = self._clock.monotonic()
-        jobs, next_at, has_templates, _ = await self._store.promote(_BATCH)
+        promoted = await self._store.promote(_BATCH)
+        jobs, next_at = promoted.jobs, promoted.next_at
+        self._may_have_pending, self.unleased_at = promoted.has_pending, promoted.unleased_at
         self.promotions.note(jobs, self._clock.monotonic() - began)
         self._tell(jobs)
-        if has_templates and not self._is_paused("spawn"):
+        if promoted.has_templates and not self._is_paused("spawn"):
             return await self._guarded(self.spawns, self._spawn)
         if jobs >= _BATCH:
             return 0
@@ -111,10 +121,18 @@ class Promoter:
     def _tell(self, served: int) -> None:
         self._served += served
         if served:
+            self._told_at = self._clock.monotonic()
+            self._promoted()
+
+    def _tell_of_pending(self) -> None:
+        """Wake those who claim, unless there is nothing for them: so they need not look every poll interval by themselves."""
+        now = self._clock.monotonic()
+        if self._may_have_pending and now >= self._told_at + self._poll_s / _TOLD_PER_POLL:
+            self._told_at = now
             self._promoted()
 
     async def _sleep(self, seconds: float) -> bool:
-        """Wait for a wake-up at most so long; says whether one came."""
+        """Wait for a wake-up at most so long; returns whether one came."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

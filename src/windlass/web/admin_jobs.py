@@ -188,7 +188,8 @@ async def _listed(app: Operator, query: JobQuery) -> Sequence[Job]:
 
 async def admin_create_job(request: Request, response: Response, body: NewCrawlJob) -> CrawlJob:
     """Enqueue a crawl of a subreddit; 200 with the job there is when one has not ended yet, unchanged."""
-    app = context_of(request).app
+    context = context_of(request)
+    app = context.app
     described, _ = app.describe(
         CRAWL,
         {},
@@ -203,8 +204,8 @@ async def admin_create_job(request: Request, response: Response, body: NewCrawlJ
             "created_by": "api",
         },
     )
-    await check_crawl(context_of(request), described, "subreddit_id", body.subreddit_id)
-    enqueued = await app.enqueue_job(described)
+    await check_crawl(context, described, "subreddit_id", body.subreddit_id)
+    enqueued = await app.enqueue_job(context.traced(described))
     if enqueued.is_duplicate:
         response.status_code = 200
     return crawl_job(await app.get(enqueued), app.settings.profiles)

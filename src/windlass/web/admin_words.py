@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from windlass.core.filter import StateFilter
-from windlass.core.job import CLOSED, Count, Job, JobState, WaitReason
+from windlass.core.job import CLOSED, RETRIED, Count, Job, JobState, WaitReason
 from windlass.core.retry import Profile, RetrySpec
 
 CRAWL = "crawl"
@@ -34,7 +34,6 @@ class Shown(StrEnum):
     CANCELLED = "cancelled"
 
 
-_AGAIN = frozenset({WaitReason.RETRY, WaitReason.LOST})
 _BY_STATE = {
     JobState.PENDING: Shown.QUEUED,
     JobState.SCHEDULED: Shown.QUEUED,
@@ -62,9 +61,9 @@ def states_shown_as(status: Shown) -> tuple[StateFilter, ...]:
     """Return which jobs are shown with a status."""
     by_state = [StateFilter(state) for state, word in _BY_STATE.items() if word is status and state is not JobState.SCHEDULED]
     if status is Shown.QUEUED:
-        by_state.append(StateFilter(JobState.SCHEDULED, frozenset(WaitReason) - _AGAIN))
+        by_state.append(StateFilter(JobState.SCHEDULED, frozenset(WaitReason) - RETRIED))
     if status is Shown.FAILED:
-        by_state.append(StateFilter(JobState.SCHEDULED, _AGAIN))
+        by_state.append(StateFilter(JobState.SCHEDULED, RETRIED))
     return tuple(by_state)
 
 
@@ -112,7 +111,7 @@ def waits_again(job: Job) -> bool:
 
 
 def _waits_again(state: JobState, reason: WaitReason | None) -> bool:
-    return state is JobState.SCHEDULED and reason in _AGAIN
+    return state is JobState.SCHEDULED and reason in RETRIED
 
 
 def _was_running(job: Job) -> bool:

@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter
-from windlass.core.ids import job_uuid, parse_job_id
+from windlass.core.ids import MAX_JOB, job_uuid, parse_job_id
 from windlass.core.interval_status import states_of
-from windlass.core.job import MAX_NAME, MAX_TEXT, JobState, NewJob
+from windlass.core.job import INT32, MAX_NAME, MAX_TEXT, JobState, NewJob
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
 from windlass.web.fields import Body, Instant, Name
@@ -59,12 +59,20 @@ class FilterIn(Body):
     """Which jobs are meant: those that have everything that is given."""
 
     status: Annotated[list[Annotated[JobState, Field(strict=False)]], Field(min_length=1, max_length=100)] | None = None
+    """The interval scheduler's states."""
+    state: Annotated[list[Annotated[JobState, Field(strict=False)]], Field(min_length=1, max_length=100)] | None = None
+    """The engine's states."""
     task: Annotated[list[Name], Field(min_length=1, max_length=_MOST_NAMES)] | None = None
     lane: Annotated[list[Name], Field(min_length=1, max_length=_MOST_NAMES)] | None = None
     source_id: Key | None = None
     search: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SEARCH)] | None = None
     correlation_id: Key | None = None
     since: Instant | None = None
+    priority: Annotated[int, Field(ge=-INT32 - 1, le=INT32)] | None = None
+    worker: Key | None = None
+    """Held by this worker now."""
+    error: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SEARCH)] | None = None
+    """Found in the last error."""
 
 
 class BulkIn(Body):
@@ -76,6 +84,12 @@ class BulkIn(Body):
     filter: FilterIn | None = None
     """An empty one means every job."""
     dry_run: bool = False
+    limit: Annotated[int, Field(ge=1, le=MOST_JOBS)] | None = None
+    """A part of the bulk: at most so many jobs. The answer has `next`, for the part after it."""
+    after: Annotated[int, Field(ge=0, le=MAX_JOB)] | None = None
+    """With limit: `next` of the part before."""
+    until: Annotated[int, Field(ge=0, le=MAX_JOB)] | None = None
+    """With limit: `until` of the first part, so that jobs made meanwhile are left alone."""
     amount: Annotated[int, Field(ge=1, le=100)] | None = None
     """Of boost; 10 if left out."""
     priority: Priority | None = None
@@ -97,6 +111,12 @@ class BulkOut(BaseModel):
     """Matched, and the action is not for the state they were in."""
     missing: int
     """Ids that no job has, or that the filter left out."""
+    next: int | None = None
+    """Of a part: where the next one begins; null after the last."""
+    until: int | None = None
+    """Of a part: the highest number the bulk is about."""
+    changed_ids: list[int] | None = None
+    """Of a part: the numbers of the jobs that were changed."""
 
 
 async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
@@ -105,7 +125,7 @@ async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
     by = context.principal.name[:MAX_NAME]
     described: list[NewJob] = []
     for start in range(0, len(body.jobs), _AT_ONCE):
-        described += [await native_job(one, context.app, by) for one in body.jobs[start : start + _AT_ONCE]]
+        described += [context.traced(await native_job(one, context.app, by)) for one in body.jobs[start : start + _AT_ONCE]]
         # Others are waiting for their answers meanwhile.
         await asyncio.sleep(0)
     answers = await context.app.enqueue_jobs(described)
@@ -122,8 +142,16 @@ async def run_bulk(request: Request, body: BulkIn) -> BulkOut:
     known = None if ids is None else [number for number in ids if number is not None]
     verb = JOB_VERBS[body.action].in_store or body.action
     wanted = filter_of(body.filter or FilterIn())
-    done = await operator_of(request).bulk(verb, wanted, _options(body), ids=known, dry_run=body.dry_run)
-    missing = 0 if body.ids is None else len(body.ids) - done.matched
+    part = None
+    if body.limit is not None and not body.dry_run:
+        part = await operator_of(request).bulk_part(
+            verb, wanted, _options(body), ids=known, after=body.after or 0, until=body.until, limit=body.limit
+        )
+        done = part.done
+    else:
+        _refuse_bounds(body)
+        done = await operator_of(request).bulk(verb, wanted, _options(body), ids=known, dry_run=body.dry_run)
+    missing = 0 if body.ids is None or part is not None else len(body.ids) - done.matched
     return BulkOut(
         action=body.action,
         dry_run=body.dry_run,
@@ -131,7 +159,16 @@ async def run_bulk(request: Request, body: BulkIn) -> BulkOut:
         changed=done.changed,
         refused=done.refused,
         missing=missing,
+        next=part and part.next,
+        until=part and part.until,
+        changed_ids=list(part.changed) if part else None,
     )
+
+
+def _refuse_bounds(body: BulkIn) -> None:
+    for name in ("after", "until"):
+        if getattr(body, name) is not None and body.limit is None:
+            raise InvalidInput(name, getattr(body, name), "goes with limit")
 
 
 def _number(ref: int | str) -> int | None:
@@ -140,14 +177,19 @@ def _number(ref: int | str) -> int | None:
 
 def filter_of(body: FilterIn) -> JobFilter:
     """Return which jobs a filter means."""
+    if body.status and body.state:
+        raise InvalidInput("state", ", ".join(body.state), "give status or state, not both")
     return JobFilter(
-        states=tuple(state for word in dict.fromkeys(body.status or ()) for state in states_of(word)),
+        states=tuple(body.state or ()) or tuple(state for word in dict.fromkeys(body.status or ()) for state in states_of(word)),
         tasks=tuple(body.task or ()),
         lanes=tuple(body.lane or ()),
         subject=body.source_id,
         search=body.search,
         correlation_id=body.correlation_id,
         since=body.since,
+        priority=body.priority,
+        worker=body.worker,
+        error=body.error,
     )
 
 

@@ -8,11 +8,11 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from windlass.app import Windlass
 from windlass.core.job import JobState
+from windlass.core.record import record
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
 from windlass.ports import Wakeups
@@ -25,7 +25,7 @@ BEAT = b": still here\n\n"
 _PATIENCE_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Tempo:
     """How often listeners are told."""
 
@@ -37,7 +37,7 @@ class Tempo:
     """How long to say nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """What to look at again, and how many jobs there are of each state."""
 

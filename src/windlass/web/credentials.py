@@ -37,6 +37,8 @@ _MOST_SECRET_BYTES = 8192 + len("Bearer ")
 _CHALLENGE = {"www-authenticate": 'Bearer realm="windlass"'}
 _BAD_CHALLENGE = {"www-authenticate": 'Bearer realm="windlass", error="invalid_token"'}
 ADMIN = Principal("admin", Role.ADMIN)
+SCRAPER = Principal("metrics", None)
+"""Whoever has the scrape token: without a role, it may read what monitors read and nothing else."""
 
 Headers = Mapping[bytes, bytes]
 
@@ -61,6 +63,7 @@ class Credentials:
         self._notes = notes
         self._admin = _digest(settings.admin_token)
         self._worker = _digest(settings.worker_secret)
+        self._metrics = _digest(settings.metrics_token)
         self._signing = Signing(settings.worker_signing_secret or ())
         self._web_tokens = _web_tokens(settings)
         self._failed = RateLimit(limits.failed_credentials)
@@ -161,7 +164,9 @@ class Credentials:
         if kind == b"w":
             return self._find_worker(*secret.split(b"\0", 1))
         scheme, _, token = secret.partition(b" ")
-        return await self.find_bearer(token.strip()) if scheme.lower() == b"bearer" else None
+        if scheme.lower() != b"bearer":
+            return None
+        return _for_now(SCRAPER) if _is_same(self._metrics, token.strip()) else await self.find_bearer(token.strip())
 
     async def find_bearer(self, token: bytes) -> CheckedCredential | None:
         """Find whose bearer token it is; None when it is nobody's."""

@@ -14,48 +14,31 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, MAX_NAME, MAX_TEXT, DeadLetter
 from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
-from windlass.core.letters import MOST_IDS, LetterFilter
+from windlass.core.letters import MAX_NOTE, MOST_IDS, LetterFilter, notes_of
+from windlass.core.payload import decode
+from windlass.core.record import record
 from windlass.secret_names import redact
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import LetterOut, NoteOut
 
 LetterId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 Fingerprint = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
 TaskName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 
 
-class LetterOut(BaseModel):
-    """The record of a job that failed for good, without the job itself."""
-
-    id: int
-    job_id: int
-    """The number of the job that died."""
-    task: str
-    lane: str
-    correlation_id: str | None
-    error_message: str
-    fingerprint: str
-    """The same for deaths of the same kind."""
-    deaths: int
-    """How often the job has died since the letter was opened; a schedule that goes on may die again."""
-    first_died_at: datetime
-    died_at: datetime
-    status: LetterStatus
-    acknowledged: bool
-    acknowledged_at: datetime | None
-    acknowledged_by: str | None
-    note: str | None
-    closed_at: datetime | None
-    closed_reason: str | None
-
-
+@record(kw_only=True)
 class WholeLetterOut(LetterOut):
     """A dead letter with the job as it was when it died."""
 
     original_job: dict[str, Any]
     """Values under keys that look secret are hidden from viewers."""
     error_details: dict[str, Any] | None
+    edited_payload: dict[str, Any] | None = None
+    """What its job comes back with, if somebody has changed that; secrets are hidden from viewers."""
+    notes: tuple[NoteOut, ...] = ()
+    """What people wrote about it, the oldest first."""
 
 
 class LettersOut(Listed):
@@ -76,6 +59,46 @@ class GroupOut(BaseModel):
     newest_id: int
     task: str
     error_message: str
+    in_hour: int
+    """How many of these letters died within the last hour."""
+    in_day: int
+    in_week: int
+    first_died_at: datetime | None
+    """When the first letter of this kind that is still kept was written."""
+    version: str | None
+    """The version of the application that the first one came from."""
+    is_new: bool
+    """Whether it first appeared with the newest version of the application."""
+
+
+class CountsOut(BaseModel):
+    """How many letters died lately, and how many nobody has dealt with."""
+
+    hour: int
+    day: int
+    week: int
+    open: int
+    is_exact: bool
+    """Otherwise there are at least so many: only the newest 5,000 were looked at, and 10,000 that are open."""
+
+
+class PayloadIn(Body):
+    """What the job of a letter comes back with."""
+
+    payload: dict[str, Any]
+
+
+class LetterNoteIn(Body):
+    """A note about a letter."""
+
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NOTE)]
+
+
+class DryRunIn(Body):
+    """How to requeue a group."""
+
+    dry_run: bool = False
+    """Only count what would be meant."""
 
 
 class GroupsOut(Listed):
@@ -84,6 +107,7 @@ class GroupsOut(Listed):
     groups: list[GroupOut]
 
 
+@record(kw_only=True)
 class RequeuedOut(WholeLetterOut):
     """A closed letter and the job that came back for it."""
 
@@ -164,15 +188,20 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
         "note": letter.note,
         "closed_at": letter.closed_at,
         "closed_reason": letter.closed_reason,
+        "edited_by": letter.edited_by,
+        "edited_at": letter.edited_at,
+        "version": letter.version,
     }
 
 
 def _whole(request: Request, letter: DeadLetter) -> dict[str, Any]:
     job = letter.original()
     details = None if letter.details is None else json.loads(letter.details)
+    edited = None if letter.edited_payload is None else decode(letter.edited_payload)
     if not context_of(request).principal.may(Role.PRODUCER):
-        job, details = redact(job), redact(details)
-    return {**_facts(letter), "original_job": job, "error_details": details}
+        job, details, edited = redact(job), redact(details), redact(edited)
+    notes = tuple(NoteOut(at=one.at, by=one.by, text=one.text) for one in notes_of(letter))
+    return {**_facts(letter), "original_job": job, "error_details": details, "edited_payload": edited, "notes": notes}
 
 
 async def list_dead_letters(  # noqa: PLR0917 - the parameters of the query, by name
@@ -196,10 +225,16 @@ async def group_dead_letters(
     is_open: Annotated[
         bool | None, Query(alias="open", description="Only those that nobody has dealt with, or only others.")
     ] = None,
+    is_new: Annotated[
+        bool | None,
+        Query(
+            alias="new", description="Only those that first appeared with the newest version of the application, or only others."
+        ),
+    ] = None,
     limit: Limit = 50,
 ) -> GroupsOut:
     """Group the newest dead letters by what killed the jobs."""
-    found = await reader_of(request).letters.groups(is_open=is_open, limit=capped(limit))
+    found = await reader_of(request).letters.groups(is_open=is_open, is_new=is_new, limit=capped(limit))
     groups = [
         GroupOut(
             fingerprint=one.fingerprint,
@@ -209,6 +244,12 @@ async def group_dead_letters(
             newest_id=one.newest_id,
             task=one.task,
             error_message=one.error,
+            in_hour=one.in_hour,
+            in_day=one.in_day,
+            in_week=one.in_week,
+            first_died_at=one.first_died_at,
+            version=one.version,
+            is_new=one.is_new,
         )
         for one in found.groups
     ]
@@ -220,10 +261,39 @@ async def get_dead_letter(request: Request, id: LetterId) -> WholeLetterOut:  # 
     return WholeLetterOut(**_whole(request, await context_of(request).app.letters.get(id)))
 
 
+async def count_dead_letters(request: Request) -> CountsOut:
+    """Count the letters of the last hour, day and week, and those that nobody has dealt with."""
+    found = await reader_of(request).letters.counts()
+    return CountsOut(hour=found.hour, day=found.day, week=found.week, open=found.open, is_exact=found.is_exact)
+
+
+async def edit_dead_letter(request: Request, id: LetterId, body: PayloadIn) -> WholeLetterOut:  # noqa: A002 - the path's word
+    """Change what the job of an open letter comes back with; the payload it died with is kept."""
+    letter = await operator_of(request).letters.edit(id, body.payload, by=_caller(request))
+    return WholeLetterOut(**_whole(request, letter))
+
+
+async def note_dead_letter(request: Request, id: LetterId, body: LetterNoteIn) -> WholeLetterOut:  # noqa: A002 - the path's word
+    """Add a note to a letter."""
+    return WholeLetterOut(**_whole(request, await operator_of(request).letters.add_note(id, body.text, by=_caller(request))))
+
+
+def _caller(request: Request) -> str:
+    return context_of(request).principal.name[:MAX_NAME]
+
+
+async def requeue_group(
+    request: Request, fingerprint: Annotated[str, Path(min_length=1, max_length=MAX_KEY)], body: DryRunIn | None = None
+) -> LettersBulkOut:
+    """Bring back the jobs of every open letter of one kind, in batches."""
+    dry_run = body is not None and body.dry_run
+    done = await operator_of(request).letters.requeue_group(fingerprint, dry_run=dry_run)
+    return LettersBulkOut(matched=done.matched, changed=done.changed, refused=done.refused, missing=0, dry_run=dry_run)
+
+
 async def acknowledge_dead_letter(request: Request, id: LetterId, body: NoteIn | None = None) -> WholeLetterOut:  # noqa: A002 - the path's word
     """Note that the caller has seen a letter."""
-    by = context_of(request).principal.name[:MAX_NAME]
-    settled = await operator_of(request).letters.acknowledge([id], by=by, note=None if body is None else body.note)
+    settled = await operator_of(request).letters.acknowledge([id], by=_caller(request), note=None if body is None else body.note)
     return WholeLetterOut(**_whole(request, settled.one()))
 
 
@@ -235,7 +305,7 @@ async def requeue_dead_letter(request: Request, id: LetterId) -> RequeuedOut:  #
 
 async def acknowledge_dead_letters(request: Request, body: NotedLettersIn) -> LettersBulkOut:
     """Note that the caller has seen many letters, in batches."""
-    by = context_of(request).principal.name[:MAX_NAME]
+    by = _caller(request)
     done = await operator_of(request).letters.acknowledge_all(body.wanted, by=by, note=body.note, dry_run=body.dry_run)
     return _done(done, body)
 
@@ -253,9 +323,13 @@ def _done(done: Bulk, body: LettersIn) -> LettersBulkOut:
 ROUTES = (
     Route("GET", "/api/v1/dead-letters", Role.VIEWER, list_dead_letters, is_costly=True),
     Route("GET", "/api/v1/dead-letters/groups", Role.VIEWER, group_dead_letters, is_costly=True),
+    Route("POST", "/api/v1/dead-letters/groups/{fingerprint}/requeue", Role.OPERATOR, requeue_group, errors=(404,)),
+    Route("GET", "/api/v1/dead-letters/counts", Role.VIEWER, count_dead_letters, is_costly=True),
     Route("POST", "/api/v1/dead-letters/acknowledge", Role.OPERATOR, acknowledge_dead_letters),
     Route("POST", "/api/v1/dead-letters/requeue", Role.OPERATOR, requeue_dead_letters),
     Route("GET", "/api/v1/dead-letters/{id}", Role.VIEWER, get_dead_letter, errors=(404,)),
     Route("POST", "/api/v1/dead-letters/{id}/acknowledge", Role.OPERATOR, acknowledge_dead_letter, errors=(404, 409)),
+    Route("PUT", "/api/v1/dead-letters/{id}/payload", Role.OPERATOR, edit_dead_letter, errors=(404, 409)),
+    Route("POST", "/api/v1/dead-letters/{id}/notes", Role.OPERATOR, note_dead_letter, errors=(404,)),
     Route("POST", "/api/v1/dead-letters/{id}/requeue", Role.OPERATOR, requeue_dead_letter, errors=(404, 409)),
 )

@@ -11,6 +11,9 @@ from pydantic import BaseModel, ValidationError
 
 from windlass.errors import (
     BreakerOpen,
+    CanaryEnded,
+    CanaryNotFound,
+    CanaryRunning,
     ChoreNotFound,
     DuplicateJob,
     ExecutionNotFound,
@@ -21,6 +24,7 @@ from windlass.errors import (
     JobNotFound,
     LeaseHeld,
     LeaseLost,
+    LetterGroupNotFound,
     LetterNotFound,
     LetterSettled,
     PageNotFound,
@@ -32,6 +36,7 @@ from windlass.errors import (
     StoreConflict,
     StoreUnavailable,
     TokenNotFound,
+    WorkerNotFound,
     nearest,
     shown,
 )
@@ -41,10 +46,13 @@ STATUS_OF: Mapping[type[Exception], int] = MappingProxyType(
         InvalidInput: 400,
         InvalidTransition: 400,
         ChoreNotFound: 404,
+        WorkerNotFound: 404,
         ExecutionNotFound: 404,
         FeedNotFound: 404,
         GateNotFound: 404,
         JobNotFound: 404,
+        LetterGroupNotFound: 404,
+        CanaryNotFound: 404,
         LetterNotFound: 404,
         ReminderNotFound: 404,
         PageNotFound: 404,
@@ -54,6 +62,8 @@ STATUS_OF: Mapping[type[Exception], int] = MappingProxyType(
         DuplicateJob: 409,
         LeaseHeld: 409,
         LeaseLost: 409,
+        CanaryRunning: 409,
+        CanaryEnded: 409,
         LetterSettled: 409,
         ScheduleTaken: 409,
         SlotTaken: 409,
@@ -127,8 +137,11 @@ def _first_complaint(error: RequestValidationError, handler: Callable[..., Any] 
     if first["type"] == "missing":
         return f"{field}: is required"
     if first["type"] == "extra_forbidden":
-        known = _names_in(error.model if isinstance(error, BadBody) else _body_of(handler), set())
-        return f"{field}: is not a field{nearest(str(first['loc'][-1]), known)} (got {_shown_as_sent(first.get('input'))})"
+        known = _paths_in(error.model if isinstance(error, BadBody) else _body_of(handler), set())
+        name = str(first["loc"][-1])
+        # A field of another part of the body is right where that part is.
+        meant = f"; did you mean {known[name]}?" if name in known else nearest(name, known)
+        return f"{field}: is not a field{meant} (got {_shown_as_sent(first.get('input'))})"
     # Each kind of value that a field takes complains by itself.
     texts = dict.fromkeys(_text_of(one) for one in (first, *rest) if _field_of(one, error.body) == field)
     return f"{field}: {' or '.join(texts)} (got {_shown_as_sent(first.get('input'))})"
@@ -138,15 +151,16 @@ def _body_of(handler: Callable[..., Any] | None) -> Any:
     return None if handler is None else get_type_hints(handler).get("body")
 
 
-def _names_in(kind: Any, seen: set[Any]) -> set[str]:
-    """Collect the fields of every model in a type."""
+def _paths_in(kind: Any, seen: set[Any], above: str = "") -> dict[str, str]:
+    """Find the fields of every model in a type, with the path that leads to each."""
     if kind in seen:
-        return set()
+        return {}
     seen.add(kind)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-        return set().union(*(_names_in(part, seen) for part in get_args(kind)))
-    names = {field.alias or name for name, field in kind.model_fields.items()}
-    return names.union(*(_names_in(field.annotation, seen) for field in kind.model_fields.values()))
+        return {name: path for part in get_args(kind) for name, path in _paths_in(part, seen, above).items()}
+    own = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+    below = {name: path for one, part in own.items() for name, path in _paths_in(part, seen, f"{above}{one}.").items()}
+    return below | {name: f"{above}{name}" for name in own}
 
 
 _NO_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import Request, Response
@@ -16,6 +16,7 @@ from windlass.core.access import Role
 from windlass.core.job import JobState
 from windlass.core.topic import Topic
 from windlass.web.changes import Changes
+from windlass.web.connections import CONNECTION
 from windlass.web.request_context import context_of
 from windlass.web.route import Route
 
@@ -25,7 +26,9 @@ Send = Callable[[Message], Awaitable[None]]
 
 EVENT_STREAM = "text/event-stream"
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
-_RETRY = b"retry: 2000\n\n"
+_RETRY = b"retry: 1000\n\n"
+_HOSTED = timedelta(seconds=10)
+"""How long a stream lasts below another application: its server waits for streams before it tells anybody that it stops."""
 
 
 class ChangeOut(BaseModel):
@@ -87,7 +90,8 @@ async def _until_gone(receive: Receive) -> None:
 async def _answer(request: Request) -> Response:
     server = context_of(request).server
     if request.method == "GET" and EVENT_STREAM in request.headers.get("accept", "").lower():
-        return EventStream(server.changes, server.limits.stream_within.total_seconds())
+        within = server.limits.stream_within if CONNECTION in request.scope else _HOSTED
+        return EventStream(server.changes, within.total_seconds())
     seen = await server.changes.now()
     return JSONResponse(ChangeOut(topics=list(seen.topics), at=seen.at, counts=seen.counts).model_dump(mode="json"))
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel
 
 from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.ids import execution_uuid, job_uuid, parse_execution_id
-from windlass.core.job import Execution, RunReason, RunStatus
+from windlass.core.job import Execution
 from windlass.core.page import MAX_OFFSET
 from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, capped
@@ -20,36 +17,7 @@ from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
-
-
-class ExecutionOut(BaseModel):
-    """One run of a job; what ends a run is null while it goes on."""
-
-    id: UUID
-    job_id: UUID
-    execution_number: int
-    status: RunStatus
-    started_at: datetime
-    completed_at: datetime | None
-    duration_ms: int | None
-    items_crawled: int
-    items_indexed: int
-    error_message: str | None
-    stack_trace: str | None
-    cpu_time_ms: int | None
-    memory_peak_mb: int | None
-    retry_attempt: int
-    """0 is the first try."""
-    metadata: dict[str, Any]
-    attempt: int
-    reason: RunReason | None
-    error_type: str | None
-    worker: str
-    slot_at: datetime | None
-    wait_ms: int
-    log_excerpt: str | None
-    result: Any
-    stopped_at: datetime | None
+from windlass.wire import ExecutionOut
 
 
 class ExecutionsOut(Listed):
@@ -87,6 +55,7 @@ def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
         log_excerpt=run.log_excerpt,
         result=eyes.read(run.result),
         stopped_at=run.stopped_at,
+        version=run.version,
     )
 
 

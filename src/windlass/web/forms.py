@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from windlass.web.errors import Refusal
 
 FORM = b"application/x-www-form-urlencoded"
-PATHS = frozenset({"/login", "/logout"})
+PATHS = frozenset({b"/login", b"/logout"})
 """The only paths that take a form in place of JSON."""
 _MOST_FIELDS = 20
 

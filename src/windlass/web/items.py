@@ -52,6 +52,35 @@ class ItemsOut(Listed):
     """Send it as `after` for the next page."""
 
 
+class CollectionOut(BaseModel):
+    """A collection and how many items it has."""
+
+    name: str
+    items: int
+    is_exact: bool
+    """Otherwise it has at least so many."""
+
+
+class CollectionsOut(Listed):
+    """Collections by name; `total` counts those of this page."""
+
+    collections: list[CollectionOut]
+    next: str | None
+    """Send it as `after` for the next page."""
+
+
+async def list_collections(
+    request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100
+) -> CollectionsOut:
+    """List the collections that have items."""
+    items, most = await _items(request), capped(limit)
+    names = await items.collections(after=after, limit=most)
+    counts = [await items.count(name) for name in names]
+    found = [CollectionOut(name=name, items=one.items, is_exact=one.is_exact) for name, one in zip(names, counts, strict=True)]
+    last = names[-1] if len(names) == most else None
+    return CollectionsOut(collections=found, total=len(found), is_total_exact=last is None and not after, next=last)
+
+
 async def list_job_items(request: Request, id: JobId, after: After = 0, limit: Limit = 100) -> ItemsOut:  # noqa: A002 - the path's word
     """List the items that a job was the first to find."""
     number = await _known(request, id)
@@ -101,14 +130,15 @@ async def _page(request: Request, wanted: ExportRange, limit: int) -> ItemsOut:
     count = await items.count(wanted.collection, job_id=wanted.job_id)
     eyes = eyes_of(request)
     return ItemsOut(
-        items=[_out(item, eyes) for item in found],
+        items=[item_out(item, eyes) for item in found],
         total=count.items,
         is_total_exact=count.is_exact,
         next=found[-1].id if len(found) == most else None,
     )
 
 
-def _out(item: Item, eyes: Eyes) -> ItemOut:
+def item_out(item: Item, eyes: Eyes) -> ItemOut:
+    """Show an item to somebody."""
     data = eyes.read(item.data)
     # The key is made of fields, and may be the one that is hidden.
     is_hidden = eyes.is_viewer and data != decode(item.data)
@@ -141,6 +171,7 @@ ROUTES = (
         is_stream=True,
         is_costly=True,
     ),
+    Route("GET", "/api/v1/items/collections", Role.VIEWER, list_collections, is_costly=True),
     Route("GET", "/api/v1/items", Role.VIEWER, list_items, is_costly=True),
     Route("GET", "/api/v1/items/export", Role.VIEWER, export_items, kinds=_MEDIA, is_stream=True, is_costly=True),
 )

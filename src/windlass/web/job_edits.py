@@ -17,6 +17,7 @@ from windlass.web.fields import Body, Instant
 from windlass.web.job_forms import (
     Attempts,
     CronText,
+    Late,
     Length,
     Priority,
     Retries,
@@ -54,6 +55,7 @@ class EditIn(Body):
     timezone: Zone | None = None
     fixed_rate: bool | None = None
     start_at: Instant | None = None
+    misfire: Late | None = None
     url: WebAddress | None = None
     source_name: SourceText | None = None
 

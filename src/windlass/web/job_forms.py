@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from windlass.app import Windlass
-from windlass.core.cadence import Cadence, Every, Recurrence, parse_cadence
+from windlass.core.cadence import Cadence, Every, Misfire, Recurrence, parse_cadence
 from windlass.core.durations import parse_duration
 from windlass.core.interval import IntervalForm
 from windlass.core.item import MAX_FIELDS
@@ -40,6 +40,8 @@ WebAddress = Annotated[
     str, StringConstraints(min_length=8, max_length=MAX_URL, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://[^\x00-\x20\x7f-\x9f]+$")
 ]
 Unit = Literal["minutes", "hours", "days"]
+Late = Annotated[Misfire, Field(strict=False)]
+"""What is done about times that passed more than a minute ago: one run for all of them, none, or each."""
 
 
 class JobIn(Body):
@@ -62,6 +64,7 @@ class JobIn(Body):
     timezone: Zone | None = None
     fixed_rate: bool | None = None
     start_at: Instant | None = None
+    misfire: Late | None = None
     unique_key: Key | None = None
     unique_scope: Literal["pending", "active", "forever"] | None = None
     on_conflict: Literal["ignore", "replace", "rerun", "reject"] | None = None
@@ -114,7 +117,7 @@ async def native_job(body: JobIn, app: Windlass, by: str) -> NewJob:
             raise InvalidInput("max_retries", body.max_retries, "give max_attempts or max_retries, not both")
         options["max_attempts"] = body.max_retries + 1
     job = await app.described(body.task, body.payload or {}, {**options, "created_by": by})
-    rule = _rule(body)
+    rule = read_rule(body)
     return job if rule is None and body.name is None else _recurring(job, body, rule, options)
 
 
@@ -131,7 +134,8 @@ def _recurring(job: NewJob, body: JobIn, rule: Recurrence | None, options: Mappi
     return replace(job, name=body.name, recurrence=rule, unique_key=options.get("unique_key"))
 
 
-def _rule(body: JobIn) -> Recurrence | None:
+def read_rule(body: Any) -> Recurrence | None:
+    """Read when something repeats; None where the body has neither `every` nor `cron`."""
     cadence = read_cadence(body.every, body.cron)
     given = rule_fields(body)
     if cadence is None:
@@ -143,7 +147,8 @@ def _rule(body: JobIn) -> Recurrence | None:
 
 def rule_fields(body: Any) -> dict[str, Any]:
     """Return what a body says of a rule beside its cadence."""
-    return {name: value for name in ("timezone", "fixed_rate", "start_at") if (value := getattr(body, name)) is not None}
+    names = ("timezone", "fixed_rate", "start_at", "misfire")
+    return {name: value for name in names if (value := getattr(body, name, None)) is not None}
 
 
 def read_cadence(every: str | float | None, cron: str | None) -> Cadence | None:

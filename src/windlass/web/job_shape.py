@@ -3,118 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Annotated, Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from fastapi import Request
-from pydantic import BaseModel, Field
 
 from windlass.core.access import Role
 from windlass.core.cadence import Cron, Recurrence
 from windlass.core.ids import job_uuid
 from windlass.core.interval import shown_interval
 from windlass.core.interval_status import status_of
-from windlass.core.job import WAITING, Job, JobState, UniqueScope, WaitReason
+from windlass.core.job import RETRIED, WAITING, Job, JobState
 from windlass.core.payload import decode
+from windlass.core.record import record
 from windlass.core.retry import Profile, RetrySpec
 from windlass.errors import InvalidInput
 from windlass.secret_names import redact
 from windlass.web.request_context import context_of
+from windlass.wire import JobOut
 
 CRAWL = "crawl"
 """The task of the interval scheduler's jobs."""
 _SECOND = timedelta(seconds=1)
-_RETRIED = frozenset({WaitReason.RETRY, WaitReason.LOST})
 _UNFAILED = frozenset({JobState.RUNNING, JobState.COMPLETED})
 _QUEUED = frozenset({JobState.SCHEDULED, JobState.PENDING})
-
-Count = Annotated[int, Field(ge=0)]
-
-
-class JobOut(BaseModel):
-    """A job. `status` is the interval scheduler's word for `state`; times are UTC."""
-
-    id: UUID
-    number: int
-    source_id: str | None
-    """The subject."""
-    source_name: str | None
-    url: str | None
-    status: JobState
-    created_at: datetime
-    updated_at: datetime
-    started_at: datetime | None
-    completed_at: datetime | None
-    """When the job, or the last run of a recurring one, ended."""
-    error_message: str | None
-    interval_minutes: int | None
-    """How many of `interval_type`, whatever its name says."""
-    interval_type: str | None
-    next_run_at: datetime | None
-    """Null while the job is paused, runs or is over."""
-    is_paused: bool
-    paused_at: datetime | None
-    cancelled_at: datetime | None
-    max_retries: Count
-    retry_backoff_seconds: int | float
-    current_retry_count: Count
-    """Failed runs since the last fresh start."""
-    lock_token: UUID | None
-    """A digest of the lease's token: equal while the lease is the same, and good for nothing else."""
-    lock_acquired_at: datetime | None
-    metadata: dict[str, Any]
-    schedule_time: str | None
-    schedule_enabled: bool
-    """Whether the job comes back by itself: recurring, and neither paused nor disabled."""
-
-    task: str
-    payload: dict[str, Any]
-    lane: str
-    priority: int
-    base_priority: int
-    state: JobState
-    wait_reason: WaitReason | None
-    run_at: datetime
-    slot_at: datetime | None
-    attempts: Count
-    max_attempts: Count
-    timeout_ms: int | None
-    enabled: bool
-    running_since: datetime | None
-    last_run_at: datetime | None
-    last_error: str | None
-    last_error_at: datetime | None
-    next_retry_at: datetime | None
-    created_by: str | None
-    last_cursor: str | None
-    progress_count: int
-    progress_message: str | None
-    result_count: int
-    target_count: int | None
-    last_progress_at: datetime | None
-    done_reason: str | None
-    correlation_id: str
-    parent_id: UUID | None
-    name: str | None
-    unique_key: str | None
-    unique_scope: UniqueScope | None
-    subject: str | None
-    item_key: list[str] | None
-    collection: str | None
-    description: str | None
-    cadence: str | None
-    timezone: str | None
-    fixed_rate: bool
-    start_at: datetime | None
-    worker: str | None
-    lease_expires_at: datetime | None
-    consecutive_failures: int
-    executions: int
-    """How many runs have begun."""
+_SAME = tuple(one.name for one in fields(JobOut) if one.name in {*Job.__dataclass_fields__, "last_run_at"})
+"""What is shown as it is stored, where `job_fields` has no other value."""
+_same_of = attrgetter(*_SAME)
 
 
+@record(kw_only=True)
 class JobDetailOut(JobOut):
     """A job with what its newest run that has ended gave."""
 
@@ -129,7 +51,10 @@ class Eyes(NamedTuple):
 
     def read(self, text: str | None) -> Any:
         """Read stored JSON as its reader may see it."""
-        value = None if text is None else decode(text)
+        return self.hide(None if text is None else decode(text))
+
+    def hide(self, value: Any) -> Any:
+        """Return a value as its reader may see it."""
         return redact(value) if self.is_viewer else value
 
 
@@ -150,58 +75,27 @@ def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
     state = job.state
     is_queued = state in _QUEUED
     return {
+        **dict(zip(_SAME, _same_of(job), strict=True)),
         "id": job_uuid(job.id),
         "number": job.id,
         "status": status_of(state, job.wait_reason),
-        "created_at": job.created_at,
-        "updated_at": job.updated_at,
-        "started_at": job.started_at,
         "completed_at": _completed_at(job),
         "error_message": job.last_error,
         "next_run_at": job.run_at if is_queued else None,
         "is_paused": state is JobState.PAUSED,
-        "paused_at": job.paused_at,
         "cancelled_at": job.closed_at if state is JobState.CANCELLED else None,
         "lock_token": None if job.token is None else token_digest(job.token),
         "lock_acquired_at": None if job.token is None else job.claimed_at,
         "metadata": eyes.read(job.metadata) or {},
-        "task": job.task,
         "payload": payload,
-        "lane": job.lane,
-        "priority": job.priority,
-        "base_priority": job.base_priority,
-        "state": state,
         "wait_reason": job.wait_reason if state in WAITING else None,
-        "run_at": job.run_at,
-        "slot_at": job.slot_at,
         "timeout_ms": None if job.timeout_us is None else job.timeout_us // 1000,
         "enabled": job.is_enabled,
         "running_since": (job.started_at or job.claimed_at) if state is JobState.RUNNING else None,
-        "last_run_at": job.last_run_at,
-        "last_error": job.last_error,
-        "last_error_at": job.last_error_at,
-        "next_retry_at": job.run_at if is_queued and job.wait_reason in _RETRIED else None,
-        "created_by": job.created_by,
-        "last_cursor": job.last_cursor,
-        "progress_count": job.progress_count,
-        "progress_message": job.progress_message,
-        "result_count": job.result_count,
-        "target_count": job.target_count,
-        "last_progress_at": job.last_progress_at,
-        "done_reason": job.done_reason,
+        "next_retry_at": job.run_at if is_queued and job.wait_reason in RETRIED else None,
         "correlation_id": job.correlation_id or str(job_uuid(job.id)),
         "parent_id": None if job.parent_id is None else job_uuid(job.parent_id),
-        "name": job.name,
-        "unique_key": job.unique_key,
-        "unique_scope": job.unique_scope,
-        "subject": job.subject,
         "item_key": eyes.read(job.item_key),
-        "collection": job.collection,
-        "description": job.description,
-        "worker": job.worker,
-        "lease_expires_at": job.lease_expires_at,
-        "consecutive_failures": job.consecutive_failures,
-        "executions": job.executions,
         **_source(job, payload),
         **_attempts(job, eyes.profiles),
         **_schedule(job),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Request
 from pydantic import Field, StringConstraints
@@ -13,10 +13,11 @@ from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidTransition
 from windlass.web.fields import Body
-from windlass.web.job_shape import JobOut, eyes_of, job_out
+from windlass.web.job_shape import eyes_of, job_out
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
+from windlass.wire import JobOut
 
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 _BY_HAND = "failed by an operator"
@@ -38,6 +39,12 @@ class BuryIn(Body):
     """What the dead letter says."""
 
     error: Reason | None = None
+
+
+class CloneIn(Body):
+    """What the new job has in place of what the old one has."""
+
+    payload: dict[str, Any] | None = None
 
 
 class FailIn(BuryIn):
@@ -80,10 +87,10 @@ async def bury_job(request: Request, id: JobId, body: BuryIn | None = None) -> J
     return job_out(await operator_of(request).bury(id, error), eyes_of(request))
 
 
-async def clone_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
+async def clone_job(request: Request, id: JobId, body: CloneIn | None = None) -> JobOut:  # noqa: A002
     """Make a new job from a finished one, which becomes its parent."""
     by = context_of(request).principal.name[:MAX_NAME]
-    return job_out(await operator_of(request).clone(id, by), eyes_of(request))
+    return job_out(await operator_of(request).clone(id, by, body.payload if body else None), eyes_of(request))
 
 
 def _moving(name: str) -> Callable[..., Awaitable[JobOut]]:

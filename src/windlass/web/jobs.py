@@ -14,17 +14,19 @@ from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
 from windlass.core.interval_status import states_of
-from windlass.core.job import MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
+from windlass.core.job import INT32, MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
 from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request
 from windlass.core.pool import PULL_LANE
+from windlass.core.record import record
 from windlass.errors import InvalidInput, UnknownTask
 from windlass.web.fields import Instant, Limit, Listed, capped
 from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
-from windlass.web.job_shape import JobDetailOut, JobOut, eyes_of, job_fields, job_out
+from windlass.web.job_shape import JobDetailOut, eyes_of, job_fields, job_out
 from windlass.web.request_context import RequestContext, context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import JobOut
 
 JobId = Annotated[str, Path(min_length=1, max_length=64, description="A job's UUID or its number.")]
 SortBy = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
@@ -33,6 +35,7 @@ _MOST_BYTES = 2**30
 """The server bounds bodies, and the codec payloads."""
 
 
+@record(kw_only=True)
 class JobMadeOut(JobOut):
     """The job a request led to."""
 
@@ -67,10 +70,11 @@ def job_made(stored: Stored, request: Request) -> JobMadeOut:
 async def create_job_hot(request: Request) -> Response:
     """Answer as `create_job` is documented to, without FastAPI's own work in between."""
     body = read_form(decode_request(await request.body(), field="body", limit=_MOST_BYTES))
-    stored = await enqueue(context_of(request), body)
+    context = context_of(request)
+    stored = await enqueue(context, body)
     # As the model would write them, which a test compares; checking our own fields takes longer than writing them.
     fields = {**job_fields(stored.job, eyes_of(request)), "duplicate": stored.is_duplicate}
-    headers = {"location": f"/api/v1/jobs/{fields['id']}"}
+    headers = {"location": f"{context.base}/api/v1/jobs/{fields['id']}"}
     status = 200 if stored.is_duplicate else 201
     return Response(to_json(fields), status, headers, "application/json")
 
@@ -83,8 +87,8 @@ async def enqueue(context: RequestContext, body: JobIn | CrawlIn) -> Stored:
         job = crawl_job(body, source, app, by)
         await check_crawl(context, job, "url", body.url)
         await app.sources.upsert(source)
-        return await app.enqueue_and_get(job)
-    return await app.enqueue_and_get(await native_job(body, app, by))
+        return await app.enqueue_and_get(context.traced(job))
+    return await app.enqueue_and_get(context.traced(await native_job(body, app, by)))
 
 
 async def check_crawl(context: RequestContext, job: NewJob, field: str, value: object) -> None:
@@ -96,18 +100,25 @@ async def check_crawl(context: RequestContext, job: NewJob, field: str, value: o
 
 Text = Annotated[str | None, Query(max_length=MAX_KEY)]
 Shortened = Annotated[str | None, Query(max_length=MAX_NAME)]
+WholePriority = Annotated[int | None, Query(ge=-INT32 - 1, le=INT32, description="As it is now.")]
+Worker = Annotated[str | None, Query(max_length=MAX_KEY, description="The worker that runs them now.")]
+ErrorText = Annotated[str | None, Query(max_length=MAX_SEARCH, description="Found in the last error.")]
 
 
 async def list_jobs(  # noqa: PLR0913 - one for each filter
     request: Request,
     *,
     status: Annotated[str | None, Query(max_length=200, description="The interval scheduler's states, with commas.")] = None,
+    state: Annotated[str | None, Query(max_length=200, description="The engine's states, with commas; not with status.")] = None,
     task: Shortened = None,
     lane: Shortened = None,
     source_id: Text = None,
     search: Annotated[str | None, Query(max_length=MAX_SEARCH)] = None,
     correlation_id: Text = None,
     since: Annotated[Instant | None, Query(description="Made at this time or later.")] = None,
+    priority: WholePriority = None,
+    worker: Worker = None,
+    error: ErrorText = None,
     sort_by: SortBy = "created_at",
     sort_order: Literal["asc", "desc"] = "desc",
     limit: Limit = 50,
@@ -115,14 +126,19 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
     cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before.")] = None,
 ) -> JobsOut:
     """List jobs, newest first if nothing else is said; `total` is exact unless it is marked."""
+    if status and state:
+        raise InvalidInput("state", state, "give status or state, not both")
     wanted = JobFilter(
-        states=statuses(status),
+        states=states(state) or statuses(status),
         tasks=(task,) if task else (),
         lanes=(lane,) if lane else (),
         subject=source_id or None,
         search=search or None,
         correlation_id=correlation_id or None,
         since=since,
+        priority=priority,
+        worker=worker or None,
+        error=error or None,
     )
     query = JobQuery(
         filter=wanted,
@@ -159,6 +175,15 @@ def statuses(words: str | None) -> tuple[StateFilter, ...]:
         except ValueError:
             raise InvalidInput("status", word, f"use some of {', '.join(JobState)}") from None
     return tuple(dict.fromkeys(found))
+
+
+def states(names: str | None) -> tuple[str, ...]:
+    """Read a comma list of the engine's states."""
+    chosen = tuple(dict.fromkeys(name.strip() for name in (names or "").split(",") if name.strip()))
+    for name in chosen:
+        if name not in frozenset(JobState):
+            raise InvalidInput("state", name, f"use some of {', '.join(JobState)}")
+    return chosen
 
 
 async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - the path's word

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
+from windlass.core.record import record
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@record(kw_only=True)
 class HttpLimits:
     """Bounds that hold for every request, whoever sends it."""
 

@@ -58,6 +58,8 @@ class HttpListener(uvicorn.Server):
             log_level="warning",
             access_log=False,
             server_header=False,
+            # By the connection: the parent would have to look at the clock all the time.
+            date_header=False,
             proxy_headers=settings.trusted_proxies is not None,
             forwarded_allow_ips=list(settings.trusted_proxies or ()),
             backlog=_BACKLOG,
@@ -68,6 +70,8 @@ class HttpListener(uvicorn.Server):
         self._windlass = server
         self._bound = bound
         self._exhaustion = Exhaustion(connections)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._told = asyncio.Event()
 
     async def listen(self) -> None:
         """Answer until `stop`; then finish what is under way within the grace."""
@@ -77,9 +81,20 @@ class HttpListener(uvicorn.Server):
             await self.serve(sockets=[self._bound])
 
     def stop(self) -> None:
-        """Take no more requests and end; a second call ends at once."""
+        """Take no more requests and end; a second call ends at once. From any thread."""
         self.force_exit = self.should_exit
         self.should_exit = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._told.set)
+
+    async def main_loop(self) -> None:
+        """Wait for `stop`; the parent looks ten times a second, and an idle process should not wake for that."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            if not self.should_exit:
+                await self._told.wait()
+        finally:
+            self._loop = None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell streams to end first: they would be waited for."""

@@ -36,18 +36,19 @@ class SessionOut(BaseModel):
 async def show_login(
     request: Request,
     code: Annotated[str | None, Query()] = None,
-    next: Annotated[str, Query()] = "/",  # noqa: A002 - the name browsers show
+    next: Annotated[str, Query()] = "",  # noqa: A002 - the name browsers show
 ) -> Response:
     """Show the login page, or log in with the code of a login link."""
     context = context_of(request)
     if code is None:
-        return page("login.html", next=_local(next), problem=None)
+        return page("login.html", base=context.base, next=_local(next, context.base), problem=None)
     Credentials.check_rate(context.server.logins, context.address)
     if not context.server.credentials.use_code(code):
         context.server.logins.record(context.address)
-        return page("login.html", 403, next="/", problem="This link was used before or is too old. Start the server for another.")
+        problem = "This link was used before or is too old. Start the server for another."
+        return page("login.html", 403, base=context.base, next=_local("", context.base), problem=problem)
     # A page that leads on, and no redirect: after one, browsers may still count the visit as another site's and keep the cookie.
-    return await _let_in(request, ADMIN, SESSION_LASTS, page("welcome.html"))
+    return await _let_in(request, ADMIN, SESSION_LASTS, page("welcome.html", base=context.base))
 
 
 async def log_in(request: Request) -> Response:
@@ -57,13 +58,13 @@ async def log_in(request: Request) -> Response:
     Credentials.check_rate(context.server.logins, context.address)
     form = form_of(await request.body())
     known = await context.server.credentials.find_bearer(form.get("token", "").strip().encode(errors="surrogateescape"))
-    where = _local(form.get("next", "/"))
+    where = _local(form.get("next", ""), context.base)
     if known is None or not known.principal.may(Role.VIEWER):
         context.server.logins.record(context.address)
         context.server.notes.refused(
             context.principal.name, "POST /login", context.address, request_id=context.request_id, status=403, why="bad token"
         )
-        return page("login.html", 403, next=where, problem="This token is not valid here.")
+        return page("login.html", 403, base=context.base, next=where, problem="This token is not valid here.")
     return await _let_in(request, known.principal, lasts_until(known.expires_at), RedirectResponse(where, _SEE_OTHER))
 
 
@@ -74,9 +75,9 @@ def _check_origin(request: Request) -> None:
         raise Refusal(403, "origin: the login form must be this server's own")
 
 
-def _local(path: str) -> str:
+def _local(path: str, base: str) -> str:
     """Lead on to a page of ours and nowhere else."""
-    return path if _LOCAL_PATH.fullmatch(path) else "/"
+    return path if path.startswith(f"{base}/") and _LOCAL_PATH.fullmatch(path) else f"{base}/"
 
 
 async def _let_in(request: Request, principal: Principal, lasts: timedelta, response: Response) -> Response:
@@ -87,7 +88,8 @@ async def _let_in(request: Request, principal: Principal, lasts: timedelta, resp
     assert principal.role is not None  # noqa: S101 - both callers have asked for one
     await store.sessions.open(digest, principal.name, principal.role, csrf=csrf, lasts=lasts)
     is_https = request.url.scheme == "https"
-    response.set_cookie(COOKIE, cookie, max_age=int(lasts.total_seconds()), httponly=True, samesite="strict", secure=is_https)
+    age_s = int(lasts.total_seconds())
+    response.set_cookie(COOKIE, cookie, max_age=age_s, path=f"{context.base}/", httponly=True, samesite="strict", secure=is_https)
     return response
 
 
@@ -98,8 +100,8 @@ async def log_out(request: Request) -> Response:
     if cookie is not None:
         await (await context.app.store()).sessions.close(context.server.credentials.session_digest(cookie))
         context.server.credentials.forget(cookie)
-    response = RedirectResponse("/login", _SEE_OTHER)
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    response = RedirectResponse(f"{context.base}/login", _SEE_OTHER)
+    response.delete_cookie(COOKIE, path=f"{context.base}/", httponly=True, samesite="strict")
     return response
 
 

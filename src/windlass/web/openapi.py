@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -54,15 +54,9 @@ class StrictRoute(APIRoute):
 
 
 @lru_cache(maxsize=8)
-def operations(routes: tuple[Route, ...]) -> tuple[APIRoute, ...]:
-    """Make FastAPI's side of every row; once for a table, since it takes a while."""
-    return tuple(_operation(route) for route in routes)
-
-
-@lru_cache(maxsize=8)
 def document(routes: tuple[Route, ...]) -> dict[str, Any]:
     """Write the document of all rows; once for a table, since it takes longer."""
-    return _document(operations(routes))
+    return _document([operation(route) for route in routes])
 
 
 def query_names(operation: APIRoute) -> frozenset[str]:
@@ -77,8 +71,9 @@ def query_names(operation: APIRoute) -> frozenset[str]:
     return frozenset(names)
 
 
-def _operation(route: Route) -> APIRoute:
-    """Make FastAPI's side of a row."""
+@cache
+def operation(route: Route) -> APIRoute:
+    """Make FastAPI's side of a row; when it is first asked for, since all of them took a quarter of a server's start."""
     statuses = {*_OF_EVERY_ROUTE, *route.errors, *(() if route.least is None else _OF_GUARDED_ROUTES)}
     # As a reference: FastAPI would make a validator of its own for each, which took half of a server's start.
     answers: dict[int | str, dict[str, Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -10,10 +11,10 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from windlass.core.access import Role
+from windlass.web.dashboard.frame import draw, now
 from windlass.web.errors import Refusal
 from windlass.web.request_context import context_of
 from windlass.web.route import PUBLIC, Route
-from windlass.web.templates import page
 
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
@@ -25,21 +26,27 @@ def _assets() -> dict[str, bytes]:
 
 
 async def get_asset(name: str) -> Response:
-    """Return a style sheet, script or picture of the pages."""
-    content = _assets().get(name)
-    if content is None:
+    """Return a style sheet, script or picture of the pages, or several style sheets as one: `one.css+two.css`."""
+    names = name.split("+")
+    found = [content for one in dict.fromkeys(names) if (content := _assets().get(one)) is not None]
+    kinds = {one.rpartition(".")[2] for one in names}
+    if len(found) < len(names) or (len(names) > 1 and kinds != {"css"}):
         raise Refusal(404, f"there is no asset {name}")
-    return Response(content, media_type=_KINDS[name.rpartition(".")[2]], headers={"cache-control": "public, max-age=300"})
+    return Response(b"".join(found), media_type=_KINDS[kinds.pop()], headers={"cache-control": "public, max-age=300"})
 
 
 async def show_reference(request: Request) -> Response:
     """Show the reference of the API."""
-    return page("reference.html", principal=context_of(request).principal)
+    return draw(request, "reference.html", await now(request), here="/reference", title="API reference")
 
 
 async def get_openapi(request: Request) -> dict[str, Any]:
     """Return the OpenAPI document."""
-    return JSONResponse(context_of(request).server.openapi)  # type: ignore[return-value]  # the annotation documents its content
+    context = context_of(request)
+    # In a thread: the first time it takes seconds of a busy machine, during which nobody else would be answered.
+    written = await asyncio.to_thread(lambda: context.server.openapi)
+    below = {"servers": [{"url": context.base}]} if context.base else {}
+    return JSONResponse(written | below)  # type: ignore[return-value]  # the annotation documents its content
 
 
 ROUTES = (

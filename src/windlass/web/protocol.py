@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from email.utils import formatdate
+from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 import httptools
@@ -124,6 +127,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.scope[CONNECTION] = self  # type: ignore[literal-required]  # for our own server
             super().on_headers_complete()
             self.cycle.transport = cast("asyncio.Transport", Joined(self.transport, self.loop))
+            self.cycle.default_headers = _date_header(int(time.time()))  # noqa: TID251 - the date of an answer is this machine's
 
     def _check_transfer(self) -> None:
         """Refuse whatever two readers on the way may take for bodies of different lengths."""
@@ -194,6 +198,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+@lru_cache(maxsize=1)
+def _date_header(second: int) -> list[tuple[bytes, bytes]]:
+    return [(b"date", formatdate(second, usegmt=True).encode())]
 
 
 class Joined:

@@ -61,6 +61,8 @@ class PulledOut(BaseModel):
     """How many runs before this one have failed in a row."""
     pulled_at: datetime
     """When the lease began, by the database's clock."""
+    traceparent: str | None
+    """The W3C trace context of the enqueue, to link the run's span to."""
 
 
 class PullOut(BaseModel):
@@ -226,6 +228,7 @@ def written(job: Claimed, length: timedelta, most_attempts: int) -> str:
         "execution": job.execution,
         "consecutive_failures": job.consecutive_failures,
         "pulled_at": _instant(job.claimed_at),
+        "traceparent": job.traceparent,
     }
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     lease = f'"lease_expires_at":"{_instant(job.lease_expires_at)}","lease_sec":{length // _SECOND}'

@@ -10,13 +10,13 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from functools import cached_property
 from itertools import count
 from types import MappingProxyType
-from typing import Any, NamedTuple
-from urllib.parse import quote, unquote_plus, urlsplit
+from typing import Any
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
 from windlass.app import Windlass
 from windlass.core.access import Principal
@@ -29,11 +29,12 @@ from windlass.web import forms
 from windlass.web.background_writes import BackgroundWrites
 from windlass.web.changes import Changes
 from windlass.web.connections import CONNECTION
-from windlass.web.credentials import Credentials
+from windlass.web.credentials import SCRAPER, Credentials
 from windlass.web.errors import INTERNAL, UNAVAILABLE, Refusal, refusal_of
 from windlass.web.hosts import Hosts
 from windlass.web.limits import HttpLimits
-from windlass.web.openapi import document, operations, query_names
+from windlass.web.mount import base_of, mounted_path
+from windlass.web.openapi import document, operation, query_names
 from windlass.web.probes import PROBES, Readiness
 from windlass.web.pull_queue import PullQueue
 from windlass.web.pull_settings import PullSettingsCache
@@ -45,6 +46,7 @@ from windlass.web.router import RouteMatch, Router
 from windlass.web.routes import ROUTES
 from windlass.web.signing import Target, check_body
 from windlass.web.snapshot import SnapshotCache
+from windlass.web.templates import error_page
 from windlass.web.turns import Turn, Turns, read_took_too_long
 
 log = logging.getLogger("windlass.web")
@@ -81,13 +83,22 @@ _ONCE = (
 )
 
 
-class RoutedHandler(NamedTuple):
+class RoutedHandler:
     """A row of the table with what answers for it."""
 
-    route: Route
-    answer: Asgi
-    query: frozenset[str]
-    """The names of its query parameters."""
+    def __init__(self, route: Route) -> None:
+        """Make the rest when it is first asked for."""
+        self.route = route
+
+    @cached_property
+    def answer(self) -> Asgi:
+        """What answers."""
+        return operation(self.route).app if self.route.hot is None else plain(self.route.hot)
+
+    @cached_property
+    def query(self) -> frozenset[str]:
+        """The names of its query parameters."""
+        return query_names(operation(self.route))
 
 
 class Server:
@@ -105,24 +116,25 @@ class Server:
         )
         self.notes = BackgroundWrites(app, self.limits)
         self.credentials = Credentials(app, self.notes, self.limits)
-        self.readiness = Readiness(app)
         self.profiles = settings.profiles
         """What jobs do when their enqueuer said nothing; worked out once."""
         self.logins = RateLimit(self.limits.failed_logins)
         """Failures on the login page."""
         self.stopping = asyncio.Event()
         """Streams end when it is set: a server cannot stop while somebody listens."""
+        self.readiness = Readiness(app, self.stopping)
         self.reader = app.bounded(self.limits.read_for)
         """The application for costly reads."""
         self.snapshots = SnapshotCache(self.reader)
         self.changes = Changes(app, self.stopping, most=self.limits.streams)
+        self.public_base = base_of(settings.public_url)
+        """The path below which a proxy shows the server."""
         public = () if settings.public_url is None else (urlsplit(settings.public_url).hostname or "",)
         self._hosts = Hosts(settings.host, (*(settings.allowed_hosts or ()), *public))
         self.pull_settings = PullSettingsCache(app)
         self.pull_queue = PullQueue(app, self.pull_settings, self.stopping)
         self.workers_seen = PullWorkersSeen(app)
-        rows = zip(self.routes, operations(self.routes), strict=True)
-        self._table = Router((route.method, route.path, self._entry(route, made)) for route, made in rows)
+        self._table = Router((route.method, route.path, RoutedHandler(route)) for route in self.routes)
         self.turns = Turns(self.limits.costly_reads, self.limits.waiting_reads, self.limits.read_within.total_seconds(), app.rng)
         self.unavailable = LogThrottle(1.0)
         """Whether it is time to log another 503."""
@@ -139,16 +151,18 @@ class Server:
         """The document of the API, written when it is first asked for."""
         return document(self.routes)
 
-    def _entry(self, route: Route, made: APIRoute) -> RoutedHandler:
-        return RoutedHandler(route, made.app if route.hot is None else plain(route.hot), query_names(made))
-
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
         store = await self.app.store()
         # Pull workers cannot say which breaker a task has, and without one no report counts and no gate closes.
         await store.tasks.declare([declared_task(spec) for spec in self.app.registry if spec.breaker is not None])
-        async with self.notes.writing(), self.changes.watching(), self.workers_seen.writing(), self.pull_queue.serving():
+        async with (
+            self.notes.writing(),
+            self.changes.watching(),
+            self.workers_seen.writing(),
+            self.pull_queue.serving(),
+        ):
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -207,7 +221,8 @@ class Exchange:
         self._server = server
         self._scope = scope
         self._send = send
-        self._raw_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+        self._sent_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+        self._base, self._raw_path = mounted_path(self._sent_path, scope.get("root_path", ""), server.public_base)
         pairs = scope["headers"]
         self._headers: dict[bytes, bytes] = dict(pairs)
         self._has_doubles = len(self._headers) != len(pairs)
@@ -247,7 +262,7 @@ class Exchange:
         scope, headers = self._scope, self._headers
         if self._has_doubles:
             self._check_doubles()
-        address_bytes = len(self._raw_path) + len(scope["query_string"])
+        address_bytes = len(self._sent_path) + len(scope["query_string"])
         if address_bytes + sum(len(name) + len(value) for name, value in scope["headers"]) > self._server.limits.header_bytes:
             raise Refusal(431, f"headers: must not be larger than {self._server.limits.header_bytes} bytes")
         local = scope["server"][0] if scope.get("server") else None
@@ -261,7 +276,8 @@ class Exchange:
             raise Refusal(404, f"there is nothing at {self._path}")
         if entry is None:
             raise Refusal(405, f"{scope['method']} is not a method of this path", {"allow": _allowed(found)})
-        if entry.route.least is not None and not self._principal.may(entry.route.least):
+        is_scrape = entry.route.is_scraped and self._principal is SCRAPER
+        if entry.route.least is not None and not self._principal.may(entry.route.least) and not is_scrape:
             role = self._principal.role or "no role"
             raise Refusal(403, f"{self._principal.name} ({role}) may not do this; it takes {entry.route.least}")
         self._check_csrf()
@@ -270,7 +286,14 @@ class Exchange:
         scope["path_params"] = dict(found.params)
         if entry.route.check is not None:
             await entry.route.check(self._server.app, scope["path_params"])
-        scope[KEY] = RequestContext(self._server, self._principal, self._request_id, self._address)
+        scope[KEY] = RequestContext(
+            self._server,
+            self._principal,
+            self._request_id,
+            self._address,
+            base=self._base,
+            traceparent=self._headers.get(b"traceparent"),
+        )
         return entry
 
     def _pick(self, found: RouteMatch[RoutedHandler] | None) -> RoutedHandler | None:
@@ -285,15 +308,15 @@ class Exchange:
 
     async def _identify(self, entry: RoutedHandler | None) -> None:
         try:
-            target = Target(self._scope["method"], self._raw_path, self._scope["query_string"])
+            target = Target(self._scope["method"], self._sent_path, self._scope["query_string"])
             self._principal = await self._server.credentials.identify(self._headers, self._address, target)
             if (connection := self._scope.get(CONNECTION)) is not None:
                 connection.vouch()
         except Refusal as refusal:
             if entry is None or not entry.route.is_page or refusal.status != 401:  # noqa: PLR2004 - not logged in
                 raise
-            where = quote(self._scope["path"], safe="/")
-            raise Refusal(303, "log in first", {"location": f"/login?next={where}"}) from None
+            where = quote(unquote(f"{self._base}{self._path}"), safe="/")
+            raise Refusal(303, "log in first", {"location": f"{self._base}/login?next={where}"}) from None
 
     def _check_doubles(self) -> None:
         """Refuse what two readers on the way may take differently."""
@@ -382,7 +405,7 @@ class Exchange:
 
     def _check_kind(self) -> None:
         kind = self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if kind != JSON and not (kind == forms.FORM and self._scope["path"] in forms.PATHS):
+        if kind != JSON and not (kind == forms.FORM and self._raw_path in forms.PATHS):
             raise Refusal(415, "content-type: must be application/json")
 
     async def _run(self, entry: RoutedHandler, body: bytes, receive: Receive) -> None:
@@ -421,6 +444,8 @@ class Exchange:
             self._end_turn()
             self._is_started = True
             self._status = message["status"]
+            if self._principal.csrf is not None and self._scope["method"] not in _SAFE:
+                self._server.snapshots.forget()
             headers = [*message.get("headers", ()), *_ALWAYS, (b"x-request-id", self._request_id.encode())]
             if not any(name == b"cache-control" for name, _ in headers):
                 headers.append(_NO_STORE)
@@ -464,11 +489,20 @@ class Exchange:
         )
 
     async def _say(self, refusal: Refusal) -> None:
-        body = json.dumps({"error": refusal.text}, ensure_ascii=False).encode(errors="replace")
-        headers = [(b"content-type", JSON), (b"content-length", str(len(body)).encode())]
+        if self._is_browsing:
+            body, kind = error_page(refusal.status, refusal.text, self._request_id, base=self._base), b"text/html; charset=utf-8"
+        else:
+            body, kind = json.dumps({"error": refusal.text}, ensure_ascii=False).encode(errors="replace"), JSON
+        headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
         headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in refusal.headers.items()]
         await self._pass({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await self._pass({"type": "http.response.body", "body": body})
+
+    @property
+    def _is_browsing(self) -> bool:
+        """Whether somebody looks at the answer, and no program."""
+        is_page = not self._raw_path.startswith((b"/api/", b"/assets/")) and self._raw_path not in PROBES
+        return is_page and self._scope["method"] == "GET" and b"text/html" in self._headers.get(b"accept", b"")
 
     def _tell(self) -> None:
         level = logging.INFO if self._status >= 400 else logging.DEBUG  # noqa: PLR2004 - where refusals begin

@@ -49,7 +49,8 @@ def _out(setting: Effective, stored: StoredSetting | None) -> SettingOut:
     )
 
 
-async def _read(request: Request) -> dict[str, SettingOut]:
+async def read_settings(request: Request) -> dict[str, SettingOut]:
+    """Read every setting that may change while everything runs, by name."""
     settings = operator_of(request).stored_settings
     stored = {row.name: row for row in await settings.all()}
     return {name: _out(one, stored.get(name)) for name, one in (await settings.effective(os.environ)).items()}
@@ -62,28 +63,28 @@ def _check_name(name: str) -> None:
 
 async def list_settings(request: Request) -> SettingsOut:
     """List what every setting is; what was set here beats the environment."""
-    found = list((await _read(request)).values())
+    found = list((await read_settings(request)).values())
     return SettingsOut(settings=found, total=len(found))
 
 
 async def get_setting(request: Request, name: PathName) -> SettingOut:
     """Read one setting."""
     _check_name(name)
-    return (await _read(request))[name]
+    return (await read_settings(request))[name]
 
 
 async def set_setting(request: Request, name: PathName, body: SettingIn) -> SettingOut:
     """Set a value; it holds from the next use on, in every process."""
     _check_name(name)
     await operator_of(request).stored_settings.set(name, body.value)
-    return (await _read(request))[name]
+    return (await read_settings(request))[name]
 
 
 async def unset_setting(request: Request, name: PathName) -> SettingOut:
     """Take a value back, so that the environment or the default counts again."""
     _check_name(name)
     await operator_of(request).stored_settings.unset(name)
-    return (await _read(request))[name]
+    return (await read_settings(request))[name]
 
 
 ROUTES = (

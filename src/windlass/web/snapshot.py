@@ -5,32 +5,40 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime, timedelta
 
+from markupsafe import Markup
+
 from windlass.client.operations import Operator
+from windlass.core.alerts import ShownAlert
+from windlass.core.audit import AuditEntry
 from windlass.core.breaker import Breaker, BreakerState
 from windlass.core.gate import Lane
+from windlass.core.insights import NextFire, Summary
 from windlass.core.job import Count, Job, JobState, RunStatus
-from windlass.core.page import JobQuery, Sort
+from windlass.core.letter_page import LetterCounts, LetterGroups
+from windlass.core.record import record
 from windlass.core.runs import Minute
+from windlass.core.sample import Sample, retrying, sample
 from windlass.core.worker import WorkerRecord
 
-MINUTES = 30
-_JOBS = 20
-_SORTED = 1_000
-_WORKERS = 8
-_BREAKERS = 50
+MINUTES = 60
 _FRESH_S = 0.5
+_AGAIN = 5
+"""How many minutes are read again at each look: what ended before does not change any more."""
+_WHOLE_S = 240.0
+"""How long minutes that were read are taken for true."""
 _MINUTE = timedelta(minutes=1)
+_SESSIONS = frozenset({"log in", "log out"})
+"""Actions that change no job."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=True)
 class Snapshot:
-    """What one look found; `minutes` has every minute, also those in which nothing ended."""
+    """What one look found, all of one moment; `minutes` and `samples` have every minute, also those of which nothing is known."""
 
-    at: datetime
-    counts: Sequence[Count]
+    summary: Summary
     jobs: Sequence[Job]
     traces: Mapping[int, str]
     """The stack traces that the newest runs of these jobs left, by job."""
@@ -38,15 +46,40 @@ class Snapshot:
     lanes: Sequence[Lane]
     workers: Sequence[WorkerRecord]
     breakers: Sequence[Breaker]
+    """Those that are not closed."""
     minutes: Sequence[Minute]
+    samples: Sequence[Sample | None]
+    alerts: Sequence[ShownAlert]
+    """Raised and not silenced, worst first."""
+    groups: LetterGroups
+    deaths: LetterCounts
+    fires: Sequence[NextFire]
+    deeds: Sequence[AuditEntry]
+    boards: dict[tuple[object, ...], Markup] = field(default_factory=dict)
+    """How this is drawn, by what the viewer may do."""
+
+    @property
+    def at(self) -> datetime:
+        """The moment of the look."""
+        return self.summary.present.at
+
+    @property
+    def counts(self) -> Sequence[Count]:
+        """The jobs by task, lane and state."""
+        return self.summary.present.counts
 
     def count(self, *states: JobState) -> int:
         """Count the jobs in these states."""
         return sum(one.jobs for one in self.counts if one.state in states)
 
+    @property
+    def retrying(self) -> int:
+        """How many jobs wait for another try."""
+        return retrying(self.counts)
+
 
 class SnapshotCache:
-    """Looks when somebody asks, and at most a few times a second."""
+    """Looks when somebody asks, at most a few times a second."""
 
     def __init__(self, app: Operator) -> None:
         """Look at the database of `app`."""
@@ -54,6 +87,10 @@ class SnapshotCache:
         self._looking = asyncio.Lock()
         self._seen: Snapshot | None = None
         self._looked_at = -_FRESH_S
+        self._changes = 0
+        """How often what was seen before became old."""
+        self._minutes: dict[datetime, Minute] = {}
+        self._whole_at = -_WHOLE_S
         self._traces: dict[tuple[int, int], str | None] = {}
         """What was read before, by job and number of the run: most looks find the same failures as the one before."""
 
@@ -61,29 +98,45 @@ class SnapshotCache:
         """Return how things are, or were a moment ago."""
         async with self._looking:
             if self._seen is None or time.monotonic() - self._looked_at >= _FRESH_S:
+                changes = self._changes
                 self._seen = await self._look()
-                self._looked_at = time.monotonic()
+                # What changed meanwhile may have been too late for this look.
+                self._looked_at = time.monotonic() if changes == self._changes else -_FRESH_S
             return self._seen
 
+    def forget(self) -> None:
+        """Look again when somebody asks next: who has changed something wants to see it."""
+        self._changes += 1
+        self._looked_at = -_FRESH_S
+
     async def _look(self) -> Snapshot:
-        app = self._app
-        at = await (await app.store()).clock()
-        counts = await app.counts()
-        # What moved last is found by sorting; among many the newest will do, which an index gives.
-        is_small = sum(one.jobs for one in counts) <= _SORTED
-        page = await app.list(JobQuery(sort=Sort.UPDATED_AT if is_small else Sort.CREATED_AT, limit=_JOBS))
-        workers = await app.workers.list(limit=_WORKERS)
-        breakers = await app.breakers.list(limit=_BREAKERS)
+        now = time.monotonic()
+        is_whole = now - self._whole_at >= _WHOLE_S
+        seen = await self._app.insights.overview(minutes=MINUTES if is_whole else _AGAIN)
+        every = _every_minute(seen.at)
+        if is_whole:
+            self._minutes, self._whole_at = {}, now
+        fresh = set(every[-_AGAIN:])
+        self._minutes = {one: known for one, known in self._minutes.items() if one not in fresh}
+        self._minutes |= {one.minute: one for one in seen.minutes}
+        # What is so now stands for the minute that goes on.
+        samples = {one.minute: one for one in (*seen.samples, sample(seen.summary))}
         return Snapshot(
-            at=at,
-            counts=counts,
-            jobs=page.jobs,
-            traces=await self._read_traces(page.jobs),
-            total=page.total,
-            lanes=await app.lanes.list(),
-            workers=[worker for worker in workers if worker.is_online],
-            breakers=[breaker for breaker in breakers if breaker.state is not BreakerState.CLOSED],
-            minutes=await self._minutes(at),
+            summary=seen.summary,
+            jobs=seen.page.jobs,
+            # By the number of a run, which does not change: read after the look, they are of the same runs.
+            traces=await self._read_traces(seen.page.jobs),
+            total=seen.page.total,
+            lanes=seen.lanes,
+            workers=[worker for worker in seen.workers if worker.is_online],
+            breakers=[breaker for breaker in seen.summary.present.breakers if breaker.state is not BreakerState.CLOSED],
+            minutes=[self._minutes.get(minute, Minute(minute)) for minute in every],
+            samples=[samples.get(minute) for minute in every],
+            alerts=seen.alerts.open,
+            groups=seen.groups,
+            deaths=seen.deaths,
+            fires=seen.fires,
+            deeds=[one for one in seen.deeds if one.action not in _SESSIONS],
         )
 
     async def _read_traces(self, jobs: Sequence[Job]) -> dict[int, str]:
@@ -98,9 +151,7 @@ class SnapshotCache:
         runs = await self._app.executions(job.id, limit=1)
         return runs[0].stack_trace if runs and runs[0].status is RunStatus.FAILED else None
 
-    async def _minutes(self, at: datetime) -> list[Minute]:
-        last = at.replace(second=0, microsecond=0)
-        first = last - (MINUTES - 1) * _MINUTE
-        found = {one.minute: one for one in await self._app.runs.minutes(first, last + _MINUTE)}
-        every = (first + number * _MINUTE for number in range(MINUTES))
-        return [found.get(minute, Minute(minute)) for minute in every]
+
+def _every_minute(at: datetime) -> list[datetime]:
+    first = at.replace(second=0, microsecond=0) - (MINUTES - 1) * _MINUTE
+    return [first + number * _MINUTE for number in range(MINUTES)]

@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-_SECRETS = ("admin_token", "jwt_secret", "worker_secret", "webhook_secret")
+_SECRETS = ("admin_token", "jwt_secret", "worker_secret", "webhook_secret", "metrics_token")
 
 
 def warn_of_weak_secrets(settings: Settings) -> None:

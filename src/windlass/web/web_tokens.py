@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from windlass.config import Settings
 from windlass.core.access import Principal, Role, strongest
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import decode_request
+from windlass.core.record import record
 from windlass.errors import ConfigError, InvalidInput
 from windlass.web.errors import BadToken
 from windlass.web.key_set import LEAST_RSA_BITS, Key, algorithm_of, read_key_set
@@ -30,7 +30,7 @@ _FORBIDDEN = frozenset({"crit", "b64", "jwk", "jku", "x5u", "x5c", "zip", "enc"}
 _INSTANTS = ("exp", "nbf", "iat")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WebTokens:
     """Checks tokens against fixed keys."""
 

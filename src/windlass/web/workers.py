@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.worker import WorkerRecord
-from windlass.web.fields import Limit, Listed, capped
-from windlass.web.request_context import reader_of
+from windlass.web.fields import Limit, Listed, PathName, capped
+from windlass.web.request_context import operator_of, reader_of
 from windlass.web.route import Route
 
 
@@ -39,8 +39,17 @@ class WorkerOut(BaseModel):
     seen_at: datetime
     stopped_at: datetime | None
     is_online: bool
+    app_version: str | None
+    """The version of the application, beside that of Windlass."""
     loop_blocks: int
     """How many times a handler was found to block the event loop."""
+    paused_at: datetime | None
+    """Since when it is to claim nothing; what it has claimed is run to its end."""
+    paused_by: str | None
+    cpu_percent: int | None
+    """What its process took of one core between its last two heartbeats; null before the first."""
+    memory_mb: int | None
+    """What its process held at its last heartbeat."""
     jobs: list[StartedOut]
 
 
@@ -64,7 +73,12 @@ def _out(worker: WorkerRecord) -> WorkerOut:
         seen_at=worker.seen_at,
         stopped_at=worker.stopped_at,
         is_online=worker.is_online,
+        app_version=worker.app_version,
         loop_blocks=worker.loop_blocks,
+        paused_at=worker.paused_at,
+        paused_by=worker.paused_by,
+        cpu_percent=worker.cpu_percent,
+        memory_mb=worker.memory_mb,
         jobs=[StartedOut(id=job.id, task=job.task, started_at=job.started_at) for job in worker.jobs],
     )
 
@@ -75,4 +89,18 @@ async def list_workers(request: Request, limit: Limit = 500) -> WorkersOut:
     return WorkersOut(workers=[_out(one) for one in found], total=len(found), is_total_exact=len(found) < capped(limit))
 
 
-ROUTES = (Route("GET", "/api/v1/workers", Role.VIEWER, list_workers, is_costly=True),)
+async def pause_worker(request: Request, id: PathName) -> WorkerOut:  # noqa: A002 - the path's word
+    """Let a worker claim nothing more, within seconds; it runs what it has claimed, and a new process claims again."""
+    return _out(await operator_of(request).workers.pause(id))
+
+
+async def resume_worker(request: Request, id: PathName) -> WorkerOut:  # noqa: A002 - the path's word
+    """Let a worker claim again."""
+    return _out(await operator_of(request).workers.resume(id))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/workers", Role.VIEWER, list_workers, is_costly=True),
+    Route("POST", "/api/v1/workers/{id}/pause", Role.OPERATOR, pause_worker, errors=(404,)),
+    Route("POST", "/api/v1/workers/{id}/resume", Role.OPERATOR, resume_worker, errors=(404,)),
+)

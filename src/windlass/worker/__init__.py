@@ -1,1 +1,1 @@
-"""Runs jobs: claims them, calls their handlers, and says what became of them."""
+"""Runs jobs: claims them, calls their handlers, and reports how they ended."""

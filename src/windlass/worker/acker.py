@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 from windlass.core.job import JobState
-from windlass.core.outcome import Finish, Run
+from windlass.core.outcome import Ending, Run
 from windlass.errors import RowsLocked, StoreUnavailable
 from windlass.ports import Work
 from windlass.worker.worker_log import log
@@ -24,7 +24,7 @@ _LONGEST_WAIT_S = 5.0
 _LONGEST_LAST_WAIT_S = 0.25
 
 Stop = tuple[int, int, Run]
-Told = Callable[[Sequence[Finish], Mapping[int, JobState]], None]
+Told = Callable[[Sequence[Ending], Mapping[int, JobState]], None]
 
 
 class Acker:
@@ -39,7 +39,7 @@ class Acker:
         told: Told,
         has_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
-        """Send to `store`; `is_busy` says whether more will come soon, `told` hears which were accepted.
+        """Send to `store`; `is_busy` returns whether more will come soon, `told` is called with those that were accepted.
 
         `has_caught_up` is called when there is room again after there was none.
         """
@@ -48,20 +48,20 @@ class Acker:
         self._is_busy = is_busy
         self._told = told
         self._has_caught_up = has_caught_up
-        self._endings: list[Finish] = []
+        self._endings: list[Ending] = []
         self._stops: list[Stop] = []
-        self._late: list[Finish] = []
+        self._late: list[Ending] = []
         self._late_stops: list[Stop] = []
         self._is_late = asyncio.Event()
         self._in_flight = 0
-        self._sending: Sequence[Finish] = ()
+        self._sending: Sequence[Ending] = ()
         self._longest_wait_s = _LONGEST_WAIT_S
         self._wake = asyncio.Event()
         self._full = asyncio.Event()
         self.has_room = True
         """Whether more jobs may start; otherwise the store has to catch up first."""
 
-    def add(self, ending: Finish) -> None:
+    def add(self, ending: Ending) -> None:
         """Take an ending; it is sent with its neighbours."""
         endings = self._endings
         endings.append(ending)
@@ -73,7 +73,7 @@ class Acker:
             self.has_room = False
 
     def add_stop(self, stop: Stop) -> None:
-        """Take the word that a cancelled run has stopped."""
+        """Report that a cancelled run has stopped."""
         self._stops.append(stop)
         self._wake.set()
 
@@ -83,7 +83,7 @@ class Acker:
         return len(self._endings) + len(self._stops) + len(self._late) + len(self._late_stops) + self._in_flight
 
     @property
-    def unsent(self) -> list[Finish]:
+    def unsent(self) -> list[Ending]:
         """The endings the store may not have yet: to send one twice does no harm, as its lease went with the first."""
         return [*self._sending, *self._endings, *self._late]
 
@@ -159,7 +159,7 @@ class Acker:
                 return
         self._in_flight -= len(stops)
 
-    async def _send_endings(self, endings: Sequence[Finish]) -> None:
+    async def _send_endings(self, endings: Sequence[Ending]) -> None:
         try:
             accepted = await self._until_heard(lambda: self._store.finish(endings))
         except RowsLocked as error:

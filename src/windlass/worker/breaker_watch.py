@@ -41,7 +41,7 @@ class BreakerWatch:
         return active.spec.breaker is not None and active.is_failure is not None
 
     async def tell(self, active: ActiveRun) -> bool:
-        """Record a run; says whether its breaker is open now. A store that is away hears of the next failure."""
+        """Record a run; returns whether its breaker is open now. While the store is away nothing is recorded."""
         spec, job = active.spec.breaker, active.job
         assert spec is not None  # noqa: S101 - `must_tell` has seen it
         permit = (job.id, job.token)

@@ -16,10 +16,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import copy_context
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.clock import steady
-from windlass.core.current import CurrentJob, current_job, run_tasks
+from windlass.core.current import RunningJob, current_run
 from windlass.core.job import Claimed
 from windlass.core.outcome import TRACE_LIMIT
 from windlass.core.payload import sanitise_text
@@ -36,12 +36,16 @@ from windlass.worker.pipe_link import PipeLink
 from windlass.worker.run_tasks import end_tasks, tracked_tasks
 from windlass.worker.wire import pack_bare_end, pack_end, pack_raised, pack_returned, unpack_job
 
+if TYPE_CHECKING:
+    from windlass.otel import Tracing
+
 
 class Application(NamedTuple):
     """What a target must offer."""
 
     registry: Registry
     open_state: Callable[[], AbstractAsyncContextManager[Any]] | None
+    tracing: Tracing | None = None
 
 
 def load(target: str) -> Application:
@@ -54,7 +58,7 @@ def load(target: str) -> Application:
         found = getattr(found, name)
     if not isinstance(getattr(found, "registry", None), Registry):
         raise ConfigError(f"{target} has no registry of tasks")
-    return Application(found.registry, getattr(found, "open_state", None))
+    return Application(found.registry, getattr(found, "open_state", None), getattr(found, "tracing", None))
 
 
 class ChildServer:
@@ -82,7 +86,7 @@ class ChildServer:
         """What the handler has started on the event loop."""
 
     def serve(self) -> None:
-        """Run what comes until the worker says goodbye."""
+        """Run what comes until the worker sends the end."""
         life = self._loop.create_task(self._live())
         life.add_done_callback(lambda _: self._loop.stop())
         with tracked_tasks(self._loop):
@@ -155,7 +159,7 @@ class ChildServer:
 
     def _run_function(self, spec: TaskSpec, job: Claimed, context: JobContext) -> None:
         try:
-            value = _bind(spec, job, context)()
+            value = self._bind(spec, job, context)()
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure, also SystemExit
             self._leave_if_forked()
             self._end(_pack_failure(error, spec), context)
@@ -169,14 +173,25 @@ class ChildServer:
 
     async def _run_coroutine(self, spec: TaskSpec, job: Claimed, context: JobContext) -> None:
         try:
-            coroutine = _bind(spec, job, context)()
+            coroutine = self._bind(spec, job, context)()
         except BaseException as error:  # noqa: BLE001 - as above
             self._end(_pack_failure(error, spec), context)
         else:
             await self._finish(coroutine, spec, context)
 
+    def _bind(self, spec: TaskSpec, job: Claimed, context: JobContext) -> Callable[[], Any]:
+        current_run.set(RunningJob(job))
+        if self._application.tracing is not None:
+            self._application.tracing.enter(job)
+        try:
+            arguments = spec.arguments(job.payload)
+        except InvalidPayload as error:
+            raise _Unreadable from error
+        return partial(spec.function, context, **arguments) if spec.takes_context else partial(spec.function, **arguments)
+
     async def _finish(self, coroutine: Awaitable[Any], spec: TaskSpec, context: JobContext) -> None:
-        run_tasks.set(self._tasks)
+        if (run := current_run.get()) is not None:
+            run.tasks = self._tasks
         self._cancellable = task = asyncio.current_task()
         if self._should_cancel and task is not None:
             task.cancel()
@@ -207,15 +222,6 @@ class ChildServer:
 
 class _Unreadable(Exception):
     """Marks an InvalidPayload that came before the handler was called."""
-
-
-def _bind(spec: TaskSpec, job: Claimed, context: JobContext) -> Callable[[], Any]:
-    current_job.set(CurrentJob.of(job))
-    try:
-        arguments = spec.arguments(job.payload)
-    except InvalidPayload as error:
-        raise _Unreadable from error
-    return partial(spec.function, context, **arguments) if spec.takes_context else partial(spec.function, **arguments)
 
 
 def _pack_failure(error: BaseException, spec: TaskSpec) -> list[Any]:

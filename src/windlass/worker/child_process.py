@@ -96,7 +96,7 @@ class ChildProcess:
             self.send(["answer", number, None, pack_refusal(error)])
 
     async def hear(self) -> Any:
-        """Wait for what the child says next; the last thing is its Death."""
+        """Wait for the child's next message; the last one is its Death."""
         if self._unheard:
             self._channel.resume()
             return self._unheard.popleft()
@@ -144,7 +144,7 @@ class ChildProcess:
             self._channel.pause()
 
     def _lose(self, why: Exception) -> None:
-        """End a child that said what is no message, or that closed its socket and does not end by itself."""
+        """End a child that sent something that is no message, or that closed its socket and does not end by itself."""
         self.is_cut = True
         if isinstance(why, BadFrame):
             # Known now: the child, which hears us leave, may be faster than the kill.

@@ -1,4 +1,4 @@
-"""What a handler is told of its job, and what it may ask for."""
+"""What a handler knows of its job, and what it may ask for."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class JobContext:
 
     @property
     def max_attempts(self) -> int | None:
-        """How many tries the job has, if it says so itself."""
+        """How many tries the job has, if it sets them itself."""
         return self._job.max_attempts
 
     @property
@@ -140,7 +140,7 @@ class JobContext:
 
     @property
     def cursor(self) -> str | None:
-        """How far an earlier run had come, by its own word."""
+        """How far an earlier run had come, by its own count."""
         return self._job.last_cursor
 
     @property

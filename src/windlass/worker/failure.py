@@ -1,4 +1,4 @@
-"""A handler's exception in words, wherever the handler ran."""
+"""A handler's exception as text, wherever the handler ran."""
 
 from __future__ import annotations
 

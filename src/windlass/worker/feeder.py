@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from windlass.core.job import Claimed, Lease, Slices
+from windlass.core.job import Claimed, Lease, Slice, Slices
 from windlass.core.task import Registry
 from windlass.errors import StoreError
 from windlass.ports import Work
@@ -17,6 +17,10 @@ from windlass.worker.quarantine import Quarantine
 from windlass.worker.worker_log import log
 
 _AFTER_FAILURE_S = 0.5
+_MOST_REMEMBERED = 8
+"""Slices that an idle worker tries before it looks; more would make its first claim dearer than the look."""
+_POLLS_OF_OTHERS = 5
+"""How many poll intervals to wait where somebody else looks in each."""
 
 
 class Feeder:
@@ -33,24 +37,32 @@ class Feeder:
         taken: Callable[[Sequence[Claimed], float], None],
         release: Callable[[Claimed], None],
         is_probe: Callable[[Claimed], None],
+        is_told: bool,
     ) -> None:
         """Claim in `name` what `registry` has code for.
 
         `taken` hears of claimed jobs and when they were asked for, `is_probe` of those that try a breaker; `release` gives back.
+        With `is_told` somebody calls `look` in every poll interval in which anything is pending.
         """
         self._store = store
         self._tasks = registry.names
         self._lease_length: timedelta = options.lease
         self._poll_s = options.poll_interval.total_seconds()
+        self._idle_s = self._poll_s * _POLLS_OF_OTHERS if is_told else self._poll_s
         self._name = name
         self._monotonic = monotonic
         self._taken = taken
         self._release = release
         self._is_probe = is_probe
         self._slices: Slices | None = None
+        self._remembered = Slices(0, ())
+        """Slices with work in earlier looks: none of them is gated for as long as the gates have the same version."""
+        self._is_woken = False
         self._looked_at = 0.0
         self._wake = asyncio.Event()
         self._is_closing = False
+        self.is_paused = False
+        """Whether nothing is claimed for now."""
 
     def hungry(self) -> None:
         """Claim for a pool that has room."""
@@ -59,6 +71,7 @@ class Feeder:
     def look(self) -> None:
         """Look again, as there is new work: what was known of the queue is old."""
         self._slices = None
+        self._is_woken = True
         self._wake.set()
 
     def close(self) -> None:
@@ -79,7 +92,7 @@ class Feeder:
                 await self._pause(_AFTER_FAILURE_S)
                 continue
             if is_served:
-                await self._pause(self._poll_s)
+                await self._pause(self._idle_s)
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -89,9 +102,12 @@ class Feeder:
             self._slices = None
 
     async def _fill(self, pools: Sequence[Pool], quarantine: Quarantine) -> bool:
-        """Claim for every hungry pool; says whether there is nothing more to get for them now."""
-        if not quarantine.is_free and not any(pool.wants for pool in pools):
+        """Claim for every pool with room; returns whether there is nothing more to claim for them now."""
+        if self.is_paused or (not quarantine.is_free and not any(pool.wants for pool in pools)):
             return True
+        if self._is_woken:
+            self._is_woken = False
+            await self._claim_at_once(pools, quarantine)
         is_fresh = self._slices is None or self._monotonic() >= self._looked_at + self._poll_s
         slices = await self._look() if self._slices is None or is_fresh else self._slices
         is_short = False
@@ -108,8 +124,25 @@ class Feeder:
     async def _look(self) -> Slices:
         # Old slices serve a long backlog well, but would hide a suspect for as long as it lasts.
         self._looked_at = self._monotonic()
-        self._slices = await self._store.slices()
-        return self._slices
+        self._slices = found = await self._store.slices()
+        self._remember(found)
+        return found
+
+    def _remember(self, found: Slices) -> None:
+        older = self._remembered.open if self._remembered.version == found.version else ()
+        newest: dict[tuple[str, str], Slice] = {}
+        for part in (*found.claimable, *older):
+            newest.setdefault((part.lane, part.task), part)
+        self._remembered = Slices(found.version, tuple(newest.values())[:_MOST_REMEMBERED])
+
+    async def _claim_at_once(self, pools: Sequence[Pool], quarantine: Quarantine) -> None:
+        """Take the one job that has probably woken an idle worker, a round trip sooner than by looking first.
+
+        One only, and only where nothing waits: what else has come since is then claimed in its order.
+        """
+        for pool in pools:
+            if pool.is_idle and pool.wants:
+                await self._claim(pool, self._remembered, 1, quarantine)
 
     async def _claim(self, pool: Pool, slices: Slices, wanted: int, quarantine: Quarantine) -> int:
         mine = pool.select(slices, self._tasks)

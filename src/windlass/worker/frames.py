@@ -72,7 +72,7 @@ def _decode(body: bytearray) -> Any:
 
 
 class Channel:
-    """One end of the socket on an event loop: hands every message to `heard`, and says once when the other end is `lost`."""
+    """One end of the socket on an event loop; hands every message to `heard`, and calls `lost` once the other end is gone."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Channel:
         self.close()
 
     def close(self) -> None:
-        """Let go of the socket; says nothing to `lost`."""
+        """Let go of the socket without a call of `lost`."""
         if self._is_open:
             self.pause()
             self._loop.remove_writer(self._end.fileno())

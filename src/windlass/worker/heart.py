@@ -12,7 +12,7 @@ from windlass.core.job import Held
 from windlass.ports import Renewals
 from windlass.worker.worker_log import log
 
-_BEATS_PER_LEASE = 4
+BEATS_PER_LEASE = 4
 _AFTER_FAILURE_S = 0.5
 
 
@@ -43,14 +43,16 @@ class Heart:
         lease: timedelta,
         leases: Callable[[], Sequence[Hold]],
         heard: Callable[[Beat], None],
+        renewed: Callable[[], None],
         monotonic: Callable[[], float],
     ) -> None:
-        """Renew what `leases` lists in a blocking store, on a thread of its own, where `heard` is called too."""
+        """Renew what `leases` lists in a blocking store, on a thread of its own, which calls `heard` and then `renewed`."""
         self._monotonic = monotonic
         self._store = store
         self._lease = lease
         self._leases = leases
         self._heard = heard
+        self._renewed = renewed
         self._wake = threading.Event()
         self._is_closing = False
         self._thread = threading.Thread(target=self._live, name="windlass-heart", daemon=True)
@@ -70,7 +72,7 @@ class Heart:
         self._thread.join(within)
 
     def _live(self) -> None:
-        pause = self._lease.total_seconds() / _BEATS_PER_LEASE
+        pause = self._lease.total_seconds() / BEATS_PER_LEASE
         while not self._is_closing:
             self._wake.wait(pause if self._renew() else min(pause, _AFTER_FAILURE_S))
             self._wake.clear()
@@ -85,4 +87,5 @@ class Heart:
         except Exception as error:  # noqa: BLE001 - the heart may never stop
             log.warning("%d leases could not be renewed: %s", len(leases), error)
             return False
+        self._renewed()
         return True

@@ -1,4 +1,4 @@
-"""The jobs a worker holds leases on, from their claim to the store's word that they have ended."""
+"""The jobs a worker holds leases on, from their claim until the store has accepted their end."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 
-from windlass.core.current import CurrentJob, current_job
+from windlass.core import outcome as outcomes
+from windlass.core.current import CurrentJob, RunningJob, current_run
 from windlass.core.job import Claimed, Held, JobState
-from windlass.core.outcome import NO_RUN, Decide, Finish, Outcome, Released, Run, Stopped
+from windlass.core.outcome import NO_RUN, Completed, Decide, Ending, Finish, Outcome, Released, Returned, Run, Stopped
 from windlass.ports import Clock, Work
 from windlass.telemetry import STACK_TRACE
 from windlass.worker.acker import Acker
 from windlass.worker.breaker_watch import BreakerWatch
-from windlass.worker.heart import Beat, Hold
+from windlass.worker.heart import BEATS_PER_LEASE, Beat, Hold
 from windlass.worker.hooks import HookCalls
 from windlass.worker.lease_times import LeaseTimes
+from windlass.worker.log_recorder import RunLog
 from windlass.worker.pool import Pool
 from windlass.worker.program import Program
 from windlass.worker.run import ActiveRun, Why
@@ -27,6 +29,7 @@ from windlass.worker.slot import Slot
 from windlass.worker.worker_log import log
 
 _STRANDED_S = 1.0
+_MICROSECOND = timedelta(microseconds=1)
 _ON_PURPOSE = frozenset({"Retry", "Discard"})
 """What a handler raises to say what should become of its job: where it did so is no news."""
 
@@ -47,9 +50,11 @@ class HeldJobs:
     ) -> None:
         """Keep account of the jobs in `pools`, which may still be filled."""
         self._decide = decide
+        self._decides_itself = decide is outcomes.decide
         self._pools = pools
         self._registry = program.registry
         self._profiles = program.profiles
+        self._tracing = program.tracing
         self._clock = clock
         self._rng = rng
         self._lease_s = lease_s
@@ -81,6 +86,15 @@ class HeldJobs:
         # A copy is one step of the interpreter; the loop goes on changing the original meanwhile.
         return [_hold(kept) for kept in self._held.copy().values()]
 
+    def long_logs(self) -> list[RunLog]:
+        """List what runs have logged that go on for longer than a heartbeat; from any thread."""
+        before = self._clock.monotonic() - self._lease_s / BEATS_PER_LEASE
+        return [
+            RunLog(kept.job.id, kept.token, kept.logged.excerpt)
+            for kept in self._held.copy().values()
+            if isinstance(kept, ActiveRun) and kept.began <= before and kept.logged.excerpt is not None
+        ]
+
     def taken(self, jobs: Sequence[Claimed], asked_at: float) -> None:
         """Hold jobs that have just been claimed under one lease, asked for at `asked_at` by the steady counter."""
         first = jobs[0]
@@ -93,13 +107,44 @@ class HeldJobs:
     def started(self, active: ActiveRun) -> None:
         """Note a start; called on the thread where the handler is about to run."""
         self._held[active.job.id] = active
-        self._hook_calls.started(active)
+        if self._tracing is not None and (traced := self._tracing.begin(active.job)) is not None:
+            active.trace(traced)
+        if self._hook_calls.hears_anything:
+            self._hook_calls.started(active)
         if log.logger.isEnabledFor(logging.DEBUG):
             log.debug("job started")
 
-    def ended(self, active: ActiveRun, outcome: Outcome | None) -> None:
-        """Decide what becomes of a run; without an outcome the store has decided already."""
+    def completed(self, active: ActiveRun) -> bool:
+        """End the job of a run that returned nothing, unless there is something to decide, to stop or to keep."""
+        logged = active.logged
+        if active.why is not None or active.context is not None or active.is_reported or logged.tasks:
+            return False
+        if not self._needs_no_decision(active):
+            return False
+        active.is_reported, active.is_failure, logged.tasks = True, False, None
+        self._complete(active, None)
+        return True
+
+    def _complete(self, active: ActiveRun, result: str | None) -> None:
         job = active.job
+        finished_us = active.finished_us or self._clock.now_us()
+        self.acker.add(Completed(job.id, job.token, job, active.started_us, finished_us, active.cpu_time_ms, result))
+        if active.traced is not None:
+            active.traced.completed(finished_us - active.started_us)
+        if log.logger.isEnabledFor(logging.INFO):
+            log.info("job completed", extra={"took": f"{(finished_us - active.started_us) / 1e6:.3f}s"})
+
+    def ended(self, active: ActiveRun, outcome: Outcome | None) -> None:
+        """Decide how a run ends its job; without an outcome the store has decided already."""
+        job = active.job
+        if (
+            isinstance(outcome, Returned)
+            and outcome.run_again_at is None
+            and outcome.done_reason is None
+            and self._needs_no_decision(active)
+        ):
+            self._complete(active, outcome.result)
+            return
         now = active.finished_at or self._clock.now()
         run = _measured(active, now)
         if outcome is None:
@@ -108,9 +153,14 @@ class HeldJobs:
             if active.why is Why.CANCELLED:
                 self.acker.add_stop((job.id, job.token, run))
             level = logging.INFO if active.why is Why.CANCELLED else logging.WARNING
-            log.log(level, "job run stopped", extra={"reason": "unknown" if active.why is None else active.why.value})
+            why = "unknown" if active.why is None else active.why.value
+            if active.traced is not None:
+                active.traced.cut(_spent_us(run), why, is_wanted=active.why is Why.CANCELLED)
+            log.log(level, "job run stopped", extra={"reason": why})
             return
         ending = self._decide(job, outcome, run, now=now, rng=self._rng, profiles=self._profiles)
+        if active.traced is not None:
+            active.traced.decided(_spent_us(run), ending)
         # Elsewhere the loop is blocked and the process about to end: there is no time left for the breaker.
         if self.breaker_watch.must_tell(active) and threading.get_ident() == self._loop_thread:
             task = asyncio.create_task(self._record(active, ending))
@@ -119,6 +169,10 @@ class HeldJobs:
         else:
             self.acker.add(ending)
         _tell(ending)
+
+    def _needs_no_decision(self, active: ActiveRun) -> bool:
+        """Whether a run that came back well completes its job and leaves nothing to keep: most do, and are spared the rest."""
+        return active.job.cadence is None and active.spec.breaker is None and active.is_bare and self._decides_itself
 
     async def _record(self, active: ActiveRun, ending: Finish) -> None:
         """Report to the breaker before the run is finished: the right to report as the probe ends with the lease."""
@@ -149,7 +203,7 @@ class HeldJobs:
             self._released.add(job.id)
         self.acker.add(ending)
 
-    def last_endings(self, blocking: ActiveRun) -> list[Finish]:
+    def last_endings(self, blocking: ActiveRun) -> list[Ending]:
         """List an end for every job held, for a process that is replaced because a run blocks its event loop.
 
         The run `blocking` has timed out, the others are given back, and what has ended is recorded. To be called from another
@@ -159,7 +213,7 @@ class HeldJobs:
         for pool in self._pools:
             pool.collect()
         now = self._clock.now()
-        endings = [*self.acker.unsent]
+        endings: list[Ending] = [*self.acker.unsent]
         are_listed = {(ending.id, ending.token) for ending in endings}
         endings += [ending for ending in self._recordings.copy().values() if (ending.id, ending.token) not in are_listed]
         blocking.why = Why.TIMED_OUT
@@ -184,10 +238,10 @@ class HeldJobs:
         return self._decide(kept.job, outcome, _measured(kept, now), now=now, rng=self._rng, profiles=self._profiles)
 
     @staticmethod
-    def log_end(active: ActiveRun, endings: Sequence[Finish]) -> None:
+    def log_end(active: ActiveRun, endings: Sequence[Ending]) -> None:
         """Log how a run ends that is among the last ends of its process; from any thread."""
         ending = next((one for one in endings if (one.id, one.token) == (active.job.id, active.token)), None)
-        if ending is not None:
+        if isinstance(ending, Finish):
             copy_context().run(_log_end_of, active.job, ending)
 
     async def settle(self) -> None:
@@ -204,15 +258,16 @@ class HeldJobs:
     def _is_busy(self) -> bool:
         return any(pool.is_busy for pool in self._pools)
 
-    def _told(self, endings: Sequence[Finish], accepted: Mapping[int, JobState]) -> None:
-        held = self._held
+    def _told(self, endings: Sequence[Ending], accepted: Mapping[int, JobState]) -> None:
+        held, hears_ends = self._held, self._hook_calls.hears_ends
         for ending in endings:
-            kept = held.get(ending.id)
+            job_id = ending.id
+            kept = held.get(job_id)
             if kept is not None and kept.token == ending.token:
-                del held[ending.id]
-                self._released.discard(ending.id)
-            state = accepted.get(ending.id)
-            if self._hook_calls.hears_ends:
+                del held[job_id]
+                self._released.discard(job_id)
+            state = accepted.get(job_id)
+            if hears_ends:
                 self._hook_calls.ended(ending, state)
             if state is None:
                 job = kept.job if isinstance(kept, ActiveRun) else kept
@@ -291,6 +346,10 @@ def _measured(active: ActiveRun, now: datetime) -> Run:
         return Run(active.started_at, now)
 
 
+def _spent_us(run: Run) -> int:
+    return 0 if run.started_at is None or run.finished_at is None else (run.finished_at - run.started_at) // _MICROSECOND
+
+
 def _hold(kept: Claimed | ActiveRun) -> Hold:
     return Hold(kept.job.id, kept.job.token, kept.started_at) if isinstance(kept, ActiveRun) else Hold(kept.id, kept.token, None)
 
@@ -305,7 +364,7 @@ def _why(hold: Hold, lease: Held | None) -> Why | None:
 
 
 def _log_end_of(job: Claimed, ending: Finish) -> None:
-    current_job.set(CurrentJob.of(job))
+    current_run.set(RunningJob(job))
     _tell(ending)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from windlass.core.current import CurrentJob
 from windlass.core.hooks import EndEvent, Happening, Hooks, StartEvent
 from windlass.core.job import JobState, RunStatus
-from windlass.core.outcome import Finish
+from windlass.core.outcome import Ending
 from windlass.worker.run import ActiveRun
 from windlass.worker.worker_log import log
 
@@ -25,6 +25,7 @@ class HookCalls:
         self._calls: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self.hears_anything = any(map(hooks.of, Happening))
         self.hears_ends = bool(hooks.of(Happening.FINISH) or hooks.of(Happening.FAIL))
 
     def started(self, active: ActiveRun) -> None:
@@ -42,12 +43,13 @@ class HookCalls:
                 self._loop.call_soon_threadsafe(self._call, Happening.START, event)
 
     def forget(self, active: ActiveRun) -> None:
-        """Let go of a run whose end is told to nobody."""
+        """Let go of a run whose end no hook hears of."""
         self._active_runs.pop((active.job.id, active.job.token), None)
 
-    def ended(self, ending: Finish, state: JobState | None) -> None:
+    def ended(self, end: Ending, state: JobState | None) -> None:
         """Call the hooks for a run whose end the store has accepted; without a state it has not, and no hook is called."""
-        active = self._active_runs.pop((ending.id, ending.token), None)
+        active = self._active_runs.pop((end.id, end.token), None)
+        ending = end.decided()
         if active is None or state is None or ending.status not in {RunStatus.COMPLETED, RunStatus.FAILED}:
             return
         job, run = active.job, ending.run

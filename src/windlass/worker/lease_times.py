@@ -41,7 +41,7 @@ class LeaseTimes:
 
     def may_start(self, token: int) -> bool:
         """Whether a job under this lease may start: nobody else can have it yet, nor soon."""
-        return self.left_to_start(token) > 0
+        return self._until.get(token, 0.0) - self._margin_s > self._monotonic()
 
     def left_to_start(self, token: int) -> float:
         """Return for how many seconds a job under this lease may still start."""

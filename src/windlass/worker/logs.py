@@ -5,26 +5,33 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
+from windlass.core.current import RunningJob, current_run
 from windlass.core.one_line import one_line
 from windlass.core.payload import sanitise_text
 
+if TYPE_CHECKING:
+    from windlass.core.job import Claimed
+
 MAX_EXCERPT = 16_384
 _MAX_LINE = 2_000
-_CUT = "… earlier lines are left out …"
+CUT = "… earlier lines are left out …"
+"""The first line of an excerpt that does not begin with the run."""
 
 
 class LogExcerpt:
     """The newest lines of one run, within a bound."""
 
-    __slots__ = ("_is_cut", "_lines", "_size")
+    __slots__ = ("_is_cut", "_lines", "_size", "added")
 
     def __init__(self) -> None:
         """Start empty; most runs stay so."""
         self._lines: deque[str] | None = None
         self._size = 0
         self._is_cut = False
+        self.added = 0
+        """How many lines it has been given."""
 
     def add(self, line: str) -> None:
         """Keep a line and let go of the oldest ones when there is no room."""
@@ -33,18 +40,42 @@ class LogExcerpt:
             self._lines = deque()
         self._lines.append(kept)
         self._size += len(kept.encode()) + 1
-        while self._size > MAX_EXCERPT - len(_CUT.encode()):
+        while self._size > MAX_EXCERPT - len(CUT.encode()):
             self._size -= len(self._lines.popleft().encode()) + 1
             self._is_cut = True
+        self.added += 1
 
     def text(self) -> str | None:
-        """Return the lines as one text, or nothing."""
+        """Return the lines as one text, or nothing; from any thread."""
         if self._lines is None:
             return None
-        return "\n".join([_CUT, *self._lines] if self._is_cut else self._lines)
+        # A copy is one step of the interpreter; the run goes on logging meanwhile.
+        lines = self._lines.copy()
+        return "\n".join([CUT, *lines] if self._is_cut else lines)
 
 
-current_excerpt: ContextVar[LogExcerpt | None] = ContextVar("windlass_log_excerpt", default=None)
+class LoggedRun(RunningJob):
+    """A run whose handler may log."""
+
+    excerpt: LogExcerpt | None = None
+    """What it has logged, if it has."""
+
+    def __init__(self, job: Claimed) -> None:
+        """Know the job it is of, and note the tasks that its handler starts."""
+        self.job = job
+        self.tasks = set()
+
+    @property
+    def text(self) -> str | None:
+        """The lines it has logged, if there are any."""
+        return None if self.excerpt is None else self.excerpt.text()
+
+
+def current_excerpt() -> LogExcerpt | None:
+    """Return where the current run keeps what it logs, if there is one."""
+    run = current_run.get()
+    # In one step: the handler may log from several threads.
+    return vars(run).setdefault("excerpt", LogExcerpt()) if isinstance(run, LoggedRun) else None
 
 
 class _ExcerptFormatter(logging.Formatter):
@@ -61,7 +92,7 @@ class _ExcerptFormatter(logging.Formatter):
 class LogCapture(logging.Handler):
     """Writes what a handler logs into the excerpt of its run, whichever thread or coroutine it logs from."""
 
-    def __init__(self, excerpt: Callable[[], LogExcerpt | None] = current_excerpt.get) -> None:
+    def __init__(self, excerpt: Callable[[], LogExcerpt | None] = current_excerpt) -> None:
         """Ask `excerpt` for the run that a record belongs to, and format as people read it."""
         super().__init__()
         self._excerpt = excerpt

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
-from windlass.core.current import CurrentJob, current_job
+from windlass.core.current import RunningJob, current_run
 from windlass.telemetry import STACK_TRACE
 from windlass.worker.failure import stack_of
 from windlass.worker.run import ActiveRun
@@ -22,6 +22,7 @@ _BLOCKED_S = 1.0
 class LoopWatch:
     """A thread that logs a blocked loop once with the job and its stack, and replaces the process when the job is overdue.
 
+    It sleeps while there is nothing to watch.
     A handler that holds the interpreter itself stops this thread too; then the leases run out, and other processes act.
     """
 
@@ -46,26 +47,38 @@ class LoopWatch:
         self._loop_thread = threading.get_ident()
         self._ticked_at = monotonic()
         self._is_blocked = False
+        self._wanted = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="windlass-loop-watch", daemon=True)
         self.blocks = 0
         """How many times the loop was found blocked."""
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to watch once there is a tick."""
         self._thread.start()
 
     def tick(self) -> None:
-        """Note that the loop runs; several times a second, from the loop."""
+        """Note that the loop runs; from the loop, several times a second until `rest`."""
         self._ticked_at = self._monotonic()
+        if not self._wanted.is_set():
+            self._wanted.set()
+
+    def rest(self) -> None:
+        """Stop watching until the next tick."""
+        self._wanted.clear()
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching for good."""
         self._closing.set()
+        self._wanted.set()
 
     def _watch(self) -> None:
         looked_at = self._monotonic()
         while not self._closing.wait(_LOOK_S):
+            if not self._wanted.is_set():
+                self._wanted.wait()
+                looked_at = self._monotonic()
+                continue
             now = self._monotonic()
             # Had this thread stood still as well, the whole process did, and nobody is to blame for it.
             stood_still = now - looked_at > _BLOCKED_S
@@ -98,7 +111,7 @@ class LoopWatch:
 
     def _log(self, active: ActiveRun | None) -> None:
         if active is not None:
-            current_job.set(CurrentJob.of(active.job))
+            current_run.set(RunningJob(active.job))
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - there is no other way to see another thread's code
         stack = None if frame is None else stack_of(frame)
         log.error(

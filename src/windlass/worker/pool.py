@@ -178,6 +178,11 @@ class Pool:
         return len(self._idle) + len(self._resting) == len(self._slots)
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether every slot waits for a job, and no job for a slot: there is nothing to watch."""
+        return not self._buffer and len(self._idle) == len(self._slots)
+
+    @property
     def is_busy(self) -> bool:
         """Whether more endings are about to come."""
         return bool(self._buffer) or not self.is_idle

@@ -190,7 +190,7 @@ class ChildRunner:
                 _watch.remove(child.pid)
 
     async def _converse(self, child: ChildProcess, handle: Handle, memory_limit_mb: int | None) -> ChildEnd:
-        """Answer the child's calls until it tells the end of the run, or dies."""
+        """Answer the child's calls until it reports the end of the run, or dies."""
         while True:
             match message := await child.hear():
                 case ["end", _, packed]:

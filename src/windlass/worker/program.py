@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.hooks import Hooks
 from windlass.core.pool import DEFAULT_POOLS, FAST_LANE, PoolSpec, parse_pools
+from windlass.core.record import record
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.task import Registry
 
+if TYPE_CHECKING:
+    from windlass.otel import Tracing
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@record(kw_only=True)
 class WorkerOptions:
     """Settings of one worker process."""
 
@@ -36,7 +40,7 @@ class WorkerOptions:
         return self.fast_timeout if lane == FAST_LANE else self.timeout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Program:
     """The code of one application, as far as a worker needs it."""
 
@@ -48,3 +52,4 @@ class Program:
     """What handlers see as `ctx.state`."""
     target: str | None = None
     """Where a child process finds the application: `module:attribute`."""
+    tracing: Tracing | None = None

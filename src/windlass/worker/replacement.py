@@ -7,7 +7,7 @@ from typing import Protocol
 
 from windlass.core.blocking import run
 from windlass.core.job import JobState
-from windlass.core.outcome import Finish
+from windlass.core.outcome import Ending
 from windlass.errors import StoreError
 from windlass.store.nouns import Workers
 from windlass.worker.acker import BATCH
@@ -17,13 +17,13 @@ from windlass.worker.worker_log import log
 class Endings(Protocol):
     """Where ends are recorded."""
 
-    async def finish(self, endings: Sequence[Finish]) -> dict[int, JobState]:
+    async def finish(self, endings: Sequence[Ending]) -> dict[int, JobState]:
         """Record how runs ended; returns the jobs whose lease still stood."""
         ...
 
 
 class Record(Endings, Protocol):
-    """Where a process that ends leaves its last words."""
+    """Where a process that ends leaves why."""
 
     @property
     def workers(self) -> Workers:
@@ -46,7 +46,7 @@ class Replacement:
         except Exception as error:  # noqa: BLE001 - the process is to end, whatever cannot be counted
             log.warning("worker %s could not record its blocked event loop: %s", worker, error)
 
-    def replace(self, last_endings: Callable[[], Sequence[Finish]]) -> None:
+    def replace(self, last_endings: Callable[[], Sequence[Ending]]) -> None:
         """Record what can be recorded and end the process; what cannot is left to leases that run out."""
         try:
             self._record(last_endings())
@@ -55,7 +55,7 @@ class Replacement:
         finally:
             self._end_process()
 
-    def _record(self, endings: Sequence[Finish]) -> None:
+    def _record(self, endings: Sequence[Ending]) -> None:
         for start in range(0, len(endings), BATCH):
             try:
                 run(self._store.finish(endings[start : start + BATCH]))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from asyncio import Task
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING
 
-from windlass.core.current import CurrentJob
+from windlass.core.cadence import EPOCH
 from windlass.core.durations import in_words
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
@@ -16,8 +15,11 @@ from windlass.core.task import TaskSpec
 from windlass.errors import InvalidPayload
 from windlass.worker.context import Again, JobContext
 from windlass.worker.link import StoreLink
-from windlass.worker.logs import LogExcerpt
+from windlass.worker.logs import LoggedRun
 from windlass.worker.wire import ChildEnd
+
+if TYPE_CHECKING:
+    from windlass.otel import RunSpan
 
 
 class Why(Enum):
@@ -27,6 +29,7 @@ class Why(Enum):
     CANCELLED = "its job was cancelled"
     STOPPED = "an operator stopped it"
     LOST = "its lease was lost"
+    EXPIRED = "its lease could not be renewed in time"
     SHUTDOWN = "the worker is stopping"
     LATE = "its lease may have run out before it began"
 
@@ -34,55 +37,59 @@ class Why(Enum):
 class ActiveRun:
     """A run that has started and has not been reported; instants are database time, seconds are monotonic."""
 
-    __slots__ = (
-        "began",
-        "context",
-        "cpu_time_ms",
-        "current",
-        "deadline",
-        "end",
-        "error",
-        "excerpt",
-        "finished_at",
-        "is_failure",
-        "is_reported",
-        "job",
-        "link",
-        "spec",
-        "started_at",
-        "tasks",
-        "timeout",
-        "token",
-        "told_at",
-        "why",
-    )
+    # What most runs never set is not set for each of them.
+    link: StoreLink | None = None
+    """How the handler speaks to the store, if it can."""
+    finished_us: int | None = None
+    why: Why | None = None
+    told_at = 0.0
+    is_reported = False
+    is_failure: bool | None = None
+    """Whether the run counts against the service its breaker guards; None if it counts neither way."""
+    context: JobContext | None = None
+    cpu_time_ms: int | None = None
+    end: ChildEnd | None = None
+    error: BaseException | None = None
+    """What the handler raised, for hooks."""
+    traced: RunSpan | None = None
+    """Its span, if it has one."""
 
-    def __init__(self, job: Claimed, spec: TaskSpec, *, started_at: datetime, now: float, timeout: timedelta) -> None:
+    def __init__(self, job: Claimed, spec: TaskSpec, *, started_us: int, now: float, timeout: timedelta) -> None:
         """Describe a run that starts at `now`, by the steady counter."""
         self.job = job
         self.token = job.token
+        self.logged = LoggedRun(job)
+        """What is known of it in its context, which timers may keep for long after its end."""
         self.spec = spec
-        self.link: StoreLink | None = None
-        """How the handler speaks to the store, if it can."""
-        self.started_at = started_at
-        self.finished_at: datetime | None = None
+        self.started_us = started_us
         self.began = now
-        self.current = CurrentJob.of(job)
         self.timeout = timeout
         self.deadline = now + timeout.total_seconds()
-        self.tasks: set[Task[Any]] = set()
-        """What the handler has started on the event loop and has not ended."""
-        self.why: Why | None = None
-        self.told_at = 0.0
-        self.is_reported = False
-        self.is_failure: bool | None = None
-        """Whether the run speaks against the service its breaker guards; None if it says nothing."""
-        self.context: JobContext | None = None
-        self.excerpt = LogExcerpt()
-        self.cpu_time_ms: int | None = None
-        self.end: ChildEnd | None = None
-        self.error: BaseException | None = None
-        """What the handler raised, for hooks."""
+
+    def trace(self, traced: RunSpan) -> None:
+        """Have log lines and child processes of the run carry its own trace."""
+        self.traced = traced
+        self.job = self.logged.job = traced.job
+
+    @property
+    def started_at(self) -> datetime:
+        """When it started."""
+        return EPOCH + timedelta(microseconds=self.started_us)
+
+    @property
+    def finished_at(self) -> datetime | None:
+        """When it ended, if that was noted."""
+        return None if self.finished_us is None else EPOCH + timedelta(microseconds=self.finished_us)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing was measured but times, and the handler has not chosen when the next run is."""
+        if self.end is not None or self.logged.excerpt is not None:
+            return False
+        context = self.context
+        return context is None or (
+            context.items_crawled is None and context.items_indexed is None and context.metadata is None and context.again is None
+        )
 
     def tell(self, why: Why, now: float) -> None:
         """Note why the run is to end; the handler sees `ctx.cancelled`."""
@@ -99,7 +106,7 @@ class ActiveRun:
                 return Raised(Failure(f"timed out after {in_words(self.timeout)}", "TimedOut", reason=RunReason.TIMED_OUT))
             case Why.STOPPED:
                 return Stopped()
-            case Why.SHUTDOWN:
+            case Why.SHUTDOWN | Why.EXPIRED:
                 return Released(has_started=True)
             case Why.LATE:
                 return Released()
@@ -119,11 +126,11 @@ class ActiveRun:
             return self._measured_by_child(self.end, finished_at)
         context = self.context
         if context is None:
-            return Run(self.started_at, finished_at, self.excerpt.text(), self.cpu_time_ms)
+            return Run(self.started_at, finished_at, self.logged.text, self.cpu_time_ms)
         return Run(
             self.started_at,
             finished_at,
-            self.excerpt.text(),
+            self.logged.text,
             self.cpu_time_ms,
             None,
             context.items_crawled,

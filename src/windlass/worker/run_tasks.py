@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from windlass.core.current import run_tasks
+from windlass.core.current import current_run, run_tasks
 from windlass.worker.worker_log import log
 
 _MOST_NAMED = 5
@@ -50,7 +50,10 @@ def has_started(started: set[asyncio.Task[Any]], task: asyncio.Task[Any]) -> boo
     if task in started:
         return True
     # An eager task takes its first step before the factory has it, but it has the run's context already.
-    return sys.version_info >= (3, 12) and task.get_context().get(run_tasks) is started
+    if sys.version_info >= (3, 12):
+        run = task.get_context().get(current_run)
+        return run is not None and run.tasks is started
+    return False
 
 
 class _TrackingFactory:
@@ -65,7 +68,7 @@ class _TrackingFactory:
             task = asyncio.Task(coroutine, loop=loop, **options)
         else:
             task = self.previous(loop, coroutine, **options)
-        started = run_tasks.get()
+        started = run_tasks()
         if started is not None:
             started.add(task)
             task.add_done_callback(started.discard)

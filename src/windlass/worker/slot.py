@@ -7,16 +7,17 @@ import inspect
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from functools import partial
 from random import Random
 from typing import Any
 
-from windlass.core.current import current_job, run_tasks
+from windlass.core.current import current_run
 from windlass.core.job import Claimed
 from windlass.core.outcome import MAX_RESULT, Failure, Outcome, Raised, Released, Returned
 from windlass.core.payload import sanitise_result
+from windlass.core.record import record
 from windlass.core.task import Isolation, TaskSpec
 from windlass.errors import ConfigError
 from windlass.ports import Clock, Work
@@ -24,7 +25,6 @@ from windlass.worker.context import JobContext
 from windlass.worker.eager_task import eager_task
 from windlass.worker.lease_times import Late, LeaseTimes
 from windlass.worker.link import StoreLink
-from windlass.worker.logs import current_excerpt
 from windlass.worker.processes import ChildRunner, NoProcess
 from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.run import ActiveRun, Why
@@ -35,10 +35,11 @@ from windlass.worker.verdict import Judge, Verdict
 from windlass.worker.wire import ChildEnd, ChildRaised, ChildReturned
 from windlass.worker.worker_log import log
 
-_RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN})
+_NOTHING = Returned()
+_RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN, Why.EXPIRED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Kit:
     """What every slot of a worker shares."""
 
@@ -53,6 +54,8 @@ class Kit:
     started: Callable[[ActiveRun], None]
     ended: Callable[[ActiveRun, Outcome | None], None]
     """Called exactly once for every run, unless it raises; without an outcome the store has decided already."""
+    completed: Callable[[ActiveRun], bool]
+    """Called in its place for a run that returned nothing; False where there is something to decide, which `ended` does."""
     lost_threads: ThreadCount = field(default_factory=ThreadCount)
 
 
@@ -87,7 +90,8 @@ class Slot:
     def is_of(self, task: asyncio.Task[Any]) -> bool:
         """Whether an asyncio task is the run's own, or one that its handler has started."""
         active = self.active
-        return task is self._task or (active is not None and has_started(active.tasks, task))
+        started = None if active is None else active.logged.tasks
+        return task is self._task or (started is not None and has_started(started, task))
 
     @property
     def waiting(self) -> list[Claimed]:
@@ -115,27 +119,26 @@ class Slot:
         # Before anything else: the first step, which is taken at once, may block the event loop.
         self._task = asyncio.current_task(self._loop)
         value, error = None, None
+        kit, spec = self._kit, active.spec
         try:
-            self._enter(active)
-            if active.spec.isolation is Isolation.PROCESS:
+            current_run.set(active.logged)
+            kit.started(active)
+            if spec.isolation is Isolation.PROCESS:
                 value = await self._run_child(active)
             else:
-                call = self._call_of(active)
+                arguments = spec.arguments(active.job.payload)
+                context = self._context_of(active) if spec.takes_context else ()
                 self._look_again(active)
-                value = await call()
+                value = await spec.function(*context, **arguments)
         except BaseException as raised:  # noqa: BLE001 - a handler may raise anything, and its job must end
             error = raised
-        # What is started from here on is not the handler's.
-        run_tasks.set(None)
-        self._end_run(active, value, error)
-
-    def _end_run(self, active: ActiveRun, value: Any, error: BaseException | None) -> None:
-        """Report a run and start the next one, within the task: a callback would need a turn of the event loop."""
+        # Reported and followed by the next run within the task: a callback would need a turn of the event loop.
         self._active = self._task = None
         try:
-            self._settle(active, self._outcome, value, error)
+            if error is not None or value is not None or not kit.completed(active):
+                self._settle(active, self._outcome, value, error)
         finally:
-            self._freed(self, self._kit.clock.monotonic() - active.began)
+            self._freed(self, kit.clock.monotonic() - active.began)
 
     def _outcome(self, active: ActiveRun, value: Any, error: BaseException | None) -> Outcome | None:
         if error is not None:
@@ -164,7 +167,7 @@ class Slot:
                 log.error("a slot's thread ended early: %r", error)
                 active = None if self._batch is None else self._batch.active
                 if active is not None:
-                    self._settle(active, self._raised, error)
+                    self._settle_from_outside(active, self._raised, error)
         finally:
             self._freed(self, None)
 
@@ -172,7 +175,7 @@ class Slot:
         """Report the runs that came back from the thread; returns how long each took."""
         ended = [] if self._batch is None else self._batch.collect()
         for run in ended:
-            self._kit.context.copy().run(self._settle, run.active, self._outcome, run.value, run.error)
+            self._kit.context.copy().run(self._settle_from_outside, run.active, self._outcome, run.value, run.error)
         return [run.seconds for run in ended]
 
     def recall(self) -> list[Claimed]:
@@ -185,13 +188,11 @@ class Slot:
         timeout = spec.timeout if job.timeout_us is None else timedelta(microseconds=job.timeout_us)
         if timeout is None:
             timeout = kit.options.timeout_of(job.lane)
-        return ActiveRun(job, spec, started_at=kit.clock.now(), now=kit.clock.monotonic(), timeout=timeout)
+        return ActiveRun(job, spec, started_us=kit.clock.now_us(), now=kit.clock.monotonic(), timeout=timeout)
 
     def _enter(self, active: ActiveRun) -> None:
         """Begin a run in its own context."""
-        current_job.set(active.current)
-        current_excerpt.set(active.excerpt)
-        run_tasks.set(active.tasks)
+        current_run.set(active.logged)
         self._kit.started(active)
 
     def _look_again(self, active: ActiveRun) -> None:
@@ -200,14 +201,10 @@ class Slot:
             active.tell(Why.LATE, self._kit.clock.monotonic())
             raise Late
 
-    def _call_of(self, active: ActiveRun) -> Callable[[], Any]:
-        spec = active.spec
-        arguments = spec.arguments(active.job.payload)
-        if not spec.takes_context:
-            return partial(spec.function, **arguments)
+    def _context_of(self, active: ActiveRun) -> tuple[JobContext]:
         active.link = StoreLink(active.job, self._kit.store, self._loop)
         active.context = JobContext(active.job, active.link, self._kit.program.state)
-        return partial(spec.function, active.context, **arguments)
+        return (active.context,)
 
     def _call_in_thread(self, active: ActiveRun) -> Any:
         began = time.thread_time()
@@ -215,21 +212,31 @@ class Slot:
             return self._kit.context.copy().run(self._call_inside, active)
         finally:
             active.cpu_time_ms = round((time.thread_time() - began) * 1000)
-            active.finished_at = self._kit.clock.now()
+            active.finished_us = self._kit.clock.now_us()
 
     def _call_inside(self, active: ActiveRun) -> Any:
         self._enter(active)
-        call = self._call_of(active)
+        spec = active.spec
+        arguments = spec.arguments(active.job.payload)
+        context = self._context_of(active) if spec.takes_context else ()
         self._look_again(active)
-        return _run_alone(call) if inspect.iscoroutinefunction(active.spec.function) else call()
+        if inspect.iscoroutinefunction(spec.function):
+            return _run_alone(partial(spec.function, *context, **arguments))
+        return spec.function(*context, **arguments)
+
+    def _settle_from_outside(self, active: ActiveRun, judge: Callable[..., Outcome | None], *how: Any) -> None:
+        """Report the end of a run from another context than its own."""
+        current_run.set(active.logged)
+        self._settle(active, judge, *how)
 
     def _settle(self, active: ActiveRun, judge: Callable[..., Outcome | None], *how: Any) -> None:
         """Report the end of a run once; raises nothing, as a job whose end is not reported would be held for ever."""
-        current_job.set(active.current)
         is_news, active.is_reported = not active.is_reported, True
+        # What is started from here on is not the handler's.
+        tasks, active.logged.tasks = active.logged.tasks, None
         try:
-            if active.tasks:
-                end_tasks(active.tasks)
+            if tasks:
+                end_tasks(tasks)
             if is_news:
                 self._kit.ended(active, judge(active, *how))
         except BaseException as error:  # a value's own methods may raise anything
@@ -283,7 +290,7 @@ class Slot:
         active.is_failure = False
         again = active.again
         if again is None:
-            return Returned(result)
+            return _NOTHING if result is None else Returned(result)
         return Returned(result, again.at if again.after is None else self._kit.clock.now() + again.after)
 
     def _child_ended(self, active: ActiveRun, end: ChildEnd) -> Outcome | None:
@@ -351,7 +358,7 @@ class Slot:
             self._thread.abandon()
         else:
             self.is_lost = True
-        self._kit.context.copy().run(self._settle, active, ActiveRun.cut_short)
+        self._kit.context.copy().run(self._settle_from_outside, active, ActiveRun.cut_short)
 
     async def close(self) -> None:
         """Let go of the thread and the child."""

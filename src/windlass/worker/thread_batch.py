@@ -36,7 +36,7 @@ class ThreadBatch:
     def run(
         self, may_start: Callable[[int], bool], begin: Callable[[Claimed], ActiveRun], call: Callable[[ActiveRun], Any]
     ) -> None:
-        """Run the jobs, in the thread; ends early once it has taken long, so that no end waits long to be told.
+        """Run the jobs, in the thread; ends early once it has taken long, so that no end waits long to be reported.
 
         It ends too at a job that may not start: that one and those behind it are recalled.
         """

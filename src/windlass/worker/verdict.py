@@ -1,4 +1,4 @@
-"""What becomes of a run whose handler did not simply return."""
+"""The outcome of a run whose handler did not simply return."""
 
 from __future__ import annotations
 

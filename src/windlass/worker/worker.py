@@ -12,13 +12,15 @@ from random import Random
 from typing import Any
 
 from windlass.core.current import CurrentJob
-from windlass.core.outcome import Decide, Finish, decide
+from windlass.core.job import Claimed
+from windlass.core.outcome import Decide, Ending, decide
 from windlass.core.pool import EVERY_LANE
 from windlass.core.topic import Topic
 from windlass.ports import Clock, Renewals, Work
 from windlass.worker.feeder import Feeder
 from windlass.worker.heart import Beat, Heart
 from windlass.worker.held_jobs import HeldJobs
+from windlass.worker.log_recorder import LogRecorder
 from windlass.worker.logs import LogCapture
 from windlass.worker.loop_watch import LoopWatch
 from windlass.worker.pool import Pool
@@ -32,6 +34,10 @@ from windlass.worker.worker_log import log
 
 _MOMENT_S = 0.001
 _WATCH_S = 0.05
+_IDLE_WATCH_S = 0.2
+"""How often deadlines are looked at while nothing runs: the first one to come may be seen this late."""
+_REST_AFTER_S = 2.0
+"""How long nothing is held before the looks end until the next claim: a job now and then wakes no thread for them."""
 _LAST_ACKS_S = 2.0
 """How long killed processes may take to end and the last reports to be sent."""
 _KILLED_S = 1.0
@@ -56,11 +62,13 @@ class Worker:
         options: WorkerOptions | None = None,
         decide: Decide = decide,
         replacement: Replacement | None = None,
+        is_told: bool = False,
     ) -> None:
         """Run `program` under `name`; `blocking_store` is the same store for the heart's thread.
 
-        What `decide` says of a run is what `store` gets to finish it with. With a `replacement` the process is replaced when a
-        handler blocks the event loop beyond its timeout and the grace.
+        `store` finishes a run with what `decide` returns for it. With a `replacement` the process is replaced when a
+        handler blocks the event loop beyond its timeout and the grace. With `is_told` the upkeep, or somebody like it,
+        calls `wake` in every poll interval in which anything is pending.
         """
         self.name = name
         self._options = options or WorkerOptions()
@@ -79,9 +87,10 @@ class Worker:
             self._options,
             name=name,
             monotonic=clock.monotonic,
-            taken=held_jobs.taken,
+            taken=self._taken,
             release=held_jobs.release,
             is_probe=held_jobs.breaker_watch.expect,
+            is_told=is_told,
         )
         self._kit = Kit(
             program=program,
@@ -93,6 +102,7 @@ class Worker:
             lease_times=held_jobs.lease_times,
             started=held_jobs.started,
             ended=held_jobs.ended,
+            completed=held_jobs.completed,
         )
         # Lanes of their own first, so that they are served before the pool that takes anything.
         specs = sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE)
@@ -100,7 +110,12 @@ class Worker:
         self._quarantine = Quarantine(self._kit, held_jobs.acker, self._fed, hungry=feeder.hungry, release=held_jobs.release)
         self._pools += [*self._fed, self._quarantine.pool]
         self._heart = Heart(
-            blocking_store, lease=self._options.lease, leases=held_jobs.leases, heard=self._heard, monotonic=clock.monotonic
+            blocking_store,
+            lease=self._options.lease,
+            leases=held_jobs.leases,
+            heard=self._heard,
+            renewed=LogRecorder(blocking_store, held_jobs.long_logs).record,
+            monotonic=clock.monotonic,
         )
         self._replacement = replacement
         self._loop_watch = LoopWatch(
@@ -110,6 +125,8 @@ class Worker:
             grace_s=self._options.grace.total_seconds(),
             monotonic=clock.monotonic,
         )
+        self._claimed = asyncio.Event()
+        """Set when there is something to watch again."""
         self.is_worn = False
         """Whether the worker stopped itself because too many handlers would not stop; its process should be replaced."""
 
@@ -138,6 +155,19 @@ class Worker:
         if topic is Topic.CONTROL:
             self._heart.beat()
         elif topic is Topic.WORK:
+            self._feeder.look()
+
+    def pause_claims(self) -> None:
+        """Claim nothing more until told to; what was claimed is run."""
+        if not self._feeder.is_paused:
+            log.warning("worker %s claims nothing more until an operator lets it; %d jobs still run", self.name, self.running)
+            self._feeder.is_paused = True
+
+    def resume_claims(self) -> None:
+        """Claim again."""
+        if self._feeder.is_paused:
+            log.info("worker %s claims again", self.name)
+            self._feeder.is_paused = False
             self._feeder.look()
 
     @property
@@ -195,6 +225,13 @@ class Worker:
             watcher.cancel()
             acker.cancel()
 
+    def _taken(self, jobs: Sequence[Claimed], asked_at: float) -> None:
+        self._held_jobs.taken(jobs, asked_at)
+        if not self._claimed.is_set():
+            # Now, and not on the watching task: the first of these may block the loop.
+            self._loop_watch.tick()
+            self._claimed.set()
+
     def _heard(self, beat: Beat) -> None:
         self._held_jobs.renewed(beat)
         self._loop.call_soon_threadsafe(self._held_jobs.heard, beat)
@@ -221,7 +258,7 @@ class Worker:
         self._replacement.record_blocks(self.name, self.loop_blocks)
         self._replacement.replace(partial(self._last_endings, active))
 
-    def _last_endings(self, blocking: ActiveRun) -> Sequence[Finish]:
+    def _last_endings(self, blocking: ActiveRun) -> Sequence[Ending]:
         endings = self._held_jobs.last_endings(blocking)
         self._held_jobs.log_end(blocking, endings)
         return endings
@@ -232,8 +269,10 @@ class Worker:
 
     async def _watch(self) -> None:
         """Look after deadlines: nothing is set up for a single job."""
+        rests_at = self._clock.monotonic() + _REST_AFTER_S
         while True:
-            await asyncio.sleep(_WATCH_S)
+            is_idle = next(self._held_jobs.busy_slots, None) is None
+            await asyncio.sleep(_IDLE_WATCH_S if is_idle else _WATCH_S)
             self._loop_watch.tick()
             now = self._clock.monotonic()
             for slot in self._held_jobs.busy_slots:
@@ -245,6 +284,21 @@ class Worker:
                 log.warning("%d handlers would not stop and still run; this worker ends so that a fresh one can start", lost)
                 self.is_worn = True
                 self.stop()
+            if lost or not self._is_at_rest:
+                rests_at = now + _REST_AFTER_S
+            elif now >= rests_at:
+                await self._rest()
+                rests_at = self._clock.monotonic() + _REST_AFTER_S
+
+    @property
+    def _is_at_rest(self) -> bool:
+        return self.is_idle and all(pool.is_at_rest for pool in self._pools)
+
+    async def _rest(self) -> None:
+        """Watch nothing until the next claim."""
+        self._loop_watch.rest()
+        self._claimed.clear()
+        await self._claimed.wait()
 
     def _watch_slot(self, slot: Slot, now: float) -> None:
         active = slot.active
@@ -254,7 +308,8 @@ class Worker:
             if now >= active.deadline:
                 slot.stop(active, Why.TIMED_OUT)
             elif active.spec.is_exclusive and now >= self._held_jobs.lease_times.until(active.token):
-                slot.stop(active, Why.LOST)
+                # Given back once it has stopped: if nobody has taken the lease by then, nobody has to wait for its end.
+                slot.stop(active, Why.EXPIRED)
         elif now >= active.told_at + self._options.stop_grace.total_seconds():
             slot.give_up()
 

@@ -30,7 +30,7 @@ _ALPHABETS = (
 
 
 def decode_page(body: bytes, content_type: str) -> str:
-    """Read the bytes by their mark, their header or what the page says itself, else as UTF-8; never raises."""
+    """Read the bytes by their mark, their header or the page's own declaration, else as UTF-8; never raises."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body.decode(name, errors="replace")

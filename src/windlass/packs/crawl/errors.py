@@ -40,6 +40,6 @@ def asks_to_wait(status: int) -> bool:
 
 
 def wait_of(answer: Answer) -> float | None:
-    """Read how long a host asks to be left alone, when it says so in seconds."""
+    """Read how long a host asks to be left alone, when it is given in seconds."""
     said = answer.headers.get("retry-after", "").strip()
     return min(float(said), LONGEST_WAIT_S) if said.isascii() and said.isdigit() else None

@@ -51,7 +51,7 @@ _INLINE = frozenset(
 
 
 class HtmlDocument(NamedTuple):
-    """What a page says."""
+    """The content of a page."""
 
     title: str
     text: str

@@ -129,7 +129,7 @@ class Crawl:
 
 def _holder(source_id: str) -> Holder:
     """Return the right to write for the job whose handler calls: its pages are kept under its lease."""
-    job = current_job.get()
+    job = current_job()
     if job is None:
         raise CrawlRefused("a crawl runs as a job: its pages are kept under the job's lease")
     return Holder(job.id, job.token, source_id)

@@ -34,7 +34,7 @@ class FeedDocument(NamedTuple):
     title: str | None = None
     site_url: str | None = None
     wait: timedelta | None = None
-    """How long it says that it stays as it is."""
+    """How long it promises to stay as it is."""
     hub: str | None = None
     topic: str | None = None
 
@@ -86,7 +86,7 @@ def _entry(one: Mapping[str, Any], url: str) -> NewEntry | None:
     title = _text(one.get("title"), _LINE)
     link = _address(one.get("link"), url)
     summary = _text(one.get("summary") or _content(one), _SUMMARY)
-    # Without an id or a link an entry is what it says.
+    # Without an id or a link an entry is known by its content.
     guid = _text(one.get("id") or one.get("link"), 10**6) or "\n".join(filter(None, (title, summary)))
     if not guid:
         return None

@@ -61,7 +61,7 @@ class Fetching:
         """Fetch, record, and say when to come again; raises Retry with the wait after a failure."""
         store = await self._app.store()
         feed = await self._feed_of(ctx, feed_id)
-        run = current_job.get()
+        run = current_job()
         token = 0 if run is None else run.token
         try:
             found = await self._fetched(feed, await store.clock())

@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
 
 
 class _ReaderGone(Exception):
-    """The process has ended; the code says how."""
+    """The process has ended, with this exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"its reader ended with {code}")

@@ -34,7 +34,7 @@ async def ask(app: Windlass, method: str, url: str, **options: Any) -> Answer:
 
 
 def check_status(answer: Answer, who: str, now: datetime) -> None:
-    """Raise what becomes of the job by an answer that is not 2xx: worth a retry, or no retry can help."""
+    """Raise the error of an answer that is not 2xx: one that is worth a retry, or one that no retry can help."""
     if answer.status in _OK:
         return
     told = f"{who} answered {answer.status}"
@@ -44,6 +44,6 @@ def check_status(answer: Answer, who: str, now: datetime) -> None:
 
 
 def _wished(answer: Answer, now: datetime) -> timedelta | None:
-    """Return how long a server asks us to wait; one that says "at once" each time must not use up all tries in a second."""
+    """Return how long a server asks us to wait; one that asks for no wait each time must not use up all tries in a second."""
     wait = retry_hint(answer.headers, now)
     return None if wait is None or wait < _SHORTEST else min(wait, _LONGEST)

@@ -59,7 +59,7 @@ def _body(call: Integration) -> bytes | None:
 
 
 def _read(answer: Answer) -> Any:
-    """Return JSON as what it says, and any other text as a text."""
+    """Decode JSON, and return any other text as it is."""
     text = answer.body.decode(errors="replace")
     try:
         return json.loads(text) if text else None

@@ -24,7 +24,7 @@ class MailServerFailed(WindlassError):
 
 
 class RecipientDeferred(InvalidInput):
-    """The mail server does not take mail for this recipient now; says nothing of the server, and a retry may help."""
+    """The mail server does not take mail for this recipient now; the server itself is well, and a retry may help."""
 
 
 class MailServer(NamedTuple):

@@ -25,7 +25,7 @@ _PREFIX = "whsec_"
 
 
 class Webhook(Payload):
-    """What is told to whom."""
+    """What is sent, and where to."""
 
     url: WebAddress
     event: Line = "windlass.event"

@@ -23,7 +23,7 @@ class Wanted(Enum):
     BEGINNING = auto()
     """As much as the limit allows."""
     IF_READABLE = auto()
-    """All of it, or to be told why not: the status counts whatever the body is."""
+    """All of it, or the reason why not: the status counts whatever the body is."""
     NOTHING = auto()
 
 

@@ -15,14 +15,14 @@ from windlass.errors import InvalidInput
 from windlass.store import batches
 from windlass.store.calls.call import Call, Means, Step, Steps, add_audit, single
 from windlass.store.calls.reads import count_capped
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 T = TypeVar("T")
 _MOST_IDS = 100
 MAX_LIST = 500
 _ENTRY = Shape.of(AuditEntry)
 
-SHAPES = dict.fromkeys(("list_audit", "list_unchained", "list_chained", "list_old_refusals", "list_prunings"), _ENTRY)
+SHAPES |= dict.fromkeys(("list_audit", "list_unchained", "list_chained", "list_old_refusals", "list_prunings"), _ENTRY)
 _UPKEEP = Actor("windlass")
 
 

@@ -34,7 +34,7 @@ from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST, count_capped
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 _MAX_TOKEN = 2**63 - 1
 # Leaves room for the probes that fail after it.
@@ -44,7 +44,7 @@ _BREAKER = Shape((6, 7, 8, 9, 14, 16), (13, 15))
 # The columns between which the record puts the permit.
 _PERMIT = slice(10, 12)
 
-SHAPES: dict[str, Shape] = {
+SHAPES |= {
     "get_breaker": _BREAKER,
     "list_breakers": _BREAKER,
     "change_breaker": _BREAKER,
@@ -52,11 +52,11 @@ SHAPES: dict[str, Shape] = {
     "holds_lease": Shape((), (0,)),
     "claim_probe": rows.CLAIMED,
     "claim_suspect_probe": rows.CLAIMED,
-    "doctor_breakers": Shape((), (5, 6, 7, 8, 9)),
 }
 
 
-def _breaker(row: Row) -> Breaker:
+def breaker_of(row: Row) -> Breaker:
+    """Read a breaker."""
     values = list(row)
     values[1] = BreakerState(values[1])
     values[5] = timedelta(microseconds=values[5])
@@ -65,11 +65,11 @@ def _breaker(row: Row) -> Breaker:
 
 
 def _found(rows: Sequence[Row]) -> Breaker | None:
-    return _breaker(rows[0]) if rows else None
+    return breaker_of(rows[0]) if rows else None
 
 
 def _breakers(rows: Sequence[Row]) -> list[Breaker]:
-    return [_breaker(row) for row in rows]
+    return [breaker_of(row) for row in rows]
 
 
 def _events(rows: Sequence[Row]) -> list[BreakerEvent]:
@@ -149,7 +149,7 @@ def record(spec: BreakerSpec, caller: BreakerPermit, *, succeeded: bool, failure
         found = yield from _locked(spec.name)
         if found is None:
             return BreakerState.CLOSED
-        change = rules.record(found, spec, caller, succeeded=succeeded, failures=total)
+        change = rules.take_result(found, spec, caller, succeeded=succeeded, failures=total)
         if change is None:
             return found.state
         changed = yield from _changed(*change, caller.job_id)
@@ -259,7 +259,7 @@ def _changed(after: Breaker, reason: BreakerReason, job_id: int | None) -> Steps
     if after.state is BreakerState.HALF_OPEN and after.probe.token is None:
         # A probe without a job is known by the version its permit moved the gates to: nobody else has it.
         after = replace(after, probe=BreakerPermit(None, version))
-    changed = _breaker((yield Step("change_breaker", _row_params(after)))[0])
+    changed = breaker_of((yield Step("change_breaker", _row_params(after)))[0])
     yield Step("add_breaker_event", {"name": after.name, "state": after.state, "reason": reason, "job_id": job_id})
     return changed
 

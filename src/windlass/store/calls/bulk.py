@@ -4,40 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from windlass.core.audit import Deed
 from windlass.core.filter import JobFilter
-from windlass.core.job_verbs import Bulk
+from windlass.core.job_verbs import JOB_VERBS, Bulk
 from windlass.core.payload import encode_object
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
 from windlass.store import batches, rows
-from windlass.store.calls import control, endings, override
+from windlass.store.calls import clone, control, endings, override
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.calls.clone import clone
 from windlass.store.calls.conditions import conditions
 from windlass.store.calls.letters import Settling
 from windlass.store.calls.move import Move, possible
 
+_MODULES = (control, endings, override, clone)
+_NAMES = (*(verb.in_store or name for name, verb in JOB_VERBS.items()), "override_status")
 VERBS: Mapping[str, Callable[..., Move]] = {
-    "cancel": control.cancel,
-    "stop_run": control.stop_run,
-    "pause": control.pause,
-    "resume": control.resume,
-    "disable": control.disable,
-    "enable": control.enable,
-    "run_now": control.run_now,
-    "retry": control.retry,
-    "boost": control.boost,
-    "set_priority": control.set_priority,
-    "delete": control.delete,
-    "override_status": override.override_status,
-    "clone": clone,
-    "bury": endings.bury,
-    "fail": endings.fail,
-    "take_lease": endings.take_lease,
+    name: next(getattr(module, name) for module in _MODULES if hasattr(module, name)) for name in _NAMES
 }
 # So many rows are looked at in one statement, however few of them match.
 WINDOW = 20_000
@@ -51,6 +37,14 @@ class MatchingIds(NamedTuple):
 
     ids: list[int]
     end: int | None
+
+
+class BatchDone(NamedTuple):
+    """What one transaction of a bulk did."""
+
+    bulk: Bulk
+    deed: Deed | None
+    changed: tuple[int, ...]
 
 
 def maker(verb: str, options: Mapping[str, Any]) -> Callable[[Sequence[int]], Move]:
@@ -90,36 +84,36 @@ def matching(wanted: JobFilter, ids: Sequence[int]) -> Call[list[int]]:
     return single("matching_ids", {"ids": batches.numbers(possible(ids)), **conditions(wanted)}, rows.ids)
 
 
-def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
+def batch(make: Callable[[Sequence[int]], Move], wanted: JobFilter, ids: Sequence[int]) -> Call[BatchDone]:
     """Move those of some jobs that still match, in one transaction."""
 
-    def steps(means: Means) -> Steps[tuple[Bulk, Deed | None]]:
+    def steps(means: Means) -> Steps[BatchDone]:
         listed = {"ids": batches.numbers(ids)}
         chosen = rows.ids((yield Step("matching_ids", listed | conditions(wanted))))
         move = make(chosen)
         changed = (yield from move.changes(means)) if chosen else set()
         return _counted(move.name, "jobs", chosen, changed)
 
-    return Call(steps, wakes=_by_bulk, deed=itemgetter(1))
+    return Call(steps, wakes=_by_bulk, deed=attrgetter("deed"))
 
 
-def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[tuple[Bulk, Deed | None]]:
+def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[BatchDone]:
     """Settle some letters in one transaction."""
 
-    def steps(means: Means) -> Steps[tuple[Bulk, Deed | None]]:
+    def steps(means: Means) -> Steps[BatchDone]:
         return _counted(settling.name, "letters", ids, (yield from settling.changes(means)))
 
-    return Call(steps, wakes=_by_bulk, deed=itemgetter(1))
+    return Call(steps, wakes=_by_bulk, deed=attrgetter("deed"))
 
 
-def _by_bulk(answer: tuple[Bulk, Deed | None]) -> Collection[Topic]:
+def _by_bulk(answer: BatchDone) -> Collection[Topic]:
     # The rows themselves are not read, so everybody looks once for each batch.
-    return tuple(Topic) if answer[0].changed else ()
+    return tuple(Topic) if answer.changed else ()
 
 
-def _counted(move: str, target: str, ids: Sequence[int], changed: set[int]) -> tuple[Bulk, Deed | None]:
+def _counted(move: str, target: str, ids: Sequence[int], changed: set[int]) -> BatchDone:
     bulk = Bulk(len(ids), len(changed), len(ids) - len(changed))
     if not ids:
-        return bulk, None
+        return BatchDone(bulk, None, ())
     details = encode_object({"ids": list(ids[:_MOST_IDS]), **bulk._asdict()})
-    return bulk, Deed(move, target, "done" if changed else "refused", details)
+    return BatchDone(bulk, Deed(move, target, "done" if changed else "refused", details), tuple(sorted(changed)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from windlass.core.audit import Actor, Deed
+from windlass.core.record import record
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
@@ -31,12 +32,16 @@ class Step(NamedTuple):
 
     Whoever runs it says what time it is: `now` is a parameter of every query. One that is given holds for this query alone.
 
+    With `columns` it is about many rows, given as the values of each column, all of one length: PostgreSQL gets arrays of these
+    names, SQLite a `values` list made of the query's `_row`, which is padded with rows of nulls.
+
     With `ask` it is no query but a question to the caller's code, which is given the connection; the answer is the one row.
     """
 
     query: str
     params: dict[str, Any]
     arms: int = 0
+    columns: Mapping[str, Sequence[Any]] | None = None
     ask: Callable[[Any], Any] | None = None
 
 
@@ -72,7 +77,7 @@ class Means(NamedTuple):
         return None if self.actor is None else self.actor.principal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call(Generic[T]):
     """A verb ready to run, in one transaction."""
 
@@ -80,6 +85,8 @@ class Call(Generic[T]):
     is_single: bool = False
     """One statement on PostgreSQL, so it needs no transaction around it."""
     is_read: bool = False
+    is_snapshot: bool = False
+    """A read of several statements that must all see the same moment; SQLite does that for every read."""
     is_urgent: bool = False
     """Goes before other waiting calls: a late renewal or finish costs a run."""
     is_engine: bool = False
@@ -91,6 +98,8 @@ class Call(Generic[T]):
     """
     wakes: Callable[[T], Collection[Topic]] = nobody
     """What sleepers are told once this answer is committed."""
+    announces_work: bool = False
+    """Whether its statement can tell those who claim itself, if it is asked to; `wakes` then has nothing to add."""
     deed: Callable[[T], Deed | None] | None = None
     """What the audit log is told of an answer; the line is written in the call's own transaction."""
 

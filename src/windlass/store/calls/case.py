@@ -7,9 +7,9 @@ from windlass.core.job import Claimed, JobState
 from windlass.core.report import Case, Past
 from windlass.store import batches
 from windlass.store.calls.call import Step, Steps
-from windlass.store.rows import CLAIMED, CLAIMED_WIDTH, Row, Shape
+from windlass.store.rows import CLAIMED, CLAIMED_WIDTH, SHAPES, Row, Shape
 
-SHAPES = {
+SHAPES |= {
     "report_case": Shape(
         (*CLAIMED.instants, CLAIMED_WIDTH, CLAIMED_WIDTH + 7),
         (CLAIMED_WIDTH + 2, CLAIMED_WIDTH + 3),

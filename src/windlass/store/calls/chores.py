@@ -11,9 +11,6 @@ from windlass.core.job import MAX_NAME, MAX_TEXT
 from windlass.core.payload import sanitise_text
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.work import MAX_CURSOR
-from windlass.store.rows import Shape
-
-SHAPES = {"list_chores": Shape.of(Chore)}
 
 
 def due(chore: str, every: timedelta, worker: str) -> Call[ChorePermit | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from windlass.core.filter import JobFilter, StateFilter
@@ -15,17 +16,14 @@ def conditions(jobs: JobFilter) -> dict[str, Any]:
     """Write a filter's fields; one that asks for nothing is null."""
     own = jobs.own_job
     return {
+        **{one.name: getattr(jobs, one.name) for one in fields(JobFilter)},
         "states": _state_words(jobs.state_filters),
         "tasks": _array(jobs.tasks),
         "lanes": _array(jobs.lanes),
-        "subject": jobs.subject,
         "correlation_id": jobs.correlation_id if own is None else str(job_uuid(own)),
         "own": own or 0,
-        "parent_id": jobs.parent_id,
-        "since": jobs.since,
-        "is_template": jobs.is_template,
-        "is_recurring": jobs.is_recurring,
         "search": None if jobs.search is None else pattern(jobs.search),
+        "error": None if jobs.error is None else pattern(jobs.error),
     }
 
 

@@ -10,9 +10,9 @@ from windlass.errors import LeaseLost
 from windlass.store import batches
 from windlass.store.calls import pages
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
-SHAPES = {"close_address": Shape((), (0,))}
+SHAPES |= {"close_address": Shape((), (0,))}
 
 
 def begin(holder: Holder, url: str) -> Call[CrawlState]:

@@ -16,9 +16,10 @@ from windlass.store.calls.call import Means, Step, Steps
 from windlass.store.calls.move import Move, move, numbers
 from windlass.store.calls.settings import current_profiles
 from windlass.store.calls.work import end_leases, finish_params, parts
+from windlass.store.rows import SHAPES
 
 _MICROSECOND = timedelta(microseconds=1)
-SHAPES = {"leased": rows.SHAPES["lapsed"]}
+SHAPES |= {"leased": SHAPES["lapsed"]}
 
 
 class _Due(NamedTuple):
@@ -73,7 +74,7 @@ def fail(ids: Sequence[int], error: str, *, will_retry: bool) -> Move:
         endings = [_failed(lease, outcome, current, moment) for lease in held if not lease.is_cancelled]
         changed: set[int] = set()
         for part in parts(endings):
-            changed |= rows.finished((yield Step("finish", finish_params(part, None, None)))).keys()
+            changed |= rows.finished((yield Step("finish", finish_params(part)))).keys()
         waiting = [job_id for job_id in ids if job_id not in changed]
         changed |= yield from _postpone(waiting, error, means) if will_retry else _bury(waiting, error)
         return changed
@@ -98,7 +99,7 @@ def _later(job: _Due, means: Means) -> str:
 
 def _failed(lease: Lapsed, outcome: Raised, means: Means, now: datetime) -> Finish:
     # A run that nobody reported as started counts from its claim: whoever fails it says that it ran.
-    run = Run(started_at=lease.started_at, finished_at=now)
+    run = Run(started_at=lease.started_at, finished_at=now, log_excerpt=lease.log_excerpt)
     return decide(lease.job, outcome, run, now=now, rng=means.rng, profiles=means.profiles)
 
 

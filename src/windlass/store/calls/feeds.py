@@ -33,10 +33,10 @@ from windlass.store.calls import schedules
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST, count_capped
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 _FEED = Shape.of(Feed)
-SHAPES = {
+SHAPES |= {
     **dict.fromkeys(("find_feed", "get_feed", "list_feeds", "list_subscribed_feeds", "expiring_websub"), _FEED),
     "list_entries": Shape.of(FeedEntry),
 }

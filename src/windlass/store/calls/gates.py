@@ -10,9 +10,9 @@ from windlass.core.job import JobState
 from windlass.store import batches
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
-SHAPES = {"get_lane": Shape((1,)), "get_task": Shape((1,)), "list_lanes": Shape((1,))}
+SHAPES |= {"get_task": Shape((1,)), "list_lanes": Shape((1,))}
 
 
 def pause(kind: GateKind, name: str) -> Call[Gate]:

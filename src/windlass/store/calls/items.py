@@ -15,11 +15,11 @@ from windlass.store import batches
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 MOST_COUNTED = 10_000
 
-SHAPES = dict.fromkeys(("list_items", "list_job_items"), Shape.of(Item))
+SHAPES |= dict.fromkeys(("list_items", "list_job_items"), Shape.of(Item))
 
 
 def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]]) -> Call[Added]:
@@ -84,6 +84,16 @@ def _owner(job_id: int | None, collection: str | None) -> dict[str, object]:
         return {"job_id": job_id}
     check_text("collection", collection, MAX_NAME)
     return {"collection": collection}
+
+
+def list_collections(*, after: str = "", limit: int = 100) -> Call[list[str]]:
+    """Name the collections that have items, by name."""
+    check_range("limit", limit, 1, MAX_LIST)
+    if after:
+        check_text("after", after, MAX_NAME)
+    return single(
+        "list_collections", {"after_name": after, "limit": limit}, lambda found: [row[0] for row in found], is_read=True
+    )
 
 
 def _items(rows: Sequence[Row]) -> list[Item]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
-from windlass.core.checks import check_range
+from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
-from windlass.core.job import DeadLetter
+from windlass.core.job import MAX_KEY, DeadLetter
 from windlass.core.letter_page import (
     MAX_LETTERS,
+    LetterCounts,
     LetterCursor,
     LetterGroup,
     LetterGroups,
@@ -18,20 +20,22 @@ from windlass.core.letter_page import (
     LetterStatus,
     OpenLetters,
 )
-from windlass.errors import LetterNotFound
+from windlass.errors import LetterGroupNotFound, LetterNotFound
 from windlass.store import batches, rows
-from windlass.store.calls.call import Call, single
-from windlass.store.rows import Row, Shape
+from windlass.store.calls.call import Call, Means, Step, Steps, single
+from windlass.store.rows import SHAPES, Row, Shape
 
 _MOST_COUNTED = 10_000
 _MOST_LOOKED = 5_000
 _HEAD = 4
 _PAGE = Shape((2, *Shape.of(DeadLetter, after=_HEAD).instants))
-SHAPES = {f"list_letters_{source}": _PAGE for source in ("died", "alike", "open")} | {
+_GROUPS = Shape((4, 11), (13,))
+SHAPES |= {f"list_letters_{source}": _PAGE for source in ("died", "alike", "open")} | {
     "get_letter": rows.LETTER,
-    "group_letters": Shape((4,)),
-    "group_open_letters": Shape((4,)),
+    "group_letters": _GROUPS,
+    "group_open_letters": _GROUPS,
 }
+_WINDOWS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
 
 def list_letters(query: LetterQuery | None = None) -> Call[LetterPage]:
@@ -82,17 +86,51 @@ def get_letter(letter_id: int) -> Call[DeadLetter]:
     return single("get_letter", {"id": letter_id if 0 < letter_id <= MAX_JOB else 0}, decode, is_read=True)
 
 
-def group_letters(*, is_open: bool | None = None, limit: int = 50) -> Call[LetterGroups]:
-    """Group the newest dead letters by what killed the jobs, each with an example."""
+def group_letters(*, is_open: bool | None = None, is_new: bool | None = None, limit: int = 50) -> Call[LetterGroups]:
+    """Group the newest dead letters by what killed the jobs, each with an example.
+
+    New are those that first appeared with the newest version of the application.
+    """
     check_range("limit", limit, 1, MAX_LETTERS)
     if is_open:
-        return single("group_open_letters", {"limit": limit}, _groups, is_read=True)
-    return single("group_letters", {"is_open": is_open, "limit": limit}, _groups, is_read=True)
+        return group_open_letters(is_new=is_new, limit=limit)
+    params = {"is_open": is_open, "is_new": is_new, "limit": limit, **_WINDOWS}
+    return single("group_letters", params, _groups, is_read=True)
 
 
-def _groups(found: Sequence[Row]) -> LetterGroups:
-    groups = tuple(LetterGroup._make(row[1:]) for row in found if row[1] is not None)
-    return LetterGroups(groups, found[0][0] <= _MOST_LOOKED)
+def group_open_letters(*, is_new: bool | None = None, limit: int = 50, depth: int = _MOST_LOOKED) -> Call[LetterGroups]:
+    """Group the newest `depth` letters that nobody has dealt with."""
+    params = {"is_new": is_new, "limit": limit, "depth": depth + 1, **_WINDOWS}
+    return single("group_open_letters", params, lambda found: _groups(found, depth), is_read=True)
+
+
+def check_group(fingerprint: str) -> Call[None]:
+    """Raise LetterGroupNotFound unless a dead letter has this fingerprint."""
+    check_text("fingerprint", fingerprint, MAX_KEY)
+
+    def decode(found: Sequence[Row]) -> None:
+        if not found[0][0]:
+            raise LetterGroupNotFound(fingerprint)
+
+    return single("has_kind", {"fingerprint": fingerprint}, decode, is_read=True)
+
+
+def count_letters() -> Call[LetterCounts]:
+    """Count the letters of the last hour, day and week, and those that nobody has dealt with."""
+
+    def steps(_: Means) -> Steps[LetterCounts]:
+        [[hour, day, week]] = yield Step("count_letters", _WINDOWS)
+        [[standing]] = yield Step("count_open_letters", {})
+        windows = (min(one, _MOST_LOOKED) for one in (hour, day, week))
+        is_exact = week <= _MOST_LOOKED and standing <= _MOST_COUNTED
+        return LetterCounts._make((*windows, min(standing, _MOST_COUNTED), is_exact))
+
+    return Call(steps, is_read=True)
+
+
+def _groups(found: Sequence[Row], depth: int = _MOST_LOOKED) -> LetterGroups:
+    groups = tuple(LetterGroup(*row[1:]) for row in found if row[1] is not None)
+    return LetterGroups(groups, found[0][0] <= depth)
 
 
 def count_open_letters() -> Call[OpenLetters]:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text
+from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, JobState, NewJob
-from windlass.core.letters import LetterFilter, Settled
-from windlass.core.payload import encode, sanitise_text
-from windlass.errors import InvalidInput, SlotTaken
+from windlass.core.letters import MAX_NOTE, LetterFilter, Note, Settled, with_note
+from windlass.core.payload import encode, encode_object, sanitise_text
+from windlass.core.record import record
+from windlass.errors import InvalidInput, LetterNotFound, SlotTaken
 from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.control import restart
 from windlass.store.calls.move import deed_of, numbers
 from windlass.store.calls.work import enqueue
+from windlass.store.rows import SHAPES
 
-SHAPES = {"get_letters": rows.SHAPES["list_dead_letters"]}
+SHAPES |= {"get_letters": rows.LETTER, "lock_letter": rows.LETTER}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Settling(Call[Settled]):
     """A verb of letters ready to run; a bulk needs only its `changes`."""
 
@@ -47,7 +50,7 @@ def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None) -> Sett
     return Settling(steps=steps, name="acknowledge", changes=changes, deed=was_settled)
 
 
-class _Return(NamedTuple):
+class Return(NamedTuple):
     """A job that a requeue met: the one that came back for it, or the one that holds its key."""
 
     job_id: int
@@ -61,10 +64,10 @@ def requeue(ids: Sequence[int]) -> Settling:
     """
 
     def changes(means: Means) -> Steps[set[int]]:
-        return {letter for letter, met in (yield from _requeue(ids, means)).items() if met.holder is None}
+        return {letter for letter, met in (yield from bring_back(ids, means)).items() if met.holder is None}
 
     def steps(means: Means) -> Steps[Settled]:
-        met = yield from _requeue(ids, means)
+        met = yield from bring_back(ids, means)
         if len(ids) == 1 and met and met[ids[0]].holder is not None:
             raise SlotTaken(met[ids[0]].job_id, met[ids[0]].holder or 0)
         back = {letter: one.job_id for letter, one in met.items() if one.holder is None}
@@ -73,6 +76,43 @@ def requeue(ids: Sequence[int]) -> Settling:
     return Settling(
         steps=steps, name="requeue", changes=changes, wakes=lambda settled: wakes.by_jobs(settled.jobs), deed=was_settled
     )
+
+
+def edit(letter_id: int, payload: Mapping[str, Any], *, by: str) -> Call[DeadLetter]:
+    """Change what the job of an open letter comes back with; the letter keeps the payload it died with.
+
+    Raises LetterNotFound, and LetterSettled when the letter is closed.
+    """
+    check_text("by", by, MAX_NAME)
+    params = {"id": possible_id(letter_id), "payload": encode_object(dict(payload)), "by": by}
+
+    def steps(_: Means) -> Steps[DeadLetter]:
+        changed = set(rows.ids((yield Step("edit_letter", params))))
+        return (yield from _settled("edit", [letter_id], changed, {})).one()
+
+    return Call(steps, deed=lambda letter: Deed("edit", f"letter:{letter.id}", details=encode_object({"job": letter.job_id})))
+
+
+def add_note(letter_id: int, text: str, *, by: str) -> Call[DeadLetter]:
+    """Add a note to a letter, open or closed; raises LetterNotFound."""
+    check_text("by", by, MAX_NAME)
+    check_text("text", text, MAX_NOTE)
+
+    def steps(_: Means) -> Steps[DeadLetter]:
+        found = rows.dead_letters((yield Step("lock_letter", {"id": possible_id(letter_id)})))
+        if not found:
+            raise LetterNotFound(letter_id)
+        [[moment]] = yield Step("clock", {})
+        notes = with_note(found[0], Note(moment, by, text))
+        yield Step("set_notes", {"id": letter_id, "notes": notes})
+        return replace(found[0], notes=notes)
+
+    return Call(steps, deed=lambda letter: Deed("note", f"letter:{letter.id}"))
+
+
+def possible_id(letter_id: int) -> int:
+    """Return a number that a letter can have, or 0, which none has."""
+    return letter_id if 0 < letter_id <= MAX_JOB else 0
 
 
 def was_settled(answer: Settled) -> Deed:
@@ -93,7 +133,7 @@ def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int
     )
 
 
-def _requeue(ids: Sequence[int], means: Means) -> Steps[dict[int, _Return]]:
+def bring_back(ids: Sequence[int], means: Means) -> Steps[dict[int, Return]]:
     """Return for each letter that was open which job came back, or who holds the key of the one that could not."""
     asked = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
     # Jobs before letters, as everywhere; what was read before the locks is read again.
@@ -103,6 +143,7 @@ def _requeue(ids: Sequence[int], means: Means) -> Steps[dict[int, _Return]]:
     found = rows.jobs((yield Step("get_jobs", {"ids": batches.numbers({letter.job_id for letter in letters})})))
     met = yield from _return(found)
     known = {job.id for job in found}
+    yield from _set_payloads([letter for letter in letters if letter.job_id in met and met[letter.job_id].holder is None])
     met |= yield from _make_again([letter for letter in letters if letter.job_id not in known], means)
     back = [job_id for job_id, one in met.items() if one.holder is None]
     if back:
@@ -111,27 +152,34 @@ def _requeue(ids: Sequence[int], means: Means) -> Steps[dict[int, _Return]]:
     return {letter.id: met[letter.job_id] for letter in letters if letter.job_id in met}
 
 
-def _return(jobs: Sequence[Job]) -> Steps[dict[int, _Return]]:
+def _return(jobs: Sequence[Job]) -> Steps[dict[int, Return]]:
     failed = [job.id for job in jobs if job.state is JobState.FAILED]
     others = [job.id for job in jobs if job.state is not JobState.FAILED and job.cadence is not None]
     restarted = (yield from restart(failed, "requeued")) if failed else set()
     hurried = set(rows.ids((yield Step("run_now", {"ids": batches.numbers(others)})))) if others else set()
-    met = {job_id: _Return(job_id) for job_id in restarted | hurried}
+    met = {job_id: Return(job_id) for job_id in restarted | hurried}
     refused = [job_id for job_id in failed if job_id not in restarted]
     if refused:
         for job_id, holder in (yield Step("holders_of", {"ids": batches.numbers(refused)})):
-            met[job_id] = _Return(job_id, holder)
+            met[job_id] = Return(job_id, holder)
     return met
 
 
-def _make_again(letters: Sequence[DeadLetter], means: Means) -> Steps[dict[int, _Return]]:
+def _set_payloads(letters: Sequence[DeadLetter]) -> Steps[None]:
+    """Give jobs that are there what their letters were edited to."""
+    edited = [f'{{"id":{one.job_id},"payload":{one.edited_payload}}}' for one in letters if one.edited_payload is not None]
+    if edited:
+        yield Step("set_payloads", {"batch": batches.array(edited)})
+
+
+def _make_again(letters: Sequence[DeadLetter], means: Means) -> Steps[dict[int, Return]]:
     """Enqueue jobs that are gone, from what their letters kept of them."""
     jobs = dict(_originals(letters))
     if not jobs:
         return {}
     made: list[Enqueued] = yield from enqueue(list(jobs.values())).steps(means)
     return {
-        job_id: _Return(job_id, new.id) if new.is_duplicate else _Return(new.id) for job_id, new in zip(jobs, made, strict=True)
+        job_id: Return(job_id, new.id) if new.is_duplicate else Return(new.id) for job_id, new in zip(jobs, made, strict=True)
     }
 
 
@@ -148,8 +196,10 @@ def original(letter: DeadLetter) -> NewJob:
     """Describe the job a letter is about, as a child of the one that is gone."""
     kept: dict[str, Any] = json.loads(letter.original_job)
     # What is JSON in the row is a value in the letter.
-    texts = {name: encode(kept[name]) for name in ("payload", "metadata", "item_key") if kept[name] is not None}
+    texts: dict[str, str] = {name: encode(kept[name]) for name in ("payload", "metadata", "item_key") if kept[name] is not None}
     comes_back = kept["cadence"] is not None and not kept["spawn"]
+    if letter.edited_payload is not None:
+        texts["payload"] = letter.edited_payload
     return NewJob.like({**kept, **texts, "spawn": bool(kept["spawn"])}, delay=timedelta() if comes_back else None)
 
 
@@ -161,14 +211,15 @@ def highest() -> Call[int]:
 def page(wanted: LetterFilter, after: int, until: int, limit: int) -> Call[list[int]]:
     """Read the numbers of letters that match, in order."""
     check_range("limit", limit, 1, batches.MAX_ROWS)
-    params = {
-        "after": after,
-        "until": until,
-        "task": wanted.task,
-        "fingerprint": wanted.fingerprint,
-        "is_open": wanted.is_open,
-        "limit": limit,
-    }
+    params = page_params(wanted, after, until, limit)
+    if wanted.ids is None and wanted.fingerprint is not None:
+        return single("page_letters_alike", params, rows.ids, is_read=True)
     if wanted.ids is None:
         return single("page_letters", params, rows.ids, is_read=True)
     return single("pick_letters", {**params, "ids": batches.numbers(wanted.ids)}, rows.ids, is_read=True)
+
+
+def page_params(wanted: LetterFilter, after: int, until: int, limit: int) -> dict[str, Any]:
+    """Return what the queries for pages of numbers ask for."""
+    chosen = {"task": wanted.task, "fingerprint": wanted.fingerprint, "is_open": wanted.is_open}
+    return {"after": after, "until": until, "limit": limit, **chosen}

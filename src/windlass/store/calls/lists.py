@@ -14,7 +14,7 @@ from windlass.store import batches, rows
 from windlass.store.calls.call import MAX_ARMS, Call, Means, Step, Steps
 from windlass.store.calls.conditions import conditions
 from windlass.store.calls.work import padded
-from windlass.store.rows import Row
+from windlass.store.rows import SHAPES, Row
 
 # How far from the order of their times numbers may be given out: as long as one bulk takes, or a clock is set back.
 _SLACK = timedelta(minutes=1)
@@ -26,7 +26,7 @@ MOST_GATHERED = 20_000
 _LEAST_DEPTH = 100_000
 _SOURCES = ("all", "gathered", "slices", "subject", "correlation", "own", "parent", "recurring", "closed", "due", "waiting")
 _PAGE = rows.Shape.of(Job, after=_KEY_WIDTH)
-SHAPES = {f"list_{one}_{end}": _PAGE for one in _SOURCES for end in ("newest", "oldest")}
+SHAPES |= {f"list_{one}_{end}": _PAGE for one in _SOURCES for end in ("newest", "oldest")}
 
 
 class _Slice(NamedTuple):
@@ -52,20 +52,25 @@ class _Plan(NamedTuple):
 
 def list_jobs(query: JobQuery | None = None) -> Call[Page]:
     """Read a page of jobs with one index, whatever is asked for; without a query, the newest."""
-    query = query or JobQuery()
+    wanted = query or JobQuery()
 
     def steps(_: Means) -> Steps[Page]:
-        counts = rows.counts((yield Step("count_jobs", {}))) if _needs_counts(query.filter) else []
-        plan = _plan(query, counts)
-        above = 0
-        if query.filter.since is not None:
-            [[floor]] = yield Step("id_floor", {"since": query.filter.since - _SLACK})
-            above = floor - 1
-        arms = padded(len(plan.slices)) if plan.source in _MERGED else 0
-        found = yield Step(_query_name(query, plan), _params(query, plan, above, arms), arms)
-        return _page(query, plan, counts, found)
+        counts = rows.counts((yield Step("count_jobs", {}))) if _needs_counts(wanted.filter) else []
+        return (yield from read_page(wanted, counts))
 
     return Call(steps, is_read=True)
+
+
+def read_page(query: JobQuery, counts: Sequence[Count]) -> Steps[Page]:
+    """Read a page where the counts of this moment are known; part of a call that shows more than the page."""
+    plan = _plan(query, counts)
+    above = 0
+    if query.filter.since is not None:
+        [[floor]] = yield Step("id_floor", {"since": query.filter.since - _SLACK})
+        above = floor - 1
+    arms = padded(len(plan.slices)) if plan.source in _MERGED else 0
+    found = yield Step(_query_name(query, plan), _params(query, plan, above, arms), arms)
+    return _page(query, plan, counts, found)
 
 
 _MERGED = frozenset({"slices", "closed"})
@@ -90,6 +95,9 @@ def _plan(query: JobQuery, counts: Sequence[Count]) -> _Plan:
     jobs = query.filter
     if (narrow := _narrow_source(jobs)) is not None:
         return _Plan(narrow)
+    if jobs.worker is not None:
+        # Without slices, what is gathered are the leases alone.
+        return _Plan("gathered", share=1)
     if (ordered := _ordered_plan(query, counts)) is not None:
         return ordered
     is_lazy = jobs.is_counted and query.sort is Sort.CREATED_AT
@@ -193,7 +201,8 @@ def _depth(query: JobQuery, plan: _Plan) -> int:
         return _LEAST_DEPTH
     if plan.is_lazy:
         return query.offset + query.limit + 1
-    is_short = query.filter.search is not None or query.filter.is_counted
+    jobs = query.filter
+    is_short = any(one is not None for one in (jobs.search, jobs.error, jobs.priority)) or jobs.is_counted
     return (MOST_SORTED if is_short else MOST_COUNTED) + 1
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from windlass.core.audit import Deed
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import Job, JobState
 from windlass.core.letters import Settled
 from windlass.core.payload import encode_object
+from windlass.core.record import record
 from windlass.core.transitions import Moved
 from windlass.errors import SlotTaken
 from windlass.store import batches, rows
@@ -19,7 +19,7 @@ from windlass.store.calls.call import Call, Means, Step, Steps
 _MOST_IDS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Move(Call[Moved]):
     """A move ready to run; a bulk needs only its `changes`, and so reads no whole rows."""
 

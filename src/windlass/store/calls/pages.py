@@ -17,11 +17,11 @@ from windlass.errors import PageNotFound
 from windlass.store import batches
 from windlass.store.calls.call import Call, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST, count_capped
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 T = TypeVar("T")
 _PAGE = Shape.of(WebPage)
-SHAPES = dict.fromkeys(("get_page", "list_pages", "list_source_pages", "search_pages"), _PAGE)
+SHAPES |= dict.fromkeys(("get_page", "list_pages", "list_source_pages", "search_pages"), _PAGE)
 
 
 def get(page_id: int) -> Call[WebPage]:

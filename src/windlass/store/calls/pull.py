@@ -13,9 +13,9 @@ from windlass.core.pull import MAX_PULLS, Candidate, PickOrder, Pull, pick
 from windlass.store import batches, rows
 from windlass.store.calls import breakers, report, work
 from windlass.store.calls.call import Call, Means, Step, Steps
-from windlass.store.rows import CLAIMED, Shape
+from windlass.store.rows import CLAIMED, SHAPES, Shape
 
-SHAPES = {
+SHAPES |= {
     "pick_oldest": Shape((1,)),
     "pick_newest": Shape((1,)),
     "last_turns": Shape((1,)),

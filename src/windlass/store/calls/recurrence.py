@@ -13,9 +13,9 @@ from windlass.errors import InvalidInput
 from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.rows import Shape
+from windlass.store.rows import SHAPES, Shape
 
-SHAPES = {"lock_missed": Shape((2,))}
+SHAPES |= {"lock_missed": Shape((2,))}
 
 
 def promote(limit: int) -> Call[Promoted]:

@@ -19,10 +19,10 @@ from windlass.store import batches
 from windlass.store.calls import work
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import MAX_LIST, count_capped
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 _REMINDER = Shape.of(Reminder)
-SHAPES = dict.fromkeys(("add_reminder", "get_reminder", "list_reminders", "due_reminders", "delete_reminder"), _REMINDER)
+SHAPES |= dict.fromkeys(("add_reminder", "get_reminder", "list_reminders", "due_reminders", "delete_reminder"), _REMINDER)
 
 
 def add(reminder: NewReminder) -> Call[Reminder]:

@@ -22,10 +22,9 @@ from windlass.store import rows
 from windlass.store.calls import breakers, items, settings, wakes, work
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.case import read_case
-from windlass.store.rows import CLAIMED, Row, Shape
+from windlass.store.rows import CLAIMED, SHAPES, Row, Shape
 
-SHAPES = {
-    "add_progress": Shape((1,)),
+SHAPES |= {
     "repull": CLAIMED,
     "job_status": Shape((), (4,)),
 }
@@ -124,7 +123,7 @@ def _end(case: Case, outcome: Outcome, run: Run, hearing: _Hearing) -> Steps[Job
     profiles = yield from settings.current_profiles([case.job], means.profiles)
     ending = decide(case.job, outcome, run, now=case.now, rng=means.rng, profiles=profiles)
     yield from _tell_breakers(case, outcome, hearing)
-    left = rows.finished((yield Step("finish", work.finish_params([ending], None, None))))
+    left = rows.finished((yield Step("finish", work.finish_params([ending]))))
     return left[case.job.id]
 
 

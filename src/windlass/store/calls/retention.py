@@ -10,9 +10,9 @@ from windlass.core.job import JobState
 from windlass.core.retention import Retention
 from windlass.store import batches, rows
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
-SHAPES = {"old_jobs": Shape((1,), (2,))}
+SHAPES |= {"old_jobs": Shape((1,), (2,))}
 
 MAX_RUNS = 1000
 """How many runs of a job go at once."""

@@ -9,56 +9,59 @@ from datetime import datetime, timedelta
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
 from windlass.core.histogram import Histogram
 from windlass.core.job import MAX_NAME, RunReason, RunStatus
-from windlass.core.runs import (
-    JobStats,
-    Minute,
-    Priorities,
-    QueueStats,
-    SchedulerMetrics,
-    Total,
-    add_minutes,
-    queue_stats,
-    scheduler_metrics,
-)
+from windlass.core.runs import JobStats, Minute, Total, add_minutes
+from windlass.core.series import KEEP_MINUTES
 from windlass.errors import InvalidInput, JobNotFound
-from windlass.store import rows
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.move import possible
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
-KEEP_MINUTES = timedelta(days=7)
-_MOST_COUNTED = 10_000
-SHAPES = {"run_minutes": Shape((0,)), "job_stats": Shape((4, 5)), "oldest_pending": Shape((0, 1))}
+SHAPES |= {"run_minutes": Shape((0,)), "job_stats": Shape((4, 5))}
 
 
 def totals() -> Call[list[Total]]:
     """Read all runs since the beginning, by task, status and reason."""
-    return single("run_totals", {}, _totals, is_read=True)
+    return single("run_totals", {}, read_totals, is_read=True)
 
 
-def _totals(found: Sequence[Row]) -> list[Total]:
+def read_totals(found: Sequence[Row]) -> list[Total]:
+    """Read what a statement found of runs by task, status and reason."""
     return [Total(row[0], RunStatus(row[1]), RunReason(row[2]) if row[2] else None, *row[3:]) for row in found]
 
 
-def minutes(since: datetime, until: datetime, *, task: str | None = None) -> Call[list[Minute]]:
-    """Read the minutes that began from `since` on and before `until`, oldest first; without a task, all tasks together."""
-    if task is not None:
-        check_text("task", task, MAX_NAME)
+def minutes(since: datetime, until: datetime, *, task: str | None = None, lane: str | None = None) -> Call[list[Minute]]:
+    """Read the minutes that began from `since` on and before `until`, oldest first; of all tasks and lanes, or of one."""
+    for field, name in (("task", task), ("lane", lane)):
+        if name is not None:
+            check_text(field, name, MAX_NAME)
     check_instant("since", since)
     check_instant("until", until)
     if until - since > KEEP_MINUTES:
         raise InvalidInput("since", since, f"must be at most {KEEP_MINUTES.days} days before until")
-    return single("run_minutes", {"task": task, "since": since, "before_at": until}, _minutes, is_read=True)
+    return read_minutes(since, until, task=task, lane=lane)
 
 
-def _minutes(found: Sequence[Row]) -> list[Minute]:
-    return add_minutes(
-        Minute(row[0], row[1] or 0, row[2] or 0, row[3] or 0, row[4], row[5], _histogram(row[6]), _histogram(row[7]))
-        for row in found
-    )
+def read_minutes(since: datetime, until: datetime, *, task: str | None = None, lane: str | None = None) -> Call[list[Minute]]:
+    """Read minutes that somebody has checked the bounds of."""
+    return single("run_minutes", _between(since, until, task, lane), lambda found: add_minutes(map(minute, found)), is_read=True)
 
 
-def _histogram(text: str) -> Histogram:
+def read_parts(since: datetime, until: datetime, *, task: str | None = None, lane: str | None = None) -> Call[list[Minute]]:
+    """Read minutes as they are stored, each in parts, for who adds them up to something longer."""
+    return single("run_minutes", _between(since, until, task, lane), lambda found: [minute(row) for row in found], is_read=True)
+
+
+def _between(since: datetime, until: datetime, task: str | None, lane: str | None) -> dict[str, object]:
+    return {"task": task, "lane": lane, "since": since, "before_at": until}
+
+
+def minute(row: Row) -> Minute:
+    """Read what ended within a minute."""
+    return Minute(row[0], row[1] or 0, row[2] or 0, row[3] or 0, row[4], row[5], histogram(row[6]), histogram(row[7]))
+
+
+def histogram(text: str) -> Histogram:
+    """Read a histogram."""
     return Histogram({int(bucket): runs for bucket, runs in json.loads(text).items()})
 
 
@@ -87,34 +90,3 @@ def job_stats(job_id: int) -> Call[JobStats]:
         return JobStats(finished, completed, failed, average, last_at, next_at)
 
     return Call(steps, is_single=True, is_read=True)
-
-
-def metrics() -> Call[SchedulerMetrics]:
-    """Read jobs by state and runs since the beginning."""
-
-    def steps(_: Means) -> Steps[SchedulerMetrics]:
-        counts = rows.counts((yield Step("count_jobs", {})))
-        return scheduler_metrics(counts, _totals((yield Step("run_totals", {}))))
-
-    return Call(steps, is_read=True)
-
-
-def queue() -> Call[QueueStats]:
-    """Read how many jobs wait, run and will be tried again, and since when the first has been due."""
-
-    def steps(_: Means) -> Steps[QueueStats]:
-        counts = rows.counts((yield Step("count_jobs", {})))
-        [[moment, oldest]] = yield Step("oldest_pending", {})
-        return queue_stats(counts, oldest, moment)
-
-    return Call(steps, is_read=True)
-
-
-def priorities() -> Call[Priorities]:
-    """Count pending jobs by priority, as far as can be done quickly."""
-    return single("pending_priorities", {}, _priorities, is_read=True)
-
-
-def _priorities(found: Sequence[Row]) -> Priorities:
-    jobs = {priority: number for priority, number in found}  # noqa: C416 - rows are tuples of unknown length to mypy
-    return Priorities(jobs, sum(jobs.values()) <= _MOST_COUNTED)

@@ -11,11 +11,11 @@ from windlass.core.checks import check_text, check_wait
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import encode_object
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 _PRUNED = 100
 _SECOND = timedelta(seconds=1)
-SHAPES = dict.fromkeys(("open_session", "find_session"), Shape.of(Session))
+SHAPES |= dict.fromkeys(("open_session", "find_session"), Shape.of(Session))
 
 
 def open_session(digest: str, principal: str, role: Role, *, csrf: str, lasts: timedelta) -> Call[Session]:

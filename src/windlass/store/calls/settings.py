@@ -12,9 +12,9 @@ from windlass.core.payload import encode_object
 from windlass.core.retry import Profile
 from windlass.core.settings import StoredSetting, from_table, is_pulled, profiles_with, read_setting
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
-SHAPES = dict.fromkeys(("set_setting", "unset_setting", "list_settings"), Shape.of(StoredSetting))
+SHAPES |= dict.fromkeys(("set_setting", "unset_setting", "list_settings"), Shape.of(StoredSetting))
 
 
 def set_setting(name: str, value: object, by: str | None = None) -> Call[StoredSetting]:

@@ -14,10 +14,10 @@ from windlass.core.source import MAX_SOURCE_NAME, NewSource, Source
 from windlass.errors import SourceNotFound
 from windlass.store.calls.call import Call, single
 from windlass.store.calls.reads import MAX_LIST, count_capped
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 _SOURCE = Shape.of(Source)
-SHAPES = dict.fromkeys(("upsert_source", "get_source", "list_sources", "stale_sources", "touch_source", "delete_source"), _SOURCE)
+SHAPES |= dict.fromkeys(("upsert_source", "get_source", "list_sources", "stale_sources", "delete_source"), _SOURCE)
 
 
 def upsert(source: NewSource) -> Call[Source]:

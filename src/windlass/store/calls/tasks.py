@@ -11,12 +11,11 @@ from windlass.core.page import CappedCount
 from windlass.store import batches
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import count_capped
-from windlass.store.rows import Shape
+from windlass.store.rows import SHAPES, Shape
 
 MAX_LIST = 500
 
-_TASK = Shape.of(KnownTask)
-SHAPES = {"stale_tasks": Shape((), (1,)), "list_tasks": _TASK, "get_known_task": _TASK}
+SHAPES |= {"stale_tasks": Shape((), (1,)), "list_tasks": Shape.of(KnownTask)}
 
 
 def declare(tasks: Sequence[DeclaredTask]) -> Call[list[str]]:

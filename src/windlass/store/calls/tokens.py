@@ -16,11 +16,11 @@ from windlass.errors import TokenNotFound
 from windlass.store import batches
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.reads import count_capped
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 MAX_LIST = 500
 _TOKEN = Shape.of(Token)
-SHAPES = dict.fromkeys(("mint_token", "find_token", "revoke_token", "list_tokens"), _TOKEN)
+SHAPES |= dict.fromkeys(("mint_token", "find_token", "revoke_token", "list_tokens"), _TOKEN)
 
 
 def mint(token: NewToken, secret: str, by: str | None = None) -> Call[Token]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,19 +20,19 @@ from windlass.core.job import (
     JobState,
     Lapsed,
     Lease,
+    LikeJobs,
     NewJob,
     OnConflict,
     Slice,
     Slices,
     Stored,
 )
-from windlass.core.outcome import NO_RUN, Finish, LeaseExpired, Run, decide
+from windlass.core.outcome import NO_RUN, Completed, Ending, Finish, LeaseExpired, Run, decide
 from windlass.core.payload import sanitise_text
 from windlass.core.predicted_row import first_row
 from windlass.core.topic import Topic
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import batches, rows
-from windlass.store.batches import BatchEntry
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.settings import current_profiles
@@ -59,11 +59,29 @@ def identity() -> Call[str]:
 
 def enqueue(jobs: Sequence[NewJob]) -> Call[list[Enqueued]]:
     """Insert jobs, all or none; the answer has one entry for each, in order."""
+    if isinstance(jobs, LikeJobs) and jobs.first.is_plain:
+        return _enqueue_plain(jobs.first, jobs.payloads)
+    jobs = list(jobs)
+    if _is_uniform(jobs):
+        return _enqueue_plain(jobs[0], [job.payload for job in jobs])
     told = partial(wakes.by_enqueue, jobs)
     if any(_waits_for_slot(job) for job in jobs):
         return Call(lambda means: _enqueue_recurring(jobs, means.rng), wakes=told)
-    entries = [batches.new_job(job) for job in jobs]
-    return Call(lambda _: _enqueue(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
+    return Call(lambda _: _enqueue(jobs), is_single=_is_single(jobs), wakes=told)
+
+
+def _enqueue_plain(first: NewJob, payloads: Sequence[str]) -> Call[list[Enqueued]]:
+    """Insert jobs without a key: there is no holder to look for."""
+    cuts = list(batches.cut([batches.plain_size(payload) for payload in payloads], ENQUEUE_ROWS))
+
+    def steps(_: Means) -> Steps[list[Enqueued]]:
+        enqueued: list[Enqueued] = []
+        for part in cuts:
+            found = yield _plain_insertion(first, payloads[part])
+            enqueued += [Enqueued(job_id) for _, job_id, _ in sorted(found)]
+        return enqueued
+
+    return Call(steps, is_single=len(cuts) == 1, wakes=wakes.work, announces_work=True)
 
 
 def enqueue_and_get(jobs: Sequence[NewJob]) -> Call[list[Stored]]:
@@ -74,23 +92,26 @@ def enqueue_and_get(jobs: Sequence[NewJob]) -> Call[list[Stored]]:
 
     if any(_waits_for_slot(job) for job in jobs):
         return Call(lambda means: _enqueue_recurring_and_get(jobs, means.rng), wakes=told)
-    entries = [batches.new_job(job) for job in jobs]
-    return Call(lambda _: _enqueue_and_get(jobs, entries), is_single=_is_single(jobs, entries), wakes=told)
+    return Call(lambda _: _enqueue_and_get(jobs), is_single=_is_single(jobs), wakes=told, announces_work=_is_uniform(jobs))
 
 
-def _is_single(jobs: Sequence[NewJob], entries: Sequence[BatchEntry]) -> bool:
+def _is_single(jobs: Sequence[NewJob]) -> bool:
     has_keys = any(job.unique_key is not None or job.name is not None for job in jobs)
-    return not has_keys and len(list(batches.cut(entries, ENQUEUE_ROWS))) == 1
+    return not has_keys and len(_cut(jobs)) == 1
+
+
+def _cut(jobs: Sequence[NewJob]) -> list[slice]:
+    return list(batches.cut([batches.job_size(job) for job in jobs], ENQUEUE_ROWS))
 
 
 def _enqueue_recurring_and_get(jobs: Sequence[NewJob], rng: Random) -> Steps[list[Stored]]:
     timed = yield from _all_timed(jobs, rng)
-    return (yield from _enqueue_and_get(timed, [batches.new_job(job) for job in timed]))
+    return (yield from _enqueue_and_get(timed))
 
 
-def _enqueue_and_get(jobs: Sequence[NewJob], entries: Sequence[BatchEntry]) -> Steps[list[Stored]]:
+def _enqueue_and_get(jobs: Sequence[NewJob]) -> Steps[list[Stored]]:
     made_at: dict[int, datetime] = {}
-    enqueued = yield from _enqueue(jobs, entries, made_at)
+    enqueued = yield from _enqueue(jobs, made_at)
     holders = {one.id for place, one in enumerate(enqueued) if place not in made_at}
     found = rows.jobs((yield Step("get_jobs", {"ids": batches.numbers(holders)}))) if holders else []
     held = {job.id: job for job in found}
@@ -106,7 +127,7 @@ def _waits_for_slot(job: NewJob) -> bool:
 
 def _enqueue_recurring(jobs: Sequence[NewJob], rng: Random) -> Steps[list[Enqueued]]:
     timed = yield from _all_timed(jobs, rng)
-    return (yield from _enqueue(timed, [batches.new_job(job) for job in timed]))
+    return (yield from _enqueue(timed))
 
 
 def _all_timed(jobs: Sequence[NewJob], rng: Random) -> Steps[list[NewJob]]:
@@ -123,14 +144,12 @@ def _timed(job: NewJob, moment: datetime, rng: Random) -> NewJob:
     return replace(job, run_at=rule.run_time(slot_at, rng), slot_at=slot_at)
 
 
-def _enqueue(
-    jobs: Sequence[NewJob], entries: Sequence[BatchEntry], made_at: dict[int, datetime] | None = None
-) -> Steps[list[Enqueued]]:
+def _enqueue(jobs: Sequence[NewJob], made_at: dict[int, datetime] | None = None) -> Steps[list[Enqueued]]:
     """Insert, and where that fails look for the holder, until each job has one or the other; notes when which was made."""
     found: dict[int, Enqueued] = {}
     waiting: Sequence[int] = range(len(jobs))
     for _ in range(_LOOKS):
-        found.update((yield from _insert(waiting, entries, made_at)))
+        found.update((yield from _insert(waiting, jobs, made_at)))
         waiting = [place for place in waiting if place not in found]
         if waiting:
             found.update((yield from _meet_holders(jobs, waiting)))
@@ -141,19 +160,34 @@ def _enqueue(
     raise StoreConflict(f"task {taken.task!r}: the holder of unique key {taken.unique_key or taken.name!r} stays invisible")
 
 
-def _insert(
-    places: Sequence[int], entries: Sequence[BatchEntry], made_at: dict[int, datetime] | None
-) -> Steps[dict[int, Enqueued]]:
+def _insert(places: Sequence[int], jobs: Sequence[NewJob], made_at: dict[int, datetime] | None) -> Steps[dict[int, Enqueued]]:
     inserted: dict[int, Enqueued] = {}
-    ordered = [entries[place] for place in places]
-    for cut in batches.cut(ordered, ENQUEUE_ROWS):
+    ordered = [jobs[place] for place in places]
+    for cut in _cut(ordered):
         part = places[cut]
-        batch = batches.in_order(ordered[cut])
-        for place, job_id, moment in (yield Step("insert_jobs", {"jobs": batch})):
+        for place, job_id, moment in (yield _insertion(ordered[cut])):
             inserted[part[place]] = Enqueued(job_id)
             if made_at is not None:
                 made_at[part[place]] = moment
     return inserted
+
+
+def _insertion(jobs: Sequence[NewJob]) -> Step:
+    """Describe how to insert some jobs: many plain ones of one kind by the fast statement, which no key can get in the way of."""
+    if not _is_uniform(jobs):
+        return Step("insert_jobs", {"jobs": batches.in_order(batches.new_job(job) for job in jobs)})
+    return _plain_insertion(jobs[0], [job.payload for job in jobs])
+
+
+def _plain_insertion(first: NewJob, payloads: Sequence[str]) -> Step:
+    shared = {"task": first.task, "lane": first.lane, "priority": first.priority, "retry": first.retry.encode()}
+    return Step("insert_plain", shared, columns={"payload": payloads})
+
+
+def _is_uniform(jobs: Sequence[NewJob]) -> bool:
+    first = jobs[0]
+    kind = (first.task, first.lane, first.priority, first.retry)
+    return all(job.is_plain and (job.task, job.lane, job.priority, job.retry) == kind for job in jobs)
 
 
 def _meet_holders(jobs: Sequence[NewJob], places: Sequence[int]) -> Steps[dict[int, Enqueued]]:
@@ -243,7 +277,7 @@ def _claim(
         for place, part in enumerate([*parts, *[_NO_SLICE] * (arms - len(parts))]):
             params[f"lane_{place}"] = part.lane
             params[f"task_{place}"] = part.task
-        return rows.claimed((yield Step(query, params, arms)))
+        return rows.taken((yield Step(query, params, arms)), lease)
 
     return Call(steps, is_single=True, is_engine=True)
 
@@ -295,19 +329,58 @@ def progress(
     return single("progress", params, bool)
 
 
-def finish(endings: Sequence[Finish], entries: Sequence[BatchEntry] | None = None) -> Call[dict[int, JobState]]:
-    """End runs, each guarded by its token; the answer has the accepted ones. `entries` are the endings as written."""
-    params = finish_params(endings, entries, None)
-    return single("finish", params, rows.finished, is_urgent=True, wakes=lambda left: wakes.by_states(left.values()))
+def record_logs(logs: Sequence[tuple[int, int, str]]) -> Call[list[int]]:
+    """Write what runs (id, token, lines) have logged so far; returns the jobs whose lease still stands."""
+    batch = batches.array(batches.report(job_id, token, Run(log_excerpt=lines)) for job_id, token, lines in logs)
+    return single("record_logs", {"logs": batch}, rows.ids, timeout=_SHORTEST_RENEWAL)
 
 
-def finish_params(
-    endings: Sequence[Finish], entries: Sequence[BatchEntry] | None, expired_before: datetime | None
-) -> dict[str, Any]:
+def prune_logs(*, limit: int = 1000) -> Call[int]:
+    """Delete what runs had logged that hold their jobs no longer; returns how many."""
+    check_range("limit", limit, 1, 10_000)
+    return single("prune_logs", {"limit": limit}, len)
+
+
+def finish(endings: Sequence[Ending]) -> Call[dict[int, JobState]]:
+    """End runs, each guarded by its token; the answer has the accepted ones."""
+    check_range("endings", len(endings), 1, batches.MAX_ROWS)
+    completed = [ending for ending in endings if isinstance(ending, Completed)]
+    # They are of one worker, but for those of somebody who finishes for others.
+    completed = [ending for ending in completed if ending.job.worker == completed[0].job.worker]
+    # Endings are independent of each other: another statement for the few that the first did not take needs no transaction.
+    is_single = not completed or len(completed) == len(endings)
+    return Call(lambda _: _finish(endings, completed), is_single=is_single, is_urgent=True, wakes=_by_states)
+
+
+def _by_states(left: Mapping[int, JobState]) -> Collection[Topic]:
+    return wakes.by_states(left.values())
+
+
+def _finish(endings: Sequence[Ending], completed: Sequence[Completed]) -> Steps[dict[int, JobState]]:
+    """End what needs no decision by the fast statement, and the rest, also what the fast one left, by the general one."""
+    ended = (yield from _complete(completed)) if completed else []
+    accepted = dict.fromkeys(ended, JobState.COMPLETED)
+    rest = [ending.decided() for ending in endings if ending.id not in accepted]
+    if rest:
+        accepted |= rows.finished((yield Step("finish", finish_params(rest))))
+    return accepted
+
+
+def _complete(endings: Sequence[Completed]) -> Steps[Sequence[int]]:
+    """End runs with nothing to decide; returns the jobs that were, by this statement or by one whose answer was lost."""
+    columns = batches.completed(endings)
+    [[ended]] = yield Step("complete", {"worker": endings[0].job.worker}, columns=columns)
+    if ended == len(endings):
+        return columns["id"]
+    runs = {"id": columns["id"], "token": columns["token"]}
+    return rows.ids((yield Step("completed_runs", {}, columns=runs)))
+
+
+def finish_params(endings: Sequence[Finish], expired_before: datetime | None = None) -> dict[str, Any]:
     """Write endings as `finish` and `reclaim` take them."""
     check_range("endings", len(endings), 1, batches.MAX_ROWS)
     return {
-        "batch": batches.grouped(map(batches.finish, endings) if entries is None else entries),
+        "batch": batches.grouped(map(batches.finish, endings)),
         "expired_before": expired_before,
         "any_death": any(ending.fingerprint is not None for ending in endings),
         "any_recurring": any(ending.state == "scheduled" or ending.done_reason is not None for ending in endings),
@@ -364,9 +437,9 @@ def end_leases(leases: Sequence[Lapsed], means: Means, moment: datetime, *, expi
     taken: list[int] = []
     for part in parts(leases):
         endings = [_reclaimed(lease, current, moment) for lease in part if not lease.is_cancelled]
-        stops = [(lease.job.id, lease.job.token, NO_RUN) for lease in part if lease.is_cancelled]
+        stops = [(lease.job.id, lease.job.token, Run(log_excerpt=lease.log_excerpt)) for lease in part if lease.is_cancelled]
         if endings:
-            taken += rows.finished((yield Step("reclaim", finish_params(endings, None, expired_before))))
+            taken += rows.finished((yield Step("reclaim", finish_params(endings, expired_before))))
         if stops:
             taken += rows.ids((yield Step("stop", stop_params(stops, expired_before))))
     return taken
@@ -379,5 +452,5 @@ def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 def _reclaimed(lease: Lapsed, means: Means, now: datetime) -> Finish:
     outcome = LeaseExpired(has_started=lease.started_at is not None, is_stopping=lease.is_stopping)
-    run = Run(started_at=lease.started_at)
+    run = Run(started_at=lease.started_at, log_excerpt=lease.log_excerpt)
     return decide(lease.job, outcome, run, now=now, rng=means.rng, profiles=means.profiles)

@@ -7,19 +7,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.job import MAX_NAME, MAX_TEXT
-from windlass.core.worker import MAX_SEEN, PULLING, Neighbour, NewWorker, StartedJob, WorkerRecord
+from windlass.core.topic import Topic
+from windlass.core.worker import MAX_SEEN, PULLING, LeaseLook, Neighbour, NewWorker, SeenWorker, StartedJob, WorkerRecord
+from windlass.errors import InvalidInput, WorkerNotFound
 from windlass.store import batches
 from windlass.store.calls.call import Call, Means, Step, Steps, single
-from windlass.store.rows import Row, Shape
+from windlass.store.rows import SHAPES, Row, Shape
 
 MAX_WORKERS = 1000
 OFFLINE_AFTER = timedelta(minutes=1)
 GONE_FOR = timedelta(days=7)
 MAX_STARTED = 10_000
+MOST_VERSIONS = 1000
+_MOST = 2**31 - 1
 
-SHAPES = {"list_workers": Shape.of(WorkerRecord), "list_started": Shape((3,))}
+_WORKER = Shape.of(WorkerRecord)
+SHAPES |= {
+    "list_workers": _WORKER,
+    "get_worker": _WORKER,
+    "see_worker": Shape((), (1,)),
+    "list_started": Shape((3,)),
+    "look_at_leases": Shape((0,), (1,)),
+}
 
 
 def register(worker: NewWorker) -> Call[bool]:
@@ -34,16 +46,64 @@ def register(worker: NewWorker) -> Call[bool]:
         "tasks": worker.tasks,
         "place": worker.process and worker.process.place,
         "process_start": worker.process and worker.process.start,
+        "app_version": worker.app_version,
     }
-    return single("register_worker", params, bool, is_engine=True)
+
+    def steps(_: Means) -> Steps[bool]:
+        is_entered = bool((yield Step("register_worker", params)))
+        version = {"app_version": worker.app_version}
+        if worker.app_version is not None and (yield Step("record_version", version)):
+            yield Step("forget_versions", {"keep": MOST_VERSIONS})
+        return is_entered
+
+    return Call(steps, is_engine=True)
 
 
-def seen(worker: str, running: int, *, loop_blocks: int = 0) -> Call[bool]:
-    """Note a heartbeat; False when nobody of that name is registered and not stopped."""
-    check_range("running", running, 0, 2**31 - 1)
-    check_range("loop_blocks", loop_blocks, 0, 2**31 - 1)
-    params = {"worker": worker, "running": running, "loop_blocks": loop_blocks}
-    return single("see_worker", params, bool, is_engine=True)
+def seen(
+    worker: str, running: int, *, loop_blocks: int = 0, cpu_percent: int | None = None, memory_mb: int | None = None
+) -> Call[SeenWorker | None]:
+    """Note a heartbeat and return what is wanted of the worker; None when nobody of that name is registered and not stopped.
+
+    Without `cpu_percent` and `memory_mb` those of the heartbeat before stay.
+    """
+    check_range("running", running, 0, _MOST)
+    check_range("loop_blocks", loop_blocks, 0, _MOST)
+    params = {
+        "worker": worker,
+        "running": running,
+        "loop_blocks": loop_blocks,
+        "cpu_percent": cpu_percent,
+        "memory_mb": memory_mb,
+    }
+    return single("see_worker", params, lambda found: SeenWorker(found[0][1]) if found else None, is_engine=True)
+
+
+def pause(worker: str) -> Call[WorkerRecord]:
+    """Let a worker claim nothing more; what it has claimed is run. Raises WorkerNotFound."""
+    return _switch(worker, "pause")
+
+
+def resume(worker: str) -> Call[WorkerRecord]:
+    """Let a worker claim again. Raises WorkerNotFound."""
+    return _switch(worker, "resume")
+
+
+def _switch(worker: str, action: str) -> Call[WorkerRecord]:
+    check_text("worker", worker, MAX_NAME)
+
+    def steps(means: Means) -> Steps[WorkerRecord]:
+        params = {"worker": worker} | ({"principal": means.principal} if action == "pause" else {})
+        yield Step(f"{action}_worker", params)
+        found = yield Step("get_worker", {"worker": worker, "offline_after": OFFLINE_AFTER})
+        record = WorkerRecord(*found[0]) if found else None
+        if record is None or record.stopped_at is not None:
+            raise WorkerNotFound(worker)
+        if record.kind == PULLING:
+            raise InvalidInput("worker", worker, "it asks for jobs over HTTP; stop its program, or revoke its token")
+        return record
+
+    deed = Deed(f"{action} worker", f"worker:{worker}")
+    return Call(steps, wakes=lambda _: {Topic.CONTROL}, deed=lambda _: deed)
 
 
 def pulled(seen: Mapping[str, str]) -> Call[int]:
@@ -64,11 +124,16 @@ def stopped(worker: str) -> Call[bool]:
     return single("stop_worker", {"worker": worker}, bool, is_engine=True)
 
 
-def list_neighbours(place: str) -> Call[list[Neighbour]]:
-    """List the processes of one machine that are registered and have not stopped."""
-    check_text("place", place, MAX_TEXT)
-    params = {"place": place, "limit": MAX_WORKERS}
-    return single("list_neighbours", params, lambda found: [Neighbour._make(row) for row in found], is_read=True)
+def look_at_leases(place: str | None) -> Call[LeaseLook]:
+    """Ask whether anybody holds a lease, and which processes of one machine are registered and have not stopped."""
+    if place is not None:
+        check_text("place", place, MAX_TEXT)
+
+    def decode(found: Sequence[Row]) -> LeaseLook:
+        neighbours = tuple(Neighbour._make(row[2:]) for row in found if row[2] is not None)
+        return LeaseLook(found[0][0], has_leases=found[0][1], neighbours=neighbours)
+
+    return single("look_at_leases", {"place": place, "limit": MAX_WORKERS}, decode, is_read=True, is_engine=True)
 
 
 def lose(place: str, gone: Sequence[Neighbour]) -> Call[list[str]]:
@@ -86,16 +151,21 @@ def list_workers(*, offline_after: timedelta = OFFLINE_AFTER, limit: int = MAX_W
 
     def steps(_: Means) -> Steps[list[WorkerRecord]]:
         found = yield Step("list_workers", {"offline_after": offline_after, "limit": limit})
-        started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
-        return [_worker(row, tuple(started[row[0]])) for row in found]
+        return (yield from read_started([WorkerRecord(*row) for row in found]))
 
     return Call(steps, is_read=True)
 
 
-def _worker(row: Row, jobs: tuple[StartedJob, ...]) -> WorkerRecord:
-    worker = WorkerRecord(*(*row, jobs))
+def read_started(registered: Sequence[WorkerRecord]) -> Steps[list[WorkerRecord]]:
+    """Read what processes run; part of a call that has read the processes."""
+    started = _by_worker((yield Step("list_started", {"limit": MAX_STARTED})))
+    return [_with_jobs(one, tuple(started[one.id])) for one in registered]
+
+
+def _with_jobs(worker: WorkerRecord, jobs: tuple[StartedJob, ...]) -> WorkerRecord:
     # A pull worker has no heartbeat that would tell it.
-    return replace(worker, running=len(jobs)) if worker.kind == PULLING else worker
+    running = len(jobs) if worker.kind == PULLING else worker.running
+    return replace(worker, running=running, jobs=jobs)
 
 
 def _by_worker(rows: Sequence[Row]) -> defaultdict[str, list[StartedJob]]:

@@ -71,6 +71,15 @@ from windlass_items i where i.job_id = :job_id and i.id > :after order by i.id l
 select i.id, i.collection, i.key, i.job_id, i.data::text, i.created_at
 from windlass_items i where i.collection = :collection and i.id > :after order by i.id limit :limit
 
+-- name: list_collections
+-- From one name to the next along the index: as many looks as there are names, however many items they have.
+with recursive names (name) as (
+    select min(collection) from windlass_items where collection > :after_name
+    union all
+    select (select min(i.collection) from windlass_items i where i.collection > names.name) from names where name is not null
+)
+select name from names where name is not null limit :limit
+
 -- name: count_items
 select count(*) from (select 1 from windlass_items where collection = :collection limit :most) as counted
 

@@ -57,6 +57,16 @@ select minute, sum(case when task = '' then completed + failed + cancelled else 
 from windlass_minutes group by minute
 having sum(case when task = '' then completed + failed + cancelled else -completed - failed - cancelled end) <> 0 order by 1
 
+-- name: doctor_run_times
+-- Times are kept for ever: of each task no more than its totals, which began before them, and no fewer than its minutes, which are pruned.
+select known.task, coalesce(t.runs, 0)::bigint, coalesce(t.wait_histogram::text, '{}'), coalesce(t.run_histogram::text, '{}'),
+    coalesce((select sum(x.runs) from windlass_totals x where x.task = known.task and x.reason not in ('released', 'snoozed')), 0)::bigint,
+    coalesce((select sum(m.completed + m.failed + m.cancelled) from windlass_minutes m
+        where m.task = known.task and m.lane <> ''), 0)::bigint
+from (
+    select task from windlass_run_times union select task from windlass_minutes where task <> '' and lane <> ''
+) as known left join windlass_run_times t on t.task = known.task order by known.task
+
 -- name: doctor_feeds
 -- A feed's mirror says what its job says, and its job is one that fetches it.
 select f.job_id, f.id from windlass_feeds f left join windlass_jobs j on j.id = f.job_id
@@ -71,3 +81,40 @@ left join (
     select feed_id, count(*) as present from windlass_subscriptions where unsubscribed_at is null group by feed_id
 ) as s on s.feed_id = f.id
 where f.subscribers <> coalesce(s.present, 0) order by f.id
+
+-- name: doctor_backlog
+-- How much waits for upkeep or for people. Each is counted up to a bound only.
+select 'count deltas', count(*) from (select 1 as one from windlass_count_deltas limit :most::integer) as part
+union all select 'run deltas', count(*) from (select 1 as one from windlass_run_deltas limit :most::integer) as part
+union all select 'unchained', count(*) from (select 1 as one from windlass_audit where chain is null limit :most::integer) as part
+union all select 'open letters', count(*) from (
+    select 1 as one from windlass_dead_letters where closed_at is null and acknowledged_at is null limit :most::integer
+) as part
+
+-- name: doctor_overdue
+-- What upkeep should have moved by now: the earliest of each kind.
+select 'scheduled', id, task, run_at from (
+    select id, task, run_at from windlass_jobs where state = 'scheduled' and not spawn order by run_at, id limit 1
+) as job where run_at < {now}
+union all select 'template', id, task, run_at from (
+    select id, task, run_at from windlass_jobs where state = 'scheduled' and spawn order by run_at, id limit 1
+) as job where run_at < {now}
+union all select 'lease', id, task, lease_expires_at from (
+    select id, task, lease_expires_at from (
+        select id, task, lease_expires_at from windlass_jobs where token is not null order by id limit :most::integer
+    ) as leased order by lease_expires_at limit 1
+) as job where lease_expires_at < {now}
+
+-- name: doctor_total_keys
+-- The same as `doctor_totals` for each key, with what is missing: runs and their times.
+select task, status, reason, sum(counted)::bigint, sum(kept)::bigint, (sum(kept_wait) - sum(counted_wait))::bigint,
+    (sum(kept_ms) - sum(counted_ms))::bigint
+from (
+    select task, status, reason, runs as counted, wait_ms as counted_wait, duration_ms as counted_ms,
+        0 as kept, 0 as kept_wait, 0 as kept_ms from windlass_totals
+    union all
+    select task, status, reason, runs, wait_ms, duration_ms, 0, 0, 0 from windlass_run_deltas
+    union all
+    select j.task, x.status, coalesce(x.reason, ''), 0, 0, 0, count(*), sum(x.wait_ms), sum({run_ms})
+    from windlass_executions x join windlass_jobs j on j.id = x.job_id group by 1, 2, 3
+) as both_sides group by task, status, reason having sum(counted) < sum(kept) order by 1, 2, 3

@@ -81,7 +81,7 @@ order by j.id
 
 -- name: leased
 -- As `lapsed`, of jobs by number and whenever their lease ends.
-select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.stop_requested, j.state = 'cancelled'
+select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.stop_requested, j.state = 'cancelled', {recorded_log}
 from windlass_jobs j
 where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and j.token is not null
 order by j.id

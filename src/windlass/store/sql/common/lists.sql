@@ -39,9 +39,7 @@ select coalesce((select x.number from windlass_executions x where x.job_id = :jo
     + (select count(*) from windlass_jobs j where j.id = :job_id::bigint and j.state = 'running' and j.started_at is not null)
 
 -- name: list_dead_letters
-select id, job_id, task, lane, original_job::text, error, details::text, fingerprint, deaths, first_died_at, died_at,
-    acknowledged_at, acknowledged_by, note, closed_at, closed_reason
-from windlass_dead_letters where job_id = :job_id order by id
+select {letter_columns} from windlass_dead_letters d where d.job_id = :job_id order by d.id
 
 -- name: count_jobs
 select task, lane, state, wait_reason, sum(jobs)::bigint from (
@@ -74,13 +72,13 @@ select task, status, reason, sum(runs)::bigint, sum(wait_ms)::bigint, sum(durati
 -- name: run_minutes
 -- Both halves in one statement: between two, a fold would move runs from one to the other.
 select minute, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram::text, run_histogram::text
-from windlass_minutes where task = coalesce(:task::text, '') and minute >= :since::timestamptz
-    and minute < :before_at::timestamptz
+from windlass_minutes where task = coalesce(:task::text, '') and (:lane::text is null or lane = :lane::text)
+    and minute >= :since::timestamptz and minute < :before_at::timestamptz
 union all
 select minute, sum(runs) filter (where status = 'completed')::bigint, sum(runs) filter (where status = 'failed')::bigint,
     sum(runs) filter (where status = 'cancelled')::bigint, sum(wait_ms)::bigint, sum(duration_ms)::bigint,
     '{"' || wait_bucket || '":' || sum(runs) || '}', '{"' || run_bucket || '":' || sum(runs) || '}'
 from windlass_run_deltas
-where (:task::text is null or task = :task::text) and minute >= :since::timestamptz and minute < :before_at::timestamptz
-    and reason not in ('released', 'snoozed')
+where (:task::text is null or task = :task::text) and (:lane::text is null or lane = :lane::text)
+    and minute >= :since::timestamptz and minute < :before_at::timestamptz and reason not in ('released', 'snoozed')
 group by minute, wait_bucket, run_bucket

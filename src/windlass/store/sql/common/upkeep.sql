@@ -8,13 +8,18 @@ where not exists (
 on conflict (name) do update set
     version = windlass_chores.version + 1, due_at = excluded.due_at, last_run_at = excluded.last_run_at, worker = excluded.worker
 where windlass_chores.paused_at is null and (windlass_chores.due_at is null or windlass_chores.due_at <= {now})
-returning name, version, cursor
+returning name, version, cursor, last_rows, last_error
 
 -- name: end_chore
 -- Guarded by the version: whoever was replaced meanwhile changes nothing.
 update windlass_chores set last_rows = :rows, last_duration_ms = :duration_ms, last_error = :error::text, cursor = :cursor::text,
     due_at = coalesce({now} + :again::interval, due_at)
 where name = :chore and version = :version
+returning name
+
+-- name: hasten_chore
+-- The version tells whoever is at it that it has come too late to see what is to be done, and may not put the next one off.
+update windlass_chores set version = version + 1, due_at = {now} where name = :chore and due_at is not null
 returning name
 
 -- name: list_chores
@@ -29,6 +34,13 @@ returning name
 -- name: resume_chore
 update windlass_chores set paused_at = null where name = :chore and paused_at is not null
 returning name
+
+-- name: prune_logs
+delete from windlass_run_logs as l where l.job_id = any(array(
+    select o.job_id from windlass_run_logs o
+    where not exists (select 1 from windlass_jobs j where j.id = o.job_id and j.token = o.token) limit :limit
+)) and not exists (select 1 from windlass_jobs j where j.id = l.job_id and j.token = l.token)
+returning job_id
 
 -- name: old_jobs
 select j.id, j.closed_at, {prunable} from windlass_jobs j indexed by windlass_jobs_closed_at

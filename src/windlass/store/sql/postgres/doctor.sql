@@ -50,3 +50,78 @@ select d.id, d.job_id, d.deaths, d.acknowledged_at is not null, d.acknowledged_b
     d.closed_reason, d.died_at >= d.first_died_at, true,
     (select count(*) from windlass_jobs j where j.id = d.job_id) > 0
 from windlass_dead_letters d where d.id > :after::bigint order by d.id limit :limit::integer
+
+-- name: doctor_server
+-- What is in force in this session, by the server's own names; one it does not know is left out.
+select name, setting from pg_settings where name in (
+    'server_version', 'server_version_num', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout',
+    'idle_session_timeout', 'transaction_timeout', 'autovacuum', 'max_connections', 'superuser_reserved_connections'
+)
+union all select 'is_standby', pg_is_in_recovery()::text
+union all select 'connections', count(*)::text from pg_stat_activity where backend_type = 'client backend'
+
+-- name: doctor_objects
+-- Indexes and triggers of our tables, and whether they are in use.
+with ours as materialized (
+    select c.oid from pg_class c where c.relname like 'windlass\_%' and c.relkind = 'r'
+      and c.relnamespace = (select k.relnamespace from pg_class k where k.oid = to_regclass('windlass_jobs'))
+)
+select 'index', c.relname::text, i.indisvalid and i.indisready
+from pg_index i join pg_class c on c.oid = i.indexrelid where i.indrelid in (select oid from ours)
+union all
+select 'trigger', t.tgname::text, t.tgenabled in ('O', 'A')
+from pg_trigger t where not t.tgisinternal and t.tgrelid in (select oid from ours)
+
+-- name: doctor_sessions
+-- Open transactions, the oldest first: what ended after their beginning cannot be cleaned away. Those of other users may be hidden.
+select kind, who, seconds from (
+    (select 1 as place, 'transaction' as kind, a.pid || ', ' || coalesce(nullif(a.application_name, ''), a.usename, '?') as who,
+        floor(extract(epoch from clock_timestamp() - a.xact_start))::bigint as seconds
+     from pg_stat_activity a
+     where a.datname = current_database() and a.xact_start is not null and a.pid <> pg_backend_pid()
+       and a.state is distinct from 'idle in transaction' and a.backend_type = 'client backend'
+     order by a.xact_start limit 3)
+    union all
+    (select 2, 'idle', a.pid || ', ' || coalesce(nullif(a.application_name, ''), a.usename, '?'),
+        floor(extract(epoch from clock_timestamp() - a.xact_start))::bigint
+     from pg_stat_activity a
+     where a.datname = current_database() and a.xact_start is not null and a.state = 'idle in transaction'
+     order by a.xact_start limit 3)
+    union all
+    (select 3, 'prepared', p.gid, floor(extract(epoch from clock_timestamp() - p.prepared))::bigint
+     from pg_prepared_xacts p where p.database = current_database() order by p.prepared limit 3)
+) as open order by place, seconds desc
+
+-- name: doctor_tables
+-- From the server's own statistics: no table is read. -1 is never.
+select s.relname::text, s.n_live_tup, s.n_dead_tup, pg_total_relation_size(s.relid),
+    coalesce(array_to_string(c.reloptions, ',') ~* 'autovacuum_enabled=(false|off|no|0)', false),
+    coalesce(floor(extract(epoch from clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum)))::bigint, -1)
+from pg_stat_user_tables s join pg_class c on c.oid = s.relid
+where s.relname like 'windlass\_%'
+  and c.relnamespace = (select k.relnamespace from pg_class k where k.oid = to_regclass('windlass_jobs'))
+order by s.relname
+
+-- name: doctor_file
+-- A server checks its own files.
+select '' where false
+
+-- name: lock_recount
+-- One recount at a time: two would both add what is missing.
+select pg_advisory_xact_lock(7301946200283)::text
+
+-- name: add_counts
+insert into windlass_counts (task, lane, state, wait_reason, jobs)
+select c.task, c.lane, c.state, c.wait_reason, c.jobs
+from json_to_recordset(:batch::json) as c (task text, lane text, state text, wait_reason text, jobs bigint) order by 1, 2, 3, 4
+on conflict (task, lane, state, wait_reason) do update set jobs = windlass_counts.jobs + excluded.jobs
+returning jobs
+
+-- name: add_totals
+insert into windlass_totals (task, status, reason, runs, wait_ms, duration_ms)
+select t.task, t.status, t.reason, t.runs, t.wait_ms, t.duration_ms
+from json_to_recordset(:batch::json) as t (task text, status text, reason text, runs bigint, wait_ms bigint, duration_ms bigint)
+order by 1, 2, 3
+on conflict (task, status, reason) do update set runs = windlass_totals.runs + excluded.runs,
+    wait_ms = windlass_totals.wait_ms + excluded.wait_ms, duration_ms = windlass_totals.duration_ms + excluded.duration_ms
+returning runs

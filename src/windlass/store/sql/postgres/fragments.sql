@@ -8,7 +8,7 @@ j.id, j.task, j.lane, (select b.payload::text from windlass_bodies b where b.job
 j.priority, j.run_at, j.slot_at,
     j.attempt, j.max_attempts, j.executions, j.crashes, j.consecutive_failures, j.completed_runs, j.retry, j.cadence,
     j.timeout_us, j.token, j.worker, j.claimed_at, j.lease_expires_at, j.subject, j.correlation_id, j.parent_id, j.last_cursor,
-    j.progress_count, j.result_count, j.target_count
+    j.progress_count, j.result_count, j.target_count, j.traceparent
 
 -- name: chosen
 with c as materialized (
@@ -158,18 +158,21 @@ select j.task, j.lane, j.cadence, j.worker, j.run_at, j.slot_at, j.attempt, j.ex
     from g where status is not null
 ), letters as (
     insert into windlass_dead_letters (
-        job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at
+        job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at, version
     )
     select g.id, g.task, g.lane,
         (select {original_job} from windlass_jobs j join windlass_bodies b on b.job_id = j.id where j.id = g.id),
         coalesce(g.error, 'no message'),
         json_build_object('type', g.error_type, 'reason', g.reason, 'stack_trace', g.stack_trace, 'attempt', g.job_attempt,
             'execution', g.job_executions, 'worker', g.worker),
-        g.fingerprint, {now}, {now}
+        g.fingerprint, {now}, {now}, (select w.app_version from windlass_workers w where w.id = g.worker)
     from g where :any_death::boolean and g.fingerprint is not null and g.final <> 'superseded' order by g.id
     on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
         original_job = excluded.original_job, error = excluded.error, details = excluded.details,
-        fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = windlass_dead_letters.deaths + 1
+        fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = windlass_dead_letters.deaths + 1,
+        -- That of the first death of its kind.
+        version = case when windlass_dead_letters.fingerprint = excluded.fingerprint then windlass_dead_letters.version
+            else excluded.version end
 ), closed as (
     update windlass_dead_letters d set closed_at = {now}, closed_reason = 'succeeded'
     where :any_recurring::boolean and d.closed_at is null and d.job_id in (
@@ -190,7 +193,15 @@ where j.ctid = any(array(
     where (select version from windlass_gates) = :version
     limit :limit
 ))
-returning {claimed_columns}
+returning j.id, j.task, j.lane, (select b.payload::text from windlass_bodies b where b.job_id = j.id), j.priority, j.run_at,
+    j.attempt, j.executions, j.crashes, j.consecutive_failures, j.completed_runs, j.claimed_at, {claim_rest}
+
+-- name: claim_rest
+-- What most jobs have nothing of.
+case when {is_bare} then null else json_build_array(
+    (extract(epoch from j.slot_at) * 1000000)::bigint, j.max_attempts, j.retry, j.cadence, j.timeout_us, j.subject,
+    j.correlation_id, j.parent_id, j.last_cursor, j.progress_count, j.result_count, j.target_count, j.traceparent
+) end
 
 -- name: pending_heads
 -- Each walk names the condition of its index, word for word, so that it is found.
@@ -233,24 +244,12 @@ least({aging_top}, j.base_priority + {aging_gain} * (
 
 -- name: listed
 j.id, -j.id as rank, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_at, j.updated_at, j.closed_at, j.created_at,
-    j.subject, j.correlation_id, j.parent_id, j.name, j.unique_key, j.last_error, j.spawn, j.cadence
+    j.subject, j.correlation_id, j.parent_id, j.name, j.unique_key, j.last_error, j.spawn, j.cadence, j.token, j.worker
 
 -- name: list_sliced
 (:states::text is null or strpos(:states::text, ' ' || j.state || '/' || coalesce(j.wait_reason, '') || ' ') > 0)
     and (:tasks::text is null or j.task = any(array(select json_array_elements_text(:tasks::json))))
     and (:lanes::text is null or j.lane = any(array(select json_array_elements_text(:lanes::json))))
-
--- name: job_matches
-{list_sliced}
-and (:subject::text is null or j.subject = :subject::text)
-and (:correlation_id::text is null or j.correlation_id = :correlation_id::text or j.id = :own::bigint or j.parent_id = :own::bigint)
-and (:parent_id::bigint is null or j.parent_id = :parent_id::bigint)
-and (:since::timestamptz is null or j.created_at >= :since::timestamptz)
-and (:is_template::boolean is null or j.spawn = :is_template::boolean)
-and (:is_recurring::boolean is null or (j.cadence is not null) = :is_recurring::boolean)
-and (:search::text is null or j.task ilike :search::text or j.name ilike :search::text or j.subject ilike :search::text
-    or j.unique_key ilike :search::text or j.last_error ilike :search::text
-    or (select b.payload::text from windlass_bodies b where b.job_id = j.id) ilike :search::text)
 
 -- name: list_head
 with candidates as materialized (
@@ -290,13 +289,15 @@ order by p.first_key, p.second_key, p.third_key
 -- name: run_columns
 x.job_id, x.number, x.attempt, x.token, x.slot_at, x.worker, x.started_at, x.finished_at, x.wait_ms, x.status, x.reason, x.error,
     x.error_type, x.stack_trace, x.log_excerpt, x.cpu_time_ms, x.memory_peak_mb, x.items_crawled, x.items_indexed,
-    x.metadata::text as metadata, x.result::text as result, x.stopped_at
+    x.metadata::text as metadata, x.result::text as result, x.stopped_at,
+    (select w.app_version from windlass_workers w where w.id = x.worker) as app_version
 
 -- name: running_run
 -- The run that goes on has no row of its own yet: its number and its times are on the job.
 select j.id as job_id, j.executions as number, j.attempt, j.token, j.slot_at, j.worker, j.started_at, null::timestamptz,
         greatest(0, floor(extract(epoch from j.started_at - j.run_at) * 1000))::bigint as wait_ms, 'running', null, null,
-        null, null, null, null::bigint, null::integer, null::bigint, null::bigint, null, null, null::timestamptz
+        null, null, {recorded_log}, null::bigint, null::integer, null::bigint, null::bigint, null, null, null::timestamptz,
+        (select w.app_version from windlass_workers w where w.id = j.worker)
     from windlass_jobs j where j.id = :job_id::bigint and j.state = 'running' and j.started_at is not null
 
 -- name: letters_head
@@ -320,3 +321,7 @@ case when j.wait_reason = 'recurrence' and not j.spawn then
 -- Each word in quotes, so that nothing in it is taken for an operator.
 (select string_agg(quote_literal(rtrim(w, '*')) || case when right(w, 1) = '*' then ':*' else '' end, ' & ')
     from json_array_elements_text(:words::json) as w)::tsquery
+
+-- name: run_ms
+-- How long an execution `x` took.
+floor(extract(epoch from x.finished_at - x.started_at) * 1000)::bigint

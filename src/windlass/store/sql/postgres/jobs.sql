@@ -202,7 +202,8 @@ with c as materialized (
     where j.id = any(array(select id from c)) order by j.id
     on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
         original_job = excluded.original_job, error = excluded.error, details = excluded.details,
-        fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = windlass_dead_letters.deaths + 1
+        fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = windlass_dead_letters.deaths + 1,
+        version = case when windlass_dead_letters.fingerprint = excluded.fingerprint then windlass_dead_letters.version end
 ), changed as (
     update windlass_jobs j set
         state = 'failed', wait_reason = null, closed_at = {now}, held = false,

@@ -15,3 +15,9 @@ select {letter_facts} from windlass_dead_letters d
     where d.fingerprint >= :fingerprint::text and (d.fingerprint, d.died_at, d.id) < (:fingerprint::text, :edge_at::timestamptz, :edge_id::bigint)
     order by d.fingerprint desc, d.died_at desc, d.id desc limit 5001
 {letters_tail}
+
+-- name: set_payloads
+update windlass_bodies b set payload = (e.value -> 'payload')
+from json_array_elements(:batch::json) as e
+where b.job_id = (e.value ->> 'id')::bigint
+returning b.job_id

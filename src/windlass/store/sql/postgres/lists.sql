@@ -156,12 +156,12 @@ order by p.depth, p.id
 with taken as materialized (
     delete from windlass_run_deltas where id in (
         select id from windlass_run_deltas order by id limit :limit::integer for update skip locked
-    ) returning minute, task, status, reason, wait_bucket, run_bucket, runs, wait_ms, duration_ms
+    ) returning minute, task, lane, status, reason, wait_bucket, run_bucket, runs, wait_ms, duration_ms
 ), counted as materialized (
-    select minute, task, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from taken
+    select minute, task, lane, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from taken
     where reason not in ('released', 'snoozed')
     union all
-    select minute, '', status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from taken
+    select minute, '', lane, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from taken
     where reason not in ('released', 'snoozed')
 ), parts as materialized (
     {run_parts}
@@ -172,17 +172,31 @@ with taken as materialized (
         wait_ms = windlass_totals.wait_ms + excluded.wait_ms, duration_ms = windlass_totals.duration_ms + excluded.duration_ms
 ), minutes as (
     insert into windlass_minutes (
-        minute, task, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram
+        minute, task, lane, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram
     )
-    select minute, task, sum(completed), sum(failed), sum(cancelled), sum(wait_ms), sum(duration_ms),
+    select minute, task, lane, sum(completed), sum(failed), sum(cancelled), sum(wait_ms), sum(duration_ms),
         json_object_agg(bucket, runs) filter (where kind = 'wait'), json_object_agg(bucket, runs) filter (where kind = 'run')
-    from parts group by minute, task order by task, minute
-    on conflict (task, minute) do update set
+    from parts group by minute, task, lane order by task, minute, lane
+    on conflict (task, minute, lane) do update set
         completed = windlass_minutes.completed + excluded.completed, failed = windlass_minutes.failed + excluded.failed,
         cancelled = windlass_minutes.cancelled + excluded.cancelled, wait_ms = windlass_minutes.wait_ms + excluded.wait_ms,
         duration_ms = windlass_minutes.duration_ms + excluded.duration_ms,
         wait_histogram = windlass_merged(windlass_minutes.wait_histogram, excluded.wait_histogram),
         run_histogram = windlass_merged(windlass_minutes.run_histogram, excluded.run_histogram)
+), ended as materialized (
+    select task, kind, bucket, sum(runs) as runs, sum(completed + failed + cancelled) as ended, sum(wait_ms) as wait_ms,
+        sum(duration_ms) as duration_ms
+    from parts where task <> '' group by task, kind, bucket
+), times as (
+    insert into windlass_run_times (task, runs, wait_ms, duration_ms, wait_histogram, run_histogram)
+    select task, sum(ended), sum(wait_ms), sum(duration_ms),
+        json_object_agg(bucket, runs) filter (where kind = 'wait'), json_object_agg(bucket, runs) filter (where kind = 'run')
+    from ended group by task order by task
+    on conflict (task) do update set runs = windlass_run_times.runs + excluded.runs,
+        wait_ms = windlass_run_times.wait_ms + excluded.wait_ms,
+        duration_ms = windlass_run_times.duration_ms + excluded.duration_ms,
+        wait_histogram = windlass_merged(windlass_run_times.wait_histogram, excluded.wait_histogram),
+        run_histogram = windlass_merged(windlass_run_times.run_histogram, excluded.run_histogram)
 )
 select count(*) from taken
 
@@ -206,33 +220,22 @@ select count(x.number) filter (where coalesce(x.reason, '') not in ('released', 
 from windlass_jobs j left join windlass_executions x on x.job_id = j.id
 where j.id = :job_id::bigint group by j.id, j.started_at, j.state, j.run_at
 
--- name: oldest_pending
--- One probe for each lane, task and priority with pending work, however long the backlog behind it is.
-with recursive heads as (
-    (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes = 0
-     order by lane, task, priority desc, run_at, id limit 1)
-    union all
-    select n.lane, n.task, n.priority, n.run_at from heads h cross join lateral (
-        (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
-         where j.state = 'pending' and j.crashes = 0 and j.lane = h.lane and j.task = h.task and j.priority < h.priority
-         order by j.priority desc, j.run_at, j.id limit 1)
-        union all
-        (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
-         where j.state = 'pending' and j.crashes = 0 and (j.lane, j.task) > (h.lane, h.task)
-         order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1)
-        limit 1
-    ) as n
-)
-select {now}, least(
-    (select min(run_at) from (select run_at from heads limit 10000) as found),
-    (select min(run_at) from (select run_at from windlass_jobs where state = 'pending' and crashes > 0 limit 10000) as suspects)
-)
+-- name: list_newest_runs
+-- Numbers have no gaps, so the newest are those next to the job's own count. The limit inside keeps each job's runs a look by key.
+select x.job_id, x.number, x.attempt, x.status, x.reason, x.worker, x.started_at, x.finished_at, x.wait_ms, x.error
+from windlass_jobs j cross join lateral (
+    select e.job_id, e.number, e.attempt, e.status, e.reason, e.worker, e.started_at, e.finished_at, e.wait_ms,
+        substr(e.error, 1, 500) as error
+    from windlass_executions e where e.job_id = j.id and e.number > j.executions - :limit::integer
+    order by e.number desc limit 100
+) as x
+where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
+order by x.job_id, x.number
 
--- name: pending_priorities
-select priority, count(*) from (
-    select priority from (
-        (select priority from windlass_jobs where state = 'pending' and crashes = 0 limit 10001)
-        union all (select priority from windlass_jobs where state = 'pending' and crashes > 0 limit 10001)
-    ) as pending limit 10001
-) as found
-group by priority order by priority desc
+-- name: list_newest_children
+select c.parent_id, c.id, c.state, c.created_at
+from (select value::bigint as id from json_array_elements_text(:ids::json)) as p cross join lateral (
+    select k.parent_id, k.id, k.state, k.created_at from windlass_jobs k where k.parent_id = p.id
+    order by k.id desc limit :limit::integer
+) as c
+order by c.parent_id, c.id

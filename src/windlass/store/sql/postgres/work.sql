@@ -18,20 +18,20 @@ with doc as materialized (
     select nextval('windlass_job_ids') as id, g.ord + p.place - 1 as ord, p.payload, g.task, g.lane, g.priority, g.max_attempts,
         g.retry, g.cadence, g.spawn, g.timeout_us, g.name, g.unique_key, g.unique_scope, g.child_key, g.subject,
         g.correlation_id, g.parent_id, g.target_count, g.item_key, g.collection, g.metadata, g.description, g.created_by,
-        g.declared_by, coalesce({epoch} + g.run_us * {us}, {now} + g.delay_us * {us}, {now}) as run_at,
+        g.declared_by, g.traceparent, coalesce({epoch} + g.run_us * {us}, {now} + g.delay_us * {us}, {now}) as run_at,
         {epoch} + g.slot_us * {us} as slot_at
     from json_to_recordset(:jobs::json) as g (
         ord bigint, rows json, task text, lane text, priority integer, run_us bigint, delay_us bigint, slot_us bigint,
         max_attempts integer,
         retry text, cadence text, spawn boolean, timeout_us bigint, name text, unique_key text, unique_scope text,
         child_key text, subject text, correlation_id text, parent_id bigint, target_count bigint, item_key json,
-        collection text, metadata json, description text, created_by text, declared_by text
+        collection text, metadata json, description text, created_by text, declared_by text, traceparent text
     ) cross join lateral json_array_elements(g.rows) with ordinality as p (payload, place)
 ), inserted as (
     insert into windlass_jobs (
         id, task, lane, state, wait_reason, priority, base_priority, run_at, slot_at, max_attempts, retry, cadence, spawn,
         timeout_us, name, unique_key, unique_scope, unique_slot, child_key, subject, correlation_id, parent_id, target_count,
-        created_at, updated_at
+        traceparent, created_at, updated_at
     )
     select id, task, lane,
         case when coalesce(spawn, false) or run_at > {now} then 'scheduled' else 'pending' end,
@@ -39,7 +39,7 @@ with doc as materialized (
         coalesce(priority, 0), coalesce(priority, 0), run_at, case when cadence is not null then coalesce(slot_at, run_at) end,
         max_attempts,
         coalesce(retry, 'task'), cadence, coalesce(spawn, false), timeout_us, name, unique_key, unique_scope, unique_key,
-        child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
+        child_key, subject, correlation_id, parent_id, target_count, traceparent, {now}, {now}
     from doc order by name, case when name is null then task end, case when name is null then unique_key end, id
     on conflict do nothing
     returning id
@@ -52,6 +52,23 @@ with doc as materialized (
     from doc where id in (select id from inserted)
 )
 select ord, id, {now} from doc where id in (select id from inserted)
+
+-- name: insert_plain
+-- What `insert_jobs` does to jobs that share all options but the payload and have no key. It may announce them itself, which
+-- saves whoever waits for them a round trip.
+with doc as materialized (
+    select nextval('windlass_job_ids') as id, p.place - 1 as ord, p.payload
+    from unnest(:payload::text[]) with ordinality as p (payload, place)
+), inserted as (
+    insert into windlass_jobs (
+        id, task, lane, state, wait_reason, priority, base_priority, run_at, retry, created_at, updated_at
+    )
+    select id, :task, :lane, 'pending', 'new', :priority::integer, :priority::integer, {now}, :retry, {now}, {now} from doc
+), bodies as (
+    insert into windlass_bodies (job_id, payload) select id, payload::json from doc
+)
+select ord, id, {now} from doc
+where case when ord = 0 and :is_announced::boolean then pg_notify('windlass', 'work') is not null else true end
 
 -- name: find_holders
 -- Who holds the keys that an insert left out. A separate statement: only a new snapshot sees a rival that has just committed.
@@ -171,6 +188,17 @@ from (select set_config('lock_timeout', '5000', true)) as patience
 where j.id = :id and j.token = :token and j.state = 'running'
 returning j.id
 
+-- name: record_logs
+with s as materialized (
+    select s.id, s.token, s.log_excerpt, {unknown}
+    from json_to_recordset(:logs::json) as s (id bigint, token bigint, log_excerpt text) cross join {patience}
+)
+insert into windlass_run_logs (job_id, token, log_excerpt)
+select j.id, j.token, s.log_excerpt from s join windlass_jobs j on j.id = s.id and j.token = s.token
+where {few} and j.state = 'running' order by j.id
+on conflict (job_id, token) do update set log_excerpt = excluded.log_excerpt
+returning job_id
+
 -- name: finish
 -- A batch is groups of endings that are alike but for their job, times and result.
 -- Fenced and locked in id order, so that two batches cannot deadlock; matched by id and not by ctid, because a renewal that
@@ -185,6 +213,38 @@ with s as materialized (
         for update
     ) as j where {few}
 {finish_rest}
+
+-- name: complete
+-- What `finish` does to a run that came back with nothing to decide. Whatever makes more of it is left to `finish`: a rule, a
+-- rerun, a lease that is gone. `is not distinct from` and not `=`: the planner would go by the index of leases, which it takes
+-- for empty.
+with s as materialized (
+    select r.*, {unknown} from unnest(
+        :id::bigint[], :token::bigint[], :started_us::bigint[], :finished_us::bigint[], :cpu_time_ms::bigint[], :result::text[]
+    ) as r (id, token, started_us, finished_us, cpu_time_ms, result) cross join {patience} order by r.id
+), ended as (
+    update windlass_jobs j set
+        state = 'completed', crashes = 0, consecutive_failures = 0, completed_runs = j.completed_runs + 1,
+        token = null, worker = null, pull_id = null, lease_expires_at = null,
+        started_at = {epoch} + s.started_us * {us}, finished_at = {epoch} + greatest(s.finished_us, s.started_us) * {us},
+        closed_at = {now}, held = false, unique_slot = case when j.unique_scope = 'forever' then j.unique_slot end,
+        last_error = null, last_error_at = null, done_reason = null, updated_at = {now}
+    from s where {few} and j.id = s.id and j.token is not distinct from s.token and j.worker = :worker and j.state = 'running'
+      and j.rerun_at is null and j.cadence is null
+    returning j.id, j.executions, j.attempt, s.token, j.run_at, j.started_at, j.finished_at, s.cpu_time_ms, s.result
+), history as (
+    insert into windlass_executions (
+        job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status, cpu_time_ms, result
+    )
+    select id, executions, attempt, token, :worker, started_at, finished_at,
+        greatest(0, (date_part('epoch', started_at - run_at) * 1000000)::bigint / 1000), 'completed', cpu_time_ms, result::json
+    from ended
+)
+select count(*) from ended
+
+-- name: completed_runs
+with s as materialized (select r.*, {unknown} from unnest(:id::bigint[], :token::bigint[]) as r (id, token))
+select x.job_id from s join windlass_executions x on x.job_id = s.id and x.token = s.token and x.status = 'completed' where {few}
 
 -- name: locked_jobs
 -- Which of these somebody else holds at this moment.
@@ -221,7 +281,7 @@ with s as materialized (
 
 -- name: lapsed
 -- Past their end, or of workers that are gone. Without the payload, which may be large and decides nothing.
-select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.stop_requested, j.state = 'cancelled'
+select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.stop_requested, j.state = 'cancelled', {recorded_log}
 from windlass_jobs j where j.token is not null and ({worker_gone} or not :only_gone::boolean and j.lease_expires_at <= {now}
     and not exists (
         select 1 from windlass_vouchers v where v.job_id = j.id and v.token = j.token and v.until > {now} and not v.is_taken
@@ -283,7 +343,8 @@ select (select count(*) from promoted), least(
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}),
     (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now})
 ), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, false),
-    coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after::interval, false)
+    coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after::interval, false),
+    exists (select 1 from promoted) or {has_pending}, case when not ({has_leases}) then {now} end
 
 -- name: see_pull_workers
 -- They never register; what only a process of ours knows of itself stays empty.

@@ -49,3 +49,60 @@ select d.id, d.job_id, d.deaths, d.acknowledged_at is not null, d.acknowledged_b
     d.closed_reason, d.died_at >= d.first_died_at, json_valid(d.original_job) and json_valid(coalesce(d.details, 'null')),
     exists (select 1 from windlass_jobs j where j.id = d.job_id)
 from windlass_dead_letters d where d.id > :after order by d.id limit :limit
+
+-- name: doctor_server
+-- What is in force on this connection, by SQLite's own names.
+select 'server_version', sqlite_version()
+union all select 'journal_mode', journal_mode from pragma_journal_mode
+union all select 'synchronous', synchronous from pragma_synchronous
+union all select 'page_size', page_size from pragma_page_size
+union all select 'page_count', page_count from pragma_page_count
+union all select 'freelist_count', freelist_count from pragma_freelist_count
+
+-- name: doctor_objects
+-- Indexes and triggers of our tables; SQLite has no way to put one out of use.
+select type, name, true from sqlite_master where type in ('index', 'trigger') and name like 'windlass\_%' escape '\'
+
+-- name: doctor_sessions
+-- Nobody knows who has the file open.
+select '', '', 0 where false
+
+-- name: doctor_tables
+-- Estimated by first and last number: no table is read, and rows that were deleted in between are counted too.
+select name, coalesce(last - first + 1, 0), 0, 0, false, -1 from (
+    select 'windlass_audit' as name, (select min(id) from windlass_audit) as first, (select max(id) from windlass_audit) as last
+    union all
+    select 'windlass_breaker_events', (select min(id) from windlass_breaker_events), (select max(id) from windlass_breaker_events)
+    union all
+    select 'windlass_entries', (select min(rowid) from windlass_entries), (select max(rowid) from windlass_entries)
+    union all
+    select 'windlass_idempotency', (select min(rowid) from windlass_idempotency), (select max(rowid) from windlass_idempotency)
+    union all
+    select 'windlass_items', (select min(id) from windlass_items), (select max(id) from windlass_items)
+    union all
+    select 'windlass_pages', (select min(id) from windlass_pages), (select max(id) from windlass_pages)
+) as tables order by name
+
+-- name: doctor_file
+-- Reads the whole file, and reports what is damaged.
+select quick_check from pragma_quick_check where quick_check <> 'ok'
+
+-- name: lock_recount
+-- The transaction has the file to itself.
+select ''
+
+-- name: add_counts
+insert into windlass_counts (task, lane, state, wait_reason, jobs)
+select c.value ->> 'task', c.value ->> 'lane', c.value ->> 'state', c.value ->> 'wait_reason', c.value ->> 'jobs'
+from json_each(:batch) as c where true
+on conflict (task, lane, state, wait_reason) do update set jobs = jobs + excluded.jobs
+returning jobs
+
+-- name: add_totals
+insert into windlass_totals (task, status, reason, runs, wait_ms, duration_ms)
+select t.value ->> 'task', t.value ->> 'status', t.value ->> 'reason', t.value ->> 'runs', t.value ->> 'wait_ms',
+    t.value ->> 'duration_ms'
+from json_each(:batch) as t where true
+on conflict (task, status, reason) do update set runs = runs + excluded.runs, wait_ms = wait_ms + excluded.wait_ms,
+    duration_ms = duration_ms + excluded.duration_ms
+returning runs

@@ -7,7 +7,8 @@ id, task, lane, (select b.payload from windlass_bodies b where b.job_id = windla
 -- name: claimed_rest
 priority, run_at, slot_at,
     attempt, max_attempts, executions, crashes, consecutive_failures, completed_runs, retry, cadence, timeout_us, token, worker,
-    claimed_at, lease_expires_at, subject, correlation_id, parent_id, last_cursor, progress_count, result_count, target_count
+    claimed_at, lease_expires_at, subject, correlation_id, parent_id, last_cursor, progress_count, result_count, target_count,
+    traceparent
 
 -- name: original_job
 json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload', json(b.payload), 'metadata', json(b.metadata),
@@ -65,12 +66,24 @@ with recursive heads (lane, task) as (
 
 -- name: take
 -- SQLite merges the arms lazily by itself, as long as what they are ordered by is selected.
-select json_group_array(id) as ids_found from (
+-- The jobs are read as the update leaves them, so that they need not be read again; they come as one value, for the reason that
+-- `_packed` has.
+select json_group_array(j.id) as ids_found, json_group_array(json_array(
+    j.id, j.task, j.lane, b.payload, j.priority, j.run_at, j.attempt + 1, j.executions + 1, j.crashes, j.consecutive_failures,
+    j.completed_runs, {now}, {claim_rest}
+)) as rows_found
+from (
     select priority, run_at, id from ({arms}) where (select version from windlass_gates) = :version
     order by priority desc, run_at, id limit :limit
-);
-update windlass_jobs set {taken} where id in (select value from json_each(:ids_found));
-select {claimed_columns} from windlass_jobs where id in (select value from json_each(:ids_found))
+) as p cross join windlass_jobs j on j.id = p.id cross join windlass_bodies b on b.job_id = p.id;
+update windlass_jobs set {taken} where id in (select value from json_each(:ids_found))
+
+-- name: claim_rest
+-- What most jobs have nothing of.
+case when {is_bare} then null else json_array(
+    j.slot_at, j.max_attempts, j.retry, j.cadence, j.timeout_us, j.subject, j.correlation_id, j.parent_id, j.last_cursor,
+    j.progress_count, j.result_count, j.target_count, j.traceparent
+) end
 
 -- name: groups
 with f as materialized (
@@ -132,6 +145,9 @@ where c.unique_key is null or c.place = 1 and not exists (
     select 1 from windlass_jobs o where o.task = c.task and o.unique_slot = c.unique_key and o.id <> c.id
 )
 
+-- name: is_undecided
+j.id = f.id and j.token = f.token and j.worker = :worker and j.state = 'running' and j.rerun_at is null and j.cadence is null
+
 -- name: finish
 {groups}
 insert into windlass_executions (
@@ -144,16 +160,20 @@ select j.id, j.executions, j.attempt, j.token, j.slot_at, j.worker, {started},
     f.items_indexed, f.metadata, r.value -> 'result'
 from {guarded} where f.status is not null;
 {groups}
-insert into windlass_dead_letters (job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at)
+insert into windlass_dead_letters (
+    job_id, task, lane, original_job, error, details, fingerprint, first_died_at, died_at, version
+)
 select j.id, j.task, j.lane, {original_job}, coalesce(g.error, 'no message'),
     json_object('type', g.error_type, 'reason', g.reason, 'stack_trace', g.stack_trace,
         'attempt', j.attempt, 'execution', j.executions, 'worker', j.worker),
-    g.fingerprint, {now}, {now}
+    g.fingerprint, {now}, {now}, (select w.app_version from windlass_workers w where w.id = j.worker)
 from {decided} as g cross join windlass_jobs j on j.id = g.id join windlass_bodies b on b.job_id = g.id
 where :any_death and g.fingerprint is not null and g.final <> 'superseded'
 on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
     original_job = excluded.original_job, error = excluded.error, details = excluded.details,
-    fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1;
+    fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1,
+    -- That of the first death of its kind.
+    version = case when fingerprint = excluded.fingerprint then version else excluded.version end;
 {groups}
 update windlass_dead_letters set closed_at = {now}, closed_reason = 'succeeded'
 where :any_recurring and closed_at is null and job_id in (
@@ -230,24 +250,12 @@ min({aging_top}, j.base_priority + {aging_gain} * (1 + ({now} - j.run_at - {agin
 
 -- name: listed
 j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.run_at, j.updated_at, j.closed_at, j.created_at, j.subject,
-    j.correlation_id, j.parent_id, j.name, j.unique_key, j.last_error, j.spawn, j.cadence
+    j.correlation_id, j.parent_id, j.name, j.unique_key, j.last_error, j.spawn, j.cadence, j.token, j.worker
 
 -- name: list_sliced
 (:states is null or instr(:states, ' ' || j.state || '/' || coalesce(j.wait_reason, '') || ' '))
     and (:tasks is null or j.task in (select value from json_each(:tasks)))
     and (:lanes is null or j.lane in (select value from json_each(:lanes)))
-
--- name: job_matches
-{list_sliced}
-and (:subject is null or j.subject = :subject)
-and (:correlation_id is null or j.correlation_id = :correlation_id or j.id = :own or j.parent_id = :own)
-and (:parent_id is null or j.parent_id = :parent_id)
-and (:since is null or j.created_at >= :since)
-and (:is_template is null or j.spawn = :is_template)
-and (:is_recurring is null or (j.cadence is not null) = :is_recurring)
-and (:search is null or j.task like :search escape '\' or j.name like :search escape '\'
-    or j.subject like :search escape '\' or j.unique_key like :search escape '\' or j.last_error like :search escape '\'
-    or (select b.payload from windlass_bodies b where b.job_id = j.id) like :search escape '\')
 
 -- name: list_head
 -- As a condition: SQLite would work out every part of a truth value, also the look into the body.
@@ -285,20 +293,29 @@ order by p.first_key, p.second_key, p.third_key
 -- name: run_columns
 x.job_id, x.number, x.attempt, x.token, x.slot_at, x.worker, x.started_at, x.finished_at, x.wait_ms, x.status, x.reason, x.error,
     x.error_type, x.stack_trace, x.log_excerpt, x.cpu_time_ms, x.memory_peak_mb, x.items_crawled, x.items_indexed, x.metadata,
-    x.result, x.stopped_at
+    x.result, x.stopped_at,
+    (select w.app_version from windlass_workers w where w.id = x.worker) as app_version
 
 -- name: running_run
 -- The run that goes on has no row of its own yet: its number and its times are on the job.
 select j.id as job_id, j.executions as number, j.attempt, j.token, j.slot_at, j.worker, j.started_at, null,
-        max(0, (j.started_at - j.run_at) / 1000) as wait_ms, 'running', null, null, null, null, null, null, null, null, null, null,
-        null, null
+        max(0, (j.started_at - j.run_at) / 1000) as wait_ms, 'running', null, null, null, null,
+        {recorded_log}, null, null, null, null, null, null, null, (select w.app_version from windlass_workers w where w.id = j.worker)
     from windlass_jobs j where j.id = :job_id and j.state = 'running' and j.started_at is not null
 
 -- name: taken_runs
 (
-    select minute, task, status, reason, wait_bucket, run_bucket, runs, wait_ms, duration_ms from windlass_run_deltas
-    order by minute, task, status, reason, wait_bucket, run_bucket limit :limit
+    select minute, task, lane, status, reason, wait_bucket, run_bucket, runs, wait_ms, duration_ms from windlass_run_deltas
+    order by minute, task, lane, status, reason, wait_bucket, run_bucket limit :limit
 )
+
+-- name: ended_runs
+select task, 'wait' as kind, wait_bucket as bucket, sum(runs) as runs, sum(runs) as ended,
+    sum(wait_ms) as wait_ms, sum(duration_ms) as duration_ms
+from {taken_runs} as taken where reason not in ('released', 'snoozed') group by task, wait_bucket
+union all
+select task, 'run', run_bucket, sum(runs), 0, 0, 0
+from {taken_runs} as taken where reason not in ('released', 'snoozed') group by task, run_bucket
 
 -- name: letters_head
 with candidates as materialized (
@@ -332,3 +349,7 @@ min
 
 -- name: greatest
 max
+
+-- name: run_ms
+-- How long an execution `x` took.
+(x.finished_at - x.started_at) / 1000

@@ -134,7 +134,8 @@ from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.id in (select value from json_each(:ids)) and {may_bury}
 on conflict (job_id) where closed_at is null and acknowledged_at is null do update set
     original_job = excluded.original_job, error = excluded.error, details = excluded.details,
-    fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1;
+    fingerprint = excluded.fingerprint, died_at = excluded.died_at, deaths = deaths + 1,
+    version = case when windlass_dead_letters.fingerprint = excluded.fingerprint then windlass_dead_letters.version end;
 update windlass_jobs as j set
     state = 'failed', wait_reason = null, closed_at = {now}, held = 0,
     unique_slot = case when j.unique_scope = 'forever' then j.unique_slot end,

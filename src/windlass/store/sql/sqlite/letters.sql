@@ -9,3 +9,9 @@ select {letter_facts} from windlass_dead_letters d indexed by windlass_dead_lett
     where d.fingerprint = :fingerprint and (d.died_at, d.id) < (:edge_at, :edge_id)
     order by d.died_at desc, d.id desc limit 5001
 {letters_tail}
+
+-- name: set_payloads
+update windlass_bodies set payload = e.value ->> 'payload'
+from json_each(:batch) as e
+where job_id = e.value ->> 'id'
+returning job_id

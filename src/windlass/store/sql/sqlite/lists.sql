@@ -155,18 +155,20 @@ where true group by 1, 2, 3
 on conflict do update set runs = runs + excluded.runs, wait_ms = wait_ms + excluded.wait_ms,
     duration_ms = duration_ms + excluded.duration_ms;
 with counted as materialized (
-    select minute, task, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from {taken_runs} as taken
+    select minute, task, lane, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from {taken_runs} as taken
     where reason not in ('released', 'snoozed')
     union all
-    select minute, '', status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from {taken_runs} as taken
+    select minute, '', lane, status, wait_bucket, run_bucket, runs, wait_ms, duration_ms from {taken_runs} as taken
     where reason not in ('released', 'snoozed')
 ), parts as materialized (
     {run_parts}
 )
-insert into windlass_minutes (minute, task, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram)
-select minute, task, sum(completed), sum(failed), sum(cancelled), sum(wait_ms), sum(duration_ms),
+insert into windlass_minutes (
+    minute, task, lane, completed, failed, cancelled, wait_ms, duration_ms, wait_histogram, run_histogram
+)
+select minute, task, lane, sum(completed), sum(failed), sum(cancelled), sum(wait_ms), sum(duration_ms),
     json_group_object(bucket, runs) filter (where kind = 'wait'), json_group_object(bucket, runs) filter (where kind = 'run')
-from parts where true group by minute, task
+from parts where true group by minute, task, lane
 on conflict do update set completed = completed + excluded.completed, failed = failed + excluded.failed,
     cancelled = cancelled + excluded.cancelled, wait_ms = wait_ms + excluded.wait_ms,
     duration_ms = duration_ms + excluded.duration_ms,
@@ -188,8 +190,35 @@ on conflict do update set completed = completed + excluded.completed, failed = f
             ) group by key
         )
     );
-delete from windlass_run_deltas where (minute, task, status, reason, wait_bucket, run_bucket) in (
-    select minute, task, status, reason, wait_bucket, run_bucket from {taken_runs} as taken
+with ended as materialized (
+    {ended_runs}
+)
+insert into windlass_run_times (task, runs, wait_ms, duration_ms, wait_histogram, run_histogram)
+select task, sum(ended), sum(wait_ms), sum(duration_ms),
+    json_group_object(bucket, runs) filter (where kind = 'wait'), json_group_object(bucket, runs) filter (where kind = 'run')
+from ended where true group by task
+on conflict do update set runs = runs + excluded.runs, wait_ms = wait_ms + excluded.wait_ms,
+    duration_ms = duration_ms + excluded.duration_ms,
+    wait_histogram = (
+        select json_group_object(bucket, runs) from (
+            select key as bucket, sum(value) as runs from (
+                select key, value from json_each(windlass_run_times.wait_histogram)
+                union all
+                select key, value from json_each(excluded.wait_histogram)
+            ) group by key
+        )
+    ),
+    run_histogram = (
+        select json_group_object(bucket, runs) from (
+            select key as bucket, sum(value) as runs from (
+                select key, value from json_each(windlass_run_times.run_histogram)
+                union all
+                select key, value from json_each(excluded.run_histogram)
+            ) group by key
+        )
+    );
+delete from windlass_run_deltas where (minute, task, lane, status, reason, wait_bucket, run_bucket) in (
+    select minute, task, lane, status, reason, wait_bucket, run_bucket from {taken_runs} as taken
 );
 select changes()
 
@@ -208,39 +237,14 @@ select count(x.number) filter (where coalesce(x.reason, '') not in ('released', 
 from windlass_jobs j left join windlass_executions x on x.job_id = j.id
 where j.id = :job_id group by j.id, j.started_at, j.state, j.run_at
 
--- name: oldest_pending
--- One probe for each lane, task and priority with pending work, however long the backlog behind it is.
-with recursive heads (lane, task, priority) as (
-    select c.lane, c.task, (
-        select max(n.priority) from windlass_jobs n
-        where n.state = 'pending' and n.crashes = 0 and n.lane = c.lane and n.task = c.task
-    )
-    from windlass_counts c where c.state = 'pending' and c.jobs > 0
-    union
-    select h.lane, h.task, (
-        select max(n.priority) from windlass_jobs n
-        where n.state = 'pending' and n.crashes = 0 and n.lane = h.lane and n.task = h.task and n.priority < h.priority
-    )
-    from heads h where h.priority is not null
-)
-select {now}, (select min(run_at) from (
-    select * from (
-        select (
-            select min(n.run_at) from windlass_jobs n
-            where n.state = 'pending' and n.crashes = 0 and n.lane = h.lane and n.task = h.task and n.priority = h.priority
-        ) as run_at
-        from heads h where h.priority is not null limit 10000
-    )
-    union all select * from (
-        select n.run_at from windlass_jobs n indexed by windlass_jobs_suspects
-        where n.state = 'pending' and n.crashes > 0 limit 10000
-    )
-))
+-- name: list_newest_runs
+-- Numbers have no gaps, so the newest are those next to the job's own count.
+select x.job_id, x.number, x.attempt, x.status, x.reason, x.worker, x.started_at, x.finished_at, x.wait_ms, substr(x.error, 1, 500)
+from windlass_jobs j cross join windlass_executions x on x.job_id = j.id and x.number > j.executions - :limit
+where j.id in (select value from json_each(:ids))
+order by x.job_id, x.number
 
--- name: pending_priorities
-select priority, count(*) from (
-    select priority from windlass_jobs indexed by windlass_jobs_pending where state = 'pending' and crashes = 0
-    union all select priority from windlass_jobs indexed by windlass_jobs_suspects where state = 'pending' and crashes > 0
-    limit 10001
-) as found
-group by priority order by priority desc
+-- name: list_newest_children
+select c.parent_id, c.id, c.state, c.created_at from json_each(:ids) as p cross join windlass_jobs as c
+on c.id in (select k.id from windlass_jobs k where k.parent_id = p.value order by k.id desc limit :limit)
+order by c.parent_id, c.id

@@ -15,19 +15,20 @@ with g as materialized (
         coalesce(value ->> 'spawn', 0) as spawn, value ->> 'timeout_us' as timeout_us, value ->> 'name' as name,
         value ->> 'unique_key' as unique_key, value ->> 'unique_scope' as unique_scope, value ->> 'child_key' as child_key,
         value ->> 'subject' as subject, value ->> 'correlation_id' as correlation_id, value ->> 'parent_id' as parent_id,
-        value ->> 'target_count' as target_count
+        value ->> 'target_count' as target_count, value ->> 'traceparent' as traceparent
     from json_each(:jobs)
 )
 insert into windlass_jobs (
     id, task, lane, state, wait_reason, priority, base_priority, run_at, slot_at, max_attempts, retry, cadence, spawn,
     timeout_us, name, unique_key, unique_scope, unique_slot, child_key, subject, correlation_id, parent_id, target_count,
-    created_at, updated_at
+    traceparent, created_at, updated_at
 )
 select :last_id + 1 + g.ord + p.key, task, lane,
     case when spawn or run_at > {now} then 'scheduled' else 'pending' end,
     case when cadence is not null then 'recurrence' when run_at > {now} then 'delay' else 'new' end,
     priority, priority, run_at, case when cadence is not null then coalesce(slot_at, run_at) end, max_attempts, retry, cadence,
-    spawn, timeout_us, name, unique_key, unique_scope, unique_key, child_key, subject, correlation_id, parent_id, target_count, {now}, {now}
+    spawn, timeout_us, name, unique_key, unique_scope, unique_key, child_key, subject, correlation_id, parent_id, target_count,
+    traceparent, {now}, {now}
 from g cross join json_each(g.rows) as p
 where true
 on conflict do nothing;
@@ -42,6 +43,21 @@ select :last_id + 1 + g.ord + p.key, p.value, metadata, description, item_key, c
     case when declared_by is not null then {now} end
 from g cross join json_each(g.rows) as p
 where exists (select 1 from windlass_jobs where id = :last_id + 1 + g.ord + p.key);
+select id - :last_id - 1, id, {now} from windlass_jobs where id > :last_id order by id
+
+-- name: insert_plain_row
+({i}, :payload_{i})
+
+-- name: insert_plain
+-- What `insert_jobs` does to jobs that share all options but the payload and have no key.
+with p (place, payload) as (values {rows})
+insert into windlass_jobs (
+    id, task, lane, state, wait_reason, priority, base_priority, run_at, retry, created_at, updated_at
+)
+select :last_id + 1 + p.place, :task, :lane, 'pending', 'new', :priority, :priority, {now}, :retry, {now}, {now}
+from p where p.payload is not null;
+with p (place, payload) as (values {rows})
+insert into windlass_bodies (job_id, payload) select :last_id + 1 + p.place, p.payload from p where p.payload is not null;
 select id - :last_id - 1, id, {now} from windlass_jobs where id > :last_id order by id
 
 -- name: find_holders
@@ -141,11 +157,49 @@ update windlass_jobs as j set
 where j.id = :id and j.token = :token and j.state = 'running'
 returning id
 
+-- name: record_logs
+insert into windlass_run_logs (job_id, token, log_excerpt)
+select j.id, j.token, s.value ->> 'log_excerpt' from json_each(:logs) as s
+cross join windlass_jobs j on j.id = s.value ->> 'id' and j.token = s.value ->> 'token' where j.state = 'running'
+on conflict (job_id, token) do update set log_excerpt = excluded.log_excerpt
+returning job_id
+
 -- name: finish
 -- Four statements of one transaction over one document; the update comes last, because it takes away what the others are
 -- guarded by. Constant conditions (:any_…) are tested before the scan. A batch is groups of endings that are alike but for
 -- their job, times and result: taking one value out of JSON costs as much as storing it.
 {finish}
+
+-- name: complete_row
+(:id_{i}, :token_{i}, :started_us_{i}, :finished_us_{i}, :cpu_time_ms_{i}, :result_{i})
+
+-- name: complete
+-- What `finish` does to a run that came back with nothing to decide. Whatever makes more of it is left to `finish`: a rule, a
+-- rerun, a lease that is gone.
+with f (id, token, started_us, finished_us, cpu_time_ms, result) as (values {rows})
+insert into windlass_executions (
+    job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status, cpu_time_ms, result
+)
+select j.id, j.executions, j.attempt, j.token, j.worker, f.started_us, max(f.finished_us, f.started_us),
+    max(0, (f.started_us - j.run_at) / 1000), 'completed', f.cpu_time_ms, json(f.result)
+from f cross join windlass_jobs as j on {is_undecided};
+with f (id, token, started_us, finished_us, cpu_time_ms, result) as (values {rows})
+update windlass_jobs as j set
+    state = 'completed', crashes = 0, consecutive_failures = 0, completed_runs = j.completed_runs + 1,
+    token = null, worker = null, pull_id = null, lease_expires_at = null,
+    started_at = f.started_us, finished_at = max(f.finished_us, f.started_us), closed_at = {now}, held = 0,
+    unique_slot = case when j.unique_scope = 'forever' then j.unique_slot end,
+    last_error = null, last_error_at = null, done_reason = null, updated_at = {now}
+from f where {is_undecided};
+select changes()
+
+-- name: completed_runs_row
+(:id_{i}, :token_{i})
+
+-- name: completed_runs
+with f (id, token) as (values {rows})
+select x.job_id from f cross join windlass_executions as x
+on x.job_id = f.id and x.token = f.token and x.status = 'completed'
 
 -- name: locked_jobs
 -- No row is ever locked here.
@@ -157,7 +211,7 @@ select value from json_each(:ids) where false
 
 -- name: lapsed
 -- Past their end, or of workers that are gone. Without the payload, which may be large and decides nothing.
-select id, task, lane, '{}', {claimed_rest}, started_at, stop_requested, state = 'cancelled'
+select id, task, lane, '{}', {claimed_rest}, started_at, stop_requested, state = 'cancelled', {recorded_log}
 from windlass_jobs as j where token is not null and ({worker_gone} or not :only_gone and lease_expires_at <= {now})
 order by id limit :limit
 
@@ -206,7 +260,8 @@ update windlass_jobs set state = 'pending', updated_at = {now} where id in (
 select changes(), min(
     coalesce(ordinary, template), coalesce(template, ordinary)
 ), coalesce((select min(run_at) from windlass_jobs where state = 'scheduled' and spawn) <= {now}, 0),
-    coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after, 0) from (select
+    coalesce((select min(j.run_at) from windlass_jobs j where {missed}) < {now} - :missed_after, 0), {has_pending},
+    case when not ({has_leases}) then {now} end from (select
     (select min(run_at) from windlass_jobs where state = 'scheduled' and not spawn and run_at > {now}) as ordinary,
     (select min(run_at) from windlass_jobs where state = 'scheduled' and spawn and run_at > {now}) as template)
 

@@ -1,0 +1,120 @@
+"""Names for the shell to complete: from the database, within a moment, and none where it cannot be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from windlass.client.operations import Operator
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+_WITHIN_S = 1.5
+_MOST = 500
+
+
+def _from_database(find: Callable[[Operator], Iterable[str | None]]) -> Complete:
+    """Complete by names that `find` reads."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        found = _within(_reading(ctx.params.get("database"), find))
+        return sorted({name for name in found if name and name.startswith(incomplete)})[:_MOST]
+
+    return complete
+
+
+def _within(read: Callable[[], list[str | None]]) -> list[str | None]:
+    """Wait a moment for an answer; a shell that hangs at a key press would be worse than no answer."""
+    from threading import Thread  # noqa: PLC0415 - only while completing
+
+    found: list[str | None] = []
+    thread = Thread(target=lambda: found.extend(read()), daemon=True)
+    thread.start()
+    thread.join(_WITHIN_S)
+    return list(found)
+
+
+def _reading(database: str | None, find: Callable[[Operator], Iterable[str | None]]) -> Callable[[], list[str | None]]:
+    """Load all that is needed to read names, so that the time of a busy machine goes to the database alone."""
+    import logging  # noqa: PLC0415 - only while completing
+
+    from windlass.app import Windlass  # noqa: PLC0415 - only while completing
+    from windlass.cli.session import operating  # noqa: PLC0415 - only while completing
+
+    # A word here would be written into the line that is being typed.
+    logging.disable()
+
+    def read() -> list[str | None]:
+        with suppress(Exception), operating(None, app) as operator:
+            return list(find(operator))
+        return []
+
+    # What is wrong with the settings or the database is answered with no names: a completion has nobody to tell.
+    with suppress(Exception):
+        app = Windlass(database)
+        import_module(f"windlass.store.{'sqlite' if app.settings.database_url.startswith('sqlite:') else 'postgres'}")
+        return read
+    return list
+
+
+def _tasks(operator: Operator) -> Iterable[str]:
+    return [*(one.name for one in operator.known_tasks.list_sync(limit=_MOST)), *(one.task for one in _counts(operator))]
+
+
+def _lanes(operator: Operator) -> Iterable[str]:
+    return [*(one.name for one in operator.lanes.list_sync()), *(one.lane for one in _counts(operator))]
+
+
+def _counts(operator: Operator) -> Any:
+    from windlass.core.blocking import run  # noqa: PLC0415 - only while completing
+
+    return run(run(operator.store()).count_jobs())
+
+
+def _schedules(operator: Operator) -> Iterable[str | None]:
+    from windlass.core.filter import JobFilter  # noqa: PLC0415 - only while completing
+    from windlass.core.page import JobQuery  # noqa: PLC0415 - only while completing
+
+    return (one.name for one in operator.list_sync(JobQuery(filter=JobFilter(is_recurring=True), limit=_MOST)).jobs)
+
+
+def _breakers(operator: Operator) -> Iterable[str | None]:
+    breaking = (one.breaker for one in operator.known_tasks.list_sync(limit=_MOST))
+    return [*(one.name for one in operator.breakers.list_sync(limit=_MOST)), *breaking]
+
+
+def _workers(operator: Operator) -> Iterable[str | None]:
+    return (one.id for one in operator.workers.list_sync(limit=_MOST) if one.is_online)
+
+
+tasks = _from_database(_tasks)
+lanes = _from_database(_lanes)
+schedules = _from_database(_schedules)
+breakers = _from_database(_breakers)
+workers = _from_database(_workers)
+
+
+def states(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the last of several states with commas between."""
+    from windlass.core.job import JobState  # noqa: PLC0415 - only while completing
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{state.value}" for state in JobState if state.value.startswith(last)]
+
+
+def chores(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a chore's name."""
+    from windlass.core.chore import CHORES  # noqa: PLC0415 - only while completing
+
+    return sorted(name for name in CHORES if name.startswith(incomplete))
+
+
+def settings(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a setting's name."""
+    from windlass.core.settings import SETTINGS  # noqa: PLC0415 - only while completing
+
+    return sorted(name for name in SETTINGS if name.startswith(incomplete.upper()))

@@ -1,0 +1,7 @@
+"""Examines the database, the fleet and the settings, and says what helps."""
+
+from __future__ import annotations
+
+from windlass.doctor.examine import examine
+
+__all__ = ["examine"]

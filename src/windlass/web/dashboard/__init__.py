@@ -1,0 +1,1 @@
+"""The pages of the dashboard: drawn by the server, kept up to date by a small script, acting through the HTTP API."""

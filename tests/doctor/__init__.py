@@ -1,0 +1,1 @@
+"""What `windlass doctor` finds."""
