@@ -274,7 +274,9 @@ async function draw() {
   }
   groups.set("Schemas", Object.entries(schemas).map(([name, one]) => schema(name, one)));
   main.replaceChildren(...[...groups].map(([tag, entries]) => el("section", { "aria-label": tag }, el("h2", {}, tag), ...entries)));
-  search.addEventListener("input", (event) => filter(event.target.value.trim().toLowerCase()));
+  const narrow = () => filter(search.value.trim().toLowerCase());
+  search.addEventListener("input", narrow);
+  narrow(); // to what was typed while the document was on its way
   addEventListener("hashchange", openTarget);
   openTarget();
 }
