@@ -67,7 +67,7 @@ def _out(task: KnownTask) -> TaskOut:
 
 async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100) -> TasksOut:
     """List the tasks that processes declared; entries outlive their processes."""
-    tasks = (await reader_of(request).store()).tasks
+    tasks = reader_of(request).known_tasks
     found = await tasks.list(after=after, limit=capped(limit))
     counted = await tasks.count()
     last = found[-1].name if len(found) == capped(limit) else None
