@@ -79,7 +79,7 @@ async def get_task(request: Request, name: PathName) -> TaskDetailOut:
     store = await context_of(request).app.store()
     found = await store.tasks.get(name)
     if found is None:
-        raise Refusal(404, f"task {name!r} not found: no process has declared it")
+        raise Refusal(404, f"task {name!r} not found: no process has declared it; GET /api/v1/tasks lists them")
     counts: Counter[JobState] = Counter()
     for one in await store.count_jobs():
         if one.task == name:
