@@ -310,9 +310,9 @@ def faults(args: Sequence[str]) -> int:
 
 
 def docs(_args: Sequence[str]) -> int:
-    """Write docs/reference anew from the code."""
+    """Write docs/reference anew from the code, then build the site into .dev/site and follow its links."""
     prepare()
-    return run(PYTHON, "-m", "tests.docs.reference")
+    return run(PYTHON, "-m", "tests.docs.reference") or run(PYTHON, "-m", "tests.docs.site")
 
 
 def screenshots(args: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Writes docs/reference from the code: settings, endpoints, commands. `python3 dev.py docs` runs it."""
+"""Writes docs/reference from the code: settings, endpoints, commands, Python. `python3 dev.py docs` runs it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+import windlass
 from windlass import config, packs
 from windlass.cli.main import COMMANDS, main
 from windlass.config import Settings, known
@@ -69,7 +70,7 @@ MEANINGS = {
 @cache
 def pages() -> dict[str, str]:
     """Write every page."""
-    return {"settings.md": settings_page(), "endpoints.md": endpoints_page(), "cli.md": cli_page()}
+    return {"settings.md": settings_page(), "endpoints.md": endpoints_page(), "cli.md": cli_page(), "python.md": python_page()}
 
 
 def settings_page() -> str:
@@ -191,6 +192,31 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
             below = command.get_command(context, name)
             assert below is not None
             yield from _command(below, click.Context(below, parent=context, info_name=name))
+
+
+def python_page() -> str:
+    """Write the public names with what each is for; the site has their signatures and members below."""
+    public = sorted(name for name in dir(windlass) if name[0].isalpha() and name not in {"Any", "TYPE_CHECKING"})
+    named = {name: value for name in public if not inspect.ismodule(value := getattr(windlass, name))}
+    groups = {
+        "Applications, tasks, jobs": [name for name, value in named.items() if not _is_error(value)],
+        "Errors and signals": [name for name, value in named.items() if _is_error(value)],
+    }
+    parts: list[str] = []
+    for heading, names in groups.items():
+        rows = [(f"`{name}`", _sentence(inspect.getdoc(named[name]) or "")) for name in names]
+        parts += ["", f"## {heading}", "", *_table(("name", "is"), rows)]
+        parts += [f"\n::: windlass.{name}" for name in names if callable(named[name])]
+    return _page(
+        "Python",
+        "What `from windlass import …` has. Everything else is internal and may change. On the site each name has its signature",
+        "and its members. [Tasks](../tasks.md), [schedules](../schedules.md) and [testing](../testing.md) show how to use them.",
+        *parts,
+    )
+
+
+def _is_error(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, BaseException)
 
 
 def _told(text: str) -> str:

@@ -7,6 +7,6 @@ import pytest
 from tests.docs.reference import FOLDER, pages
 
 
-@pytest.mark.parametrize("name", ["settings.md", "endpoints.md", "cli.md"])
+@pytest.mark.parametrize("name", ["settings.md", "endpoints.md", "cli.md", "python.md"])
 def test_the_reference_is_up_to_date(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `python3 dev.py docs`"

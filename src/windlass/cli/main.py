@@ -60,6 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "migrate": ("windlass.cli.migrate:migrate", "Bring the database's schema up to date."),
     "pages": ("windlass.cli.pages:pages", "Search, show and delete what crawls have found."),
     "remote": ("windlass.cli.remote:remote", "Run the jobs of an application for a server, over HTTP."),
+    "scale": ("windlass.cli.scale:scale", "Print how many workers a lane wants."),
     "schedules": ("windlass.cli.schedules:schedules", "List and show recurring jobs; disable what is declared no more."),
     "serve": ("windlass.cli.serve:serve", "Serve the HTTP API until stopped."),
     "settings": ("windlass.cli.settings:settings", "List, read, set and unset what may change while everything runs."),

@@ -221,6 +221,7 @@ class Insights(Noun):
 
     summary, summary_sync = verb(insights.summary)
     series, series_sync = verb(insights.read_series)
+    scale, scale_sync = verb(insights.scale)
     scrape, scrape_sync = verb(insights.scrape)
     queue, queue_sync = verb(insights.queue)
     scheduler, scheduler_sync = verb(insights.scheduler)

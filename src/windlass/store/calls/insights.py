@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from windlass.core.breaker import Breaker
 from windlass.core.cadence import EPOCH
+from windlass.core.checks import check_range, check_text, check_wait
 from windlass.core.counted_runs import CountedRuns, add_recent, add_times, add_totals
 from windlass.core.insights import (
     RECENT,
@@ -23,7 +24,8 @@ from windlass.core.insights import (
     TaskInLane,
     summarize,
 )
-from windlass.core.job import RunReason, RunStatus
+from windlass.core.job import MAX_NAME, RunReason, RunStatus
+from windlass.core.pool import DEFAULT_POOLS, MAX_SLOTS, PoolSpec, parse_pools
 from windlass.core.pool_use import pool_use
 from windlass.core.runs import (
     Minute,
@@ -34,6 +36,7 @@ from windlass.core.runs import (
     queue_stats,
     scheduler_metrics,
 )
+from windlass.core.scale import WITHIN, Scale, scale_lane, serving, slots_for
 from windlass.core.series import Series, series, series_query
 from windlass.core.worker import WorkerRecord
 from windlass.store import rows
@@ -51,6 +54,7 @@ _MOST_DECLARED = 1_000
 _MOST_BREAKERS = 500
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
+_SECOND = timedelta(seconds=1)
 SHAPES |= {"oldest_pending": Shape((2,)), "late_schedules": Shape((0, 1, 2))}
 
 
@@ -131,6 +135,30 @@ def read_flow() -> Steps[Looked]:
     counted = yield from _counted(since)
     recent = Recent(since=since, minutes=add_recent(folded, counted), arrivals=(yield from _arrivals(since)))
     return Looked(present, recent, counted, registered)
+
+
+def scale(
+    lane: str, *, slots: int | None = None, within: timedelta = WITHIN, pools: Sequence[PoolSpec] | None = None
+) -> Call[Scale]:
+    """Read how many workers a lane wants; `*` is every lane but `pull`. Raises InvalidInput naming what is wrong.
+
+    `slots` is how many slots of a worker serve the lane: left out, what those that are online have on average, and where none is
+    what `pools` have.
+    """
+    check_text("lane", lane, MAX_NAME)
+    check_wait("within", within, least=_SECOND)
+    if slots is not None:
+        check_range("slots", slots, 1, MAX_SLOTS)
+    planned = slots_for(lane, {pool.lane: pool.slots for pool in pools or parse_pools(DEFAULT_POOLS)})
+
+    def steps(_: Means) -> Steps[Scale]:
+        flow = yield from read_flow()
+        open_slices = rows.slices((yield Step("slices", {})))
+        found = serving(lane, flow.registered)
+        each = slots or (sum(found) // len(found) if found else max(1, planned))
+        return scale_lane(lane, flow.present, flow.recent, online=len(found), open_slices=open_slices, slots=each, within=within)
+
+    return Call(steps, is_read=True, is_snapshot=True)
 
 
 def scrape() -> Call[Scrape]:
