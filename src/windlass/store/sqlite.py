@@ -34,8 +34,7 @@ from windlass.store.file_watch import FileWatch, open_watch
 from windlass.store.fork_guard import ForkGuard
 from windlass.store.queries import PARAMETER, Queries, queries
 from windlass.store.rows import SHAPES
-from windlass.store.sqlite_library import VARIABLE
-from windlass.store.sqlite_library import sqlite_driver as driver
+from windlass.store.sqlite_library import VARIABLE, driver
 from windlass.store.wakeups import Bell, bell_of
 
 if TYPE_CHECKING:
@@ -175,8 +174,12 @@ class Sqlite:
             connection.execute("release windlass")
 
     async def run_within(self, connection: Any, call: Call[T]) -> T:
-        """Do the same from asyncio; the connection is the caller's and blocks as it always does."""
-        return self.run_on(connection, call)
+        """Do the same from asyncio; the connection is the caller's and blocks as it always does, unless it is aiosqlite's."""
+        if not is_aiosqlite(connection):
+            return self.run_on(connection, call)
+        # On the thread of the connection, where its other statements run; SQLAlchemy reaches it the same way.
+        answer: T = await connection._execute(self.run_on, connection._conn, call)  # noqa: SLF001
+        return answer
 
     def _check_connection(self, connection: Any) -> None:
         if not isinstance(connection, driver.Connection):
@@ -184,7 +187,10 @@ class Sqlite:
             remedy = "open it with windlass.sqlite_driver, as in create_engine(url, module=windlass.sqlite_driver)"
             if given.startswith("sqlite3."):
                 # Each copy of SQLite drops the other's file locks when it closes the file.
-                remedy += f", or set {VARIABLE}=sqlite3: two SQLite libraries in one process can corrupt the file"
+                remedy += (
+                    f", set {VARIABLE}=sqlite3, or make the application with windlass.sqlalchemy.windlass_on(engine): "
+                    "two SQLite libraries in one process can corrupt the file"
+                )
             raise ConfigError(f"a connection of {driver.__name__} is needed, not {given}; {remedy}")
         main = next((row[2] for row in _cursor(connection).execute("pragma database_list") if row[1] == "main"), "")
         if self.path == ":memory:" or not main or Path(main).resolve() != Path(self.path).resolve():
@@ -410,6 +416,11 @@ def repeat_while_busy(action: Callable[[], Any], rng: Random) -> Any:
             if not _is_busy(error) or time.monotonic() > give_up:
                 raise
         time.sleep(rng.uniform(0.0005, 0.003))
+
+
+def is_aiosqlite(connection: object) -> bool:
+    """Whether it is a connection that has another one on a thread of its own."""
+    return any(kind.__module__.partition(".")[0] == "aiosqlite" for kind in type(connection).__mro__)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
