@@ -226,14 +226,14 @@ def spread(run_name: str) -> list[str]:
     return ["-n", str(most), "--dist", "worksteal"]
 
 
-def run_suite(name: str, args: Sequence[str], *, output: TextIO | None = None) -> SuiteResult:
+def run_suite(name: str, args: Sequence[str], *, python: Path = PYTHON, output: TextIO | None = None) -> SuiteResult:
     """Run pytest once and read its results; a crash without any counts as one failure. With `output` it gives way to others."""
     say(f"testing {name}")
-    report = DEV / f"junit-{Path(name).stem}.xml"
+    report = DEV / f"junit-{name.replace(' ', '-')}.xml"
     report.unlink(missing_ok=True)
     started = time.monotonic()
     politely = ["nice", "-n", "10"] if output and shutil.which("nice") else []
-    code = run(*politely, PYTHON, "-m", "pytest", f"--junitxml={report}", *args, output=output)
+    code = run(*politely, python, "-m", "pytest", f"--junitxml={report}", *args, output=output)
     minutes = (time.monotonic() - started) / 60
     passed, failed, skipped = read_report(report)
     if code not in {0, NO_TESTS_COLLECTED} and not failed:
@@ -266,7 +266,7 @@ def print_results(results: Sequence[SuiteResult]) -> None:
 
 
 def check(_args: Sequence[str]) -> int:
-    """Run the linter, the formatter's check, the type checker and the import contracts."""
+    """Run the linter, the formatter's check, the type checker, the import contracts, and the checks of spelling and words."""
     prepare()
     paths = [path for path in CHECKED if (ROOT / path).exists()]
     # Examples are programs of their own: their modules may share a name, which mypy does not allow.
@@ -276,6 +276,8 @@ def check(_args: Sequence[str]) -> int:
         "ruff format": ["ruff", "format", "--check", *styled],
         "mypy": ["mypy", *paths],
         "lint-imports": ["lint-imports", "--no-logo"],
+        "codespell": ["codespell"],
+        "style": ["python", "-m", "tests.docs.style"],
     }
     failed = {name for name, command in tools.items() if run_tool(name, command)}
     print()
@@ -315,13 +317,62 @@ def docs(_args: Sequence[str]) -> int:
     return run(PYTHON, "-m", "tests.docs.reference") or run(PYTHON, "-m", "tests.docs.site")
 
 
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+"""The versions that are promised; the classifiers in pyproject.toml name the same."""
+EVERYWHERE = ("tests/core", "tests/client", "tests/deploy", "tests/docs/test_guides.py", "tests/store/test_finish.py")
+"""What is run on each of them when nothing is named: the rules, what a program calls, and a store on every database."""
+
+
+def pythons(args: Sequence[str]) -> int:
+    """Run tests on every Python that is installed and promised, each in an environment of its own; arguments go to pytest."""
+    prepare(has_tools=False)
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    results = []
+    for version in PYTHONS:
+        found = find_python(version)
+        if found is None:
+            say(f"Python {version} is not installed: NOT TESTED")
+            continue
+        venv = DEV / f"python-{version}"
+        wanted = ["--editable", ".[all]", *groups["examples"], *groups["dev"]]
+        made = run(UV, "venv", "--quiet", "--clear", "--python", found, venv)
+        if made or run(UV, "pip", "install", "--quiet", "--python", venv / "bin" / "python", *wanted):
+            results.append(SuiteResult(f"Python {version}", 0.0, 0, 1, 0))
+            continue
+        results.append(run_suite(f"Python {version}", args or EVERYWHERE, python=venv / "bin" / "python"))
+    print_results(results)
+    return 1 if not results or any(result.failed for result in results) else 0
+
+
+def find_python(version: str) -> str | None:
+    """Find an interpreter by its name; where pyenv has several, the name alone does not start one."""
+    name = f"python{version}"
+    versions = [""]
+    if shutil.which("pyenv"):
+        told = subprocess.run(["pyenv", "whence", name], capture_output=True, text=True, check=False)  # noqa: S607 - by name
+        versions += told.stdout.split()
+    for chosen in versions if shutil.which(name) else ():
+        environ = os.environ | ({"PYENV_VERSION": chosen} if chosen else {})
+        typed = [name, "-c", "import sys; print(sys.executable)"]
+        done = subprocess.run(typed, capture_output=True, text=True, check=False, env=environ)
+        if done.returncode == 0:
+            return done.stdout.strip()
+    return None
+
+
+def release(args: Sequence[str]) -> int:
+    """Try what has to be true before a release and list what is done by hand; --dry-run is all it can do."""
+    prepare()
+    return run(PYTHON, "-m", "tests.release.checklist", *args)
+
+
 def screenshots(args: Sequence[str]) -> int:
     """Photograph every page of a demo in both themes, wide and narrow; --out says where to, --full takes whole pages."""
     prepare()
     return run(PYTHON, "-m", "tests.browser.screenshots", *args)
 
 
-COMMANDS = {command.__name__: command for command in (up, test, check, bench, faults, docs, screenshots)}
+COMMANDS = {command.__name__: command for command in (up, test, check, bench, faults, docs, pythons, release, screenshots)}
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ def test_no_link_is_dead_and_nothing_is_fetched_from_others(site: Path) -> None:
 def test_every_page_is_found_by_the_search(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     found = {entry["location"] for entry in index["docs"]}
-    assert {"howto/kubernetes/", "coming-from/celery/", "tutorial/", "reference/settings/"} <= found
+    assert {"howto/kubernetes/", "coming-from/celery/", "tutorial/", "reference/settings/", "comparison/"} <= found
     [lease] = [entry["text"] for entry in index["docs"] if entry["location"] == "concepts/#leases-and-fences"]
     assert "The token is the fence" in lease
 
