@@ -17,6 +17,7 @@ RUNNERS: dict[str, dict[str, str]] = {
         "sh": "tests/web/test_crawl_docs.py",
     },
     "docs/dead-letters.md": {"sh": "tests/cli/test_dead_letters_page.py"},
+    "docs/django.md": {"python": "tests/django/test_guide.py", "sh": "tests/django/test_guide.py"},
     "docs/explain.md": {"sh": "tests/cli/test_explain.py"},
     "docs/fastapi.md": {"python": "tests/docs/test_frameworks.py", "sh": "tests/docs/test_frameworks.py"},
     "docs/feeds.md": {"python": "tests/packs/test_feed_docs.py", "sh": "tests/packs/test_feed_docs.py"},

@@ -220,13 +220,7 @@ class SyncPostgres:
         if not isinstance(connection, psycopg.Connection):
             return other_drivers.run_on(connection, self._identity, call)
         try:
-            connection.execute(_BEGIN)
-            with connection.transaction():
-                refuse_stranger(self._identity, _drive(connection, work.identity()))
-                answer = _drive(connection, call)
-                if topics := call.wakes(answer):
-                    connection.cursor(row_factory=tuple_row).execute(NOTIFY, [list(topics)])
-                return answer
+            return _run_on(connection, call, self._identity)
         except pg.UndefinedTable as error:
             raise ConfigError(NOT_OURS) from error
         except _FROM_DRIVER as error:
@@ -236,6 +230,25 @@ class SyncPostgres:
         """Close the connections; waits a moment at most for what is under way."""
         self._announcer.close()
         self._pools.close()
+
+
+def run_on(connection: psycopg.Connection[Any], call: Call[T]) -> T:
+    """Run a call on a caller's connection, whatever database that leads to; sleepers are woken when it commits."""
+    try:
+        return _run_on(connection, call)
+    except _FROM_DRIVER as error:
+        raise translated(error) from error
+
+
+def _run_on(connection: psycopg.Connection[Any], call: Call[T], identity: str | None = None) -> T:
+    connection.execute(_BEGIN)
+    with connection.transaction():
+        if identity is not None:
+            refuse_stranger(identity, _drive(connection, work.identity()))
+        answer = _drive(connection, call)
+        if topics := call.wakes(answer):
+            connection.cursor(row_factory=tuple_row).execute(NOTIFY, [list(topics)])
+        return answer
 
 
 def _cancels() -> int:
@@ -381,7 +394,9 @@ def _drive(connection: psycopg.Connection[Any], call: Call[T], *, is_announced: 
             if step.ask is not None:
                 step = steps.send(asked(step, connection))
                 continue
-            cursor = connection.cursor(binary=True, row_factory=tuple_row)
+            # Not by the connection's own factory: a caller's cursors may be of a kind that cannot read binary answers.
+            cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+            cursor.format = psycopg.pq.Format.BINARY
             step = steps.send(cursor.execute(_texts.of(step), _params(step, is_announced=is_announced)).fetchall())
     except StopIteration as done:
         value: T = done.value

@@ -40,7 +40,7 @@ from windlass.web.pull_queue import PullQueue
 from windlass.web.pull_settings import PullSettingsCache
 from windlass.web.pull_worker_seen import PullWorkersSeen
 from windlass.web.rate_limit import RateLimit
-from windlass.web.request_context import ANONYMOUS, KEY, RequestContext
+from windlass.web.request_context import ANONYMOUS, KEY, PRINCIPAL, RequestContext
 from windlass.web.route import Route
 from windlass.web.router import RouteMatch, Router
 from windlass.web.routes import ROUTES
@@ -308,6 +308,10 @@ class Exchange:
         return entry
 
     async def _identify(self, entry: RoutedHandler | None) -> None:
+        known: Principal | None = self._scope.get(PRINCIPAL)
+        if known is not None:
+            self._principal = known
+            return
         try:
             target = Target(self._scope["method"], self._sent_path, self._scope["query_string"])
             self._principal = await self._server.credentials.identify(self._headers, self._address, target)
