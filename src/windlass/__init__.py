@@ -6,6 +6,8 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from windlass.app import Windlass as Windlass
+    from windlass.client.handle import EnqueuedJob as EnqueuedJob
+    from windlass.client.handle import TaskCall as TaskCall
     from windlass.client.task import Task as Task
     from windlass.config import Settings as Settings
     from windlass.core.breaker import BreakerSpec as BreakerSpec
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "windlass.app": ("Windlass",),
+    "windlass.client.handle": ("EnqueuedJob", "TaskCall"),
     "windlass.client.task": ("Task",),
     "windlass.config": ("Settings",),
     "windlass.core.breaker": ("BreakerSpec",),
@@ -80,6 +83,7 @@ _HOMES = {
     "windlass.worker.middleware": ("HandlerCall",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604 - strings they are; type checkers read the imports above
 
 
 def __getattr__(name: str) -> Any:

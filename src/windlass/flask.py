@@ -13,6 +13,7 @@ from flask.cli import ScriptInfo
 
 from windlass.app import Windlass
 from windlass.cli.main import main
+from windlass.config import check_settings
 from windlass.errors import ConfigError
 from windlass.worker.middleware import HandlerCall
 
@@ -36,9 +37,12 @@ class FlaskWindlass:
             self.init_app(web)
 
     def init_app(self, web: Flask) -> None:
-        """Take settings from WINDLASS_… of the application's configuration, and add the command."""
-        settings = web.config.get_namespace("WINDLASS_")
-        if settings:
+        """Take settings from WINDLASS_… of the application's configuration, and add the command.
+
+        Raises ConfigError for what is no setting.
+        """
+        if settings := web.config.get_namespace("WINDLASS_"):
+            check_settings(settings)
             self.jobs.configure(**settings)
         self._web = web
         web.extensions[_KEY] = self.jobs

@@ -42,6 +42,11 @@ async def right(ctx: JobContext) -> None:
     email.enqueue_sync("ann", template="x")
     await email.using(priority=5, delay="5m").enqueue(to="ann")
     await email.enqueue_many([{"to": "ann"}])
+    await email.enqueue_many([email.call(to="ann"), email.call("bob", template="x")])
+    sent: int = await (await email.enqueue(to="ann")).result(timeout="30s")
+    also_sent: int = email.using(priority=1).enqueue_sync(to="ann").result_sync(timeout=30)
+    doubled: int = await (await double.enqueue(3)).result()
+    print(sent, also_sent, doubled, await ctx.enqueue(email, "ann"), ctx.enqueue_sync(double, number=3))
     count: int = await email(ctx, "ann")
     twice: int = double(3)
     await bare.enqueue(number=3)
@@ -68,6 +73,12 @@ async def wrong(ctx: JobContext) -> None:
     await bare.enqueue(number="3")  # error
     await bare(3)  # error
     email.job(to=3)  # error
+    await email.enqueue_many([email.call(to=3)])  # error
+    await email.enqueue_many([double.call(3)])  # error
+    text: str = await (await email.enqueue(to="ann")).result()  # error
+    texts: str = double.enqueue_sync(3).result_sync()  # error
+    await ctx.enqueue(email, to=3)  # error
+    print(text, texts)
     await app.lanes.pause(3)  # error
     app.lanes.pause_sync()  # error
     app.lanes.pause_sync("fast", nmae="x")  # error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import copy
 from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from windlass.client.arguments import Arguments
 from windlass.client.client import DatabaseClient
+from windlass.client.handle import EnqueuedJob, TaskCall
 from windlass.client.options import (
     TASK_OPTIONS,
     USING_OPTIONS,
@@ -31,11 +32,12 @@ from windlass.core.task import TaskSpec
 from windlass.errors import InvalidInput
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 C = TypeVar("C")
 
 
-class Task(Generic[P, R]):
+class Task(Generic[P, R_co]):
     """A function that can be enqueued; `P` are its arguments without the context."""
 
     takes_context = False
@@ -93,7 +95,12 @@ class Task(Generic[P, R]):
             fields["subject"] = self._subject(**self._arguments.complete(given))
         return NewJob(**descended(fields))
 
-    def _all_described(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[NewJob]:
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> TaskCall[P]:
+        """Describe the arguments of one job for `enqueue_many`, so that a type checker sees them."""
+        return TaskCall(self._arguments.bind(args, kwargs))
+
+    def _all_described(self, given: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[NewJob]:
+        calls = [each.arguments if isinstance(each, TaskCall) else each for each in given]
         if self._key is not None or self._subject is not None:
             return [self._described(dict(each)) for each in calls]
         encode = self._arguments.encode
@@ -111,41 +118,54 @@ class Task(Generic[P, R]):
         job = self.job_of_payload(self._schedule["schedule_payload"] or {})
         return scheduled(job, self.name, self._rule, self._schedule, declared_by=app)
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
-        """Enqueue a job with these arguments; returns after the commit."""
-        return await self._client.enqueue_job(self._described(self._arguments.bind(args, kwargs)), self._connection)
+    @overload
+    async def enqueue(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[T]: ...
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+    @overload
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[R_co]: ...
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[Any]:
+        """Enqueue a job with these arguments; returns after the commit."""
+        job = self._described(self._arguments.bind(args, kwargs))
+        return EnqueuedJob.of(await self._client.enqueue_job(job, self._connection), (self._client, self._twin))
+
+    @overload
+    def enqueue_sync(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[T]: ...
+
+    @overload
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[R_co]: ...
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[Any]:
         """Do the same without an event loop."""
         job = self._described(self._arguments.bind(args, kwargs))
-        return run(self._twin.enqueue_job(job, self._connection))
+        return EnqueuedJob.of(run(self._twin.enqueue_job(job, self._connection)), (self._client, self._twin))
 
-    async def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
-        """Enqueue a job for each set of arguments, all or none, in one round trip."""
+    async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[Enqueued]:
+        """Enqueue a job for each set of arguments, all or none, in one round trip; `task.call(…)` makes one that is checked."""
         return await self._client.enqueue_jobs(self._all_described(calls), self._connection)
 
-    def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+    def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[Enqueued]:
         """Do the same without an event loop."""
         return run(self._twin.enqueue_jobs(self._all_described(calls), self._connection))
 
 
-class FunctionTask(Task[P, R]):
+class FunctionTask(Task[P, R_co]):
     """A task whose function takes no context."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the plain function."""
-        result: R = self.spec.function(*args, **kwargs)
+        result: R_co = self.spec.function(*args, **kwargs)
         return result
 
 
-class ContextTask(Task[P, R], Generic[C, P, R]):
+class ContextTask(Task[P, R_co], Generic[C, P, R_co]):
     """A task whose function takes the context first."""
 
     takes_context = True
 
-    def __call__(self, context: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, context: C, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the plain function."""
-        function: Callable[Concatenate[C, P], R] = self.spec.function
+        function: Callable[Concatenate[C, P], R_co] = self.spec.function
         return function(context, *args, **kwargs)
 
 

@@ -41,9 +41,6 @@ _Work = Generator[_Statement | Step, "Sequence[Row]", T]
 """Statements to send and steps that ask the caller's code, each answered by its rows."""
 
 
-_Ending = tuple[str, tuple[str, ...]]
-
-
 def refuse_stranger(ours: str, theirs: str) -> None:
     """Raise ConfigError where the two name different databases."""
     if ours != theirs:
@@ -86,6 +83,7 @@ def run_on(connection: Any, identity: str, call: Call[T]) -> T:
             return answer
 
 
+_Ending = tuple[str, tuple[str, ...]]
 _SAVEPOINT: _Ending = ("release savepoint windlass", ("rollback to savepoint windlass", "release savepoint windlass"))
 _OWN: _Ending = ("commit", ("rollback",))
 """How a call ends that is a savepoint, or a transaction of its own, and how it is undone."""

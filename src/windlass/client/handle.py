@@ -1,0 +1,53 @@
+"""What an enqueue of a task answers: the job, and the way to its result with the type that the task declares."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from windlass.core.blocking import run
+from windlass.core.job import Enqueued
+
+if TYPE_CHECKING:
+    from windlass.client.client import DatabaseClient
+
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+Timeout = str | float | timedelta | None
+
+
+class EnqueuedJob(Enqueued, Generic[T_co]):
+    """The job that an enqueue of a task led to; a duplicate is the one that held the key."""
+
+    _clients: tuple[DatabaseClient, DatabaseClient]
+
+    @classmethod
+    def of(cls, enqueued: Enqueued, clients: tuple[DatabaseClient, DatabaseClient]) -> EnqueuedJob[Any]:
+        """Add the way to its result; `clients` are for asyncio and for blocking code."""
+        made = cls(*enqueued)
+        made._clients = clients
+        return made
+
+    def __reduce__(self) -> tuple[type[Enqueued], tuple[int, bool]]:
+        # Another process has other clients.
+        return Enqueued, (self.id, self.is_duplicate)
+
+    async def result(self, timeout: Timeout = None) -> T_co:  # noqa: ASYNC109 - a limit on the job, as `app.wait` has it
+        """Wait until the job has ended and return its result; raises JobFailed, JobCancelled or WaitTimeout."""
+        value: T_co = await self._clients[0].wait(self, timeout)
+        return value
+
+    def result_sync(self, timeout: Timeout = None) -> T_co:
+        """Do what `result` does, without an event loop."""
+        value: T_co = run(self._clients[1].wait(self, timeout))
+        return value
+
+
+class TaskCall(Generic[P]):
+    """The arguments of one job, checked against the task's parameters by a type checker."""
+
+    __slots__ = ("arguments",)
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        """Keep arguments by name."""
+        self.arguments = arguments

@@ -1,0 +1,41 @@
+"""docs/api.md names what is public, and everything it names is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+
+import windlass
+from tests.docs.blocks import ROOT
+
+PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+
+
+def test_the_page_lists_exactly_what_windlass_exports() -> None:
+    part = PAGE.partition("## From `windlass`")[2].partition("## From its modules")[0]
+    listed = [name for row in re.findall(r"^\| (`.*?) \|", part, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+    assert sorted([*listed, "__version__"]) == sorted(windlass.__all__)
+    assert len(set(listed)) == len(listed)
+
+
+def test_every_name_can_be_imported() -> None:
+    for name in windlass.__all__:
+        assert getattr(windlass, name) is not None
+    modules = re.findall(r"^\| `(windlass\.[\w.]+)` \| (.*?) \|", PAGE, re.MULTILINE)
+    assert len(modules) >= 8
+    for module, names in modules:
+        for name in re.findall(r"`(\w+)`", names):
+            assert hasattr(import_module(module), name), (module, name)
+
+
+def test_type_checkers_see_each_name_as_exported() -> None:
+    text = (ROOT / "src" / "windlass" / "__init__.py").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"import (\w+) as \1$", text, re.MULTILINE)) == sorted(set(windlass.__all__) - {"__version__"})
+
+
+def test_a_star_import_gives_them_and_import_alone_loads_none() -> None:
+    code = "import sys, windlass; assert 'windlass.app' not in sys.modules; from windlass import *; print(Windlass.__name__)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "Windlass\n", done.stderr
