@@ -43,6 +43,7 @@ from windlass.worker.middleware import M, Middleware, check_middleware, wrapped
 
 if TYPE_CHECKING:
     from windlass.core.alerts import Notice
+    from windlass.given_settings import GivenSettings
     from windlass.otel import Tracing
     from windlass.store import Store
     from windlass.store.backend import Backend
@@ -88,7 +89,7 @@ class Windlass(Operator):
         lifespan: Lifespan | None = None,
         config_file: str | Path | None = None,
         rng: Random | None = None,
-        **settings: Any,
+        **settings: Unpack[GivenSettings],
     ) -> None:
         """Take the database from the argument, WINDLASS_DATABASE_URL, windlass.toml or the default; so each setting.
 

@@ -9,6 +9,7 @@ import pytest
 from windlass import ConfigError, Settings
 from windlass.config import known, load, origins
 from windlass.core.pool import parse_pools
+from windlass.given_settings import GivenSettings
 
 
 def loaded(file: Path | None = None, environ: dict[str, str] | None = None, **arguments: Any) -> Settings:
@@ -191,3 +192,7 @@ def test_profiles_follow_the_settings() -> None:
 
 def test_every_name_is_used_once() -> None:
     assert len({setting.variable for setting in known()}) == len({setting.key for setting in known()}) == len(known())
+
+
+def test_every_setting_is_a_typed_argument() -> None:
+    assert set(GivenSettings.__annotations__) == {one.key for one in known()} - {"database_url"}

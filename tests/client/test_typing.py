@@ -93,6 +93,11 @@ def badly_declared() -> None: ...
 
 @app.task(lan="fast")  # error
 def misspelt() -> None: ...
+
+
+Windlass("sqlite:///jobs.db", lease_seconds=20, pools={"fast": 3}, keep_days=7, packs=["email"], timeout="5m")
+Windlass("sqlite:///jobs.db", lease_secnds=20)  # error
+Windlass("sqlite:///jobs.db", keep_days="a week")  # error
 """
 
 
