@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.conftest import TOKEN
+from tests.browser.watching import until
 from tests.remote.test_docs import working
 from windlass import Windlass
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 
 @pytest.fixture
@@ -61,6 +63,31 @@ def test_the_page_follows_what_happens_without_a_reload(app: Windlass, page: Pag
         shown(page, "completed", 2)
     assert page.evaluate("document.body.dataset.same") == "yes"
     assert page.locator("b").count() == 0
+
+
+def test_no_number_is_ahead_of_the_others(app: Windlass, page: Page) -> None:
+    page.wait_for_selector("#live[data-is=on]")
+    looks: list[Route] = []
+    is_held = threading.Event()
+    is_held.set()
+
+    def hold_up(route: Route) -> None:
+        if is_held.is_set():
+            looks.append(route)
+        else:
+            route.continue_()
+
+    page.route(re.compile(r":\d+/$"), hold_up)
+    app.enqueue_sync("hello")
+    until(page, lambda: bool(looks))
+    # The page has heard of the job, and has not been drawn anew yet.
+    assert page.locator('[data-count="pending"]').all_inner_texts() == ["0", "0"]
+    is_held.clear()
+    for look in looks:
+        look.continue_()
+    shown(page, "pending", 1)
+    page.wait_for_selector("#jobs-title ~ div tr:has-text('hello')")
+    assert page.locator('[data-count="pending"]').all_inner_texts() == ["1", "1"]
 
 
 def test_a_traceback_opens_in_its_row_and_stays_open_while_the_page_follows(app: Windlass, page: Page) -> None:

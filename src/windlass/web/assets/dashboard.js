@@ -109,16 +109,6 @@ export function soon() {
   }, Math.max(after, isHeld() ? EVERY_MS : 0));
 }
 
-function count(counts) {
-  for (const [state, jobs] of Object.entries(counts)) {
-    const text = jobs.toLocaleString("en");
-    for (const shown of board.querySelectorAll(`[data-count="${CSS.escape(state)}"]`)) {
-      if (shown.textContent !== text) shown.textContent = text;
-      shown.closest(".tile").classList.toggle("none", jobs === 0);
-    }
-  }
-}
-
 function short(seconds, isWhole) {
   if (seconds < 1) return isWhole ? "now" : `${Math.max(0, Math.floor(seconds * 1000))} ms`;
   if (seconds < 60) return isWhole || seconds >= 10 ? `${Math.floor(seconds)} s` : `${seconds.toFixed(1)} s`;
@@ -289,9 +279,9 @@ function follow() {
     clearTimeout(losing);
     show("on", "live");
   });
-  events.addEventListener("change", (event) => {
+  // Its counts are not shown: the page is drawn anew from one look, so that no number is ahead of the others.
+  events.addEventListener("change", () => {
     if (live.dataset.is !== "held") show("on", "live");
-    count(JSON.parse(event.data).counts);
     soon();
   });
   events.addEventListener("error", (event) => {

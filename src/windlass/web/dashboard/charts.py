@@ -118,8 +118,10 @@ def count_text(value: float | None) -> str:
 
 
 def rate_text(value: float | None) -> str:
-    """Write how many a second."""
-    return NONE if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - whole numbers from here
+    """Write how many a second, to two digits below one and three above."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{2 if value < 1 else 3}g}"  # noqa: PLR2004 - whole numbers from here
 
 
 def ms_text(value: float | None) -> str:
