@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -306,6 +307,29 @@ async def test_commit_of_a_stranger_wakes_everything(tmp_path: Path, journal: st
                 assert await wakeups.wait(noted, at_most=LONG)
     stranger.close()
     assert heard == ALL
+
+
+async def test_busy_stranger_wakes_those_who_claim_each_time_and_the_others_now_and_then(tmp_path: Path) -> None:
+    path = tmp_path / "busy.db"
+    stranger = driver.connect(str(path), isolation_level=None)
+    stranger.execute("pragma journal_mode = wal")
+    stranger.execute("create table others (x)")
+    heard: Counter[Topic] = Counter()
+    async with opened(f"sqlite:///{path}") as store, listening(store) as wakeups:
+        wakeups.subscribe(lambda topic: heard.update([topic]))
+        began = time.monotonic()
+        for turn in range(100):
+            wakeups.credit()
+            noted = wakeups.generation(Topic.WORK)
+            stranger.execute("insert into others values (?)", [turn])
+            assert await wakeups.wait(noted, Topic.WORK, at_most=LONG)
+        assert heard[Topic.DUE] <= (time.monotonic() - began) / 0.1 + 2
+        # Nobody is forgotten when the stranger falls silent.
+        for turn in range(3):
+            noted = wakeups.generation(Topic.CONTROL)
+            stranger.execute("insert into others values (?)", [turn])
+            assert await wakeups.wait(noted, Topic.CONTROL, at_most=LONG)
+    stranger.close()
 
 
 async def test_two_names_of_one_file_share_a_bell(tmp_path: Path) -> None:

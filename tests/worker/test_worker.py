@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from tests.worker.rig import Rig
-from windlass.core.job import JobState, RunReason, RunStatus, Slices, WaitReason
+from windlass.core.job import JobState, NewJob, RunReason, RunStatus, Slices, WaitReason
 from windlass.core.pool import FAST_LANE
 from windlass.core.retry import RetryPolicy, RetrySpec
 from windlass.core.signals import Cancel, Discard, Retry, Snooze
 from windlass.core.topic import Topic
 from windlass.errors import InvalidPayload
+from windlass.worker import feeder
 from windlass.worker.context import JobContext
 
 QUICK = RetrySpec(base=timedelta(milliseconds=10), jitter=0.0)
@@ -316,6 +317,29 @@ async def test_a_woken_worker_claims_from_slices_it_remembers_before_it_looks(ri
     worker.wake()
     await rig.ended(second)
     may_look.set()
+
+
+async def test_a_worker_with_a_backlog_does_not_look_at_every_wake_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    look = rig.store.slices
+
+    async def counted() -> Slices:
+        nonlocal looks
+        looks += 1
+        return await look()
+
+    async def wake() -> None:
+        worker.wake()
+
+    rig.task(wake)
+    await rig.store.enqueue([NewJob(task="wake")] * 600)
+    last = await rig.enqueue("wake")
+    monkeypatch.setattr(rig.store, "slices", counted)
+    monkeypatch.setattr(feeder, "_LOOKS_APART_S", 1000.0)
+    worker = await rig.start(pools="*=2", prefetch=1, poll_interval=timedelta(seconds=30))
+    await rig.ended(last)
+    # Some thirty claims at least; a look comes before the first, and once they bring less than was wanted.
+    assert looks < 10
 
 
 async def test_a_woken_worker_takes_nothing_from_a_remembered_lane_that_was_paused_since(rig: Rig) -> None:

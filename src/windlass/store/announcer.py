@@ -46,6 +46,7 @@ class Announcer:
         self._wake = threading.Condition()
         self._pending: set[str] = set()
         self._is_closing = False
+        self._is_resting = False
         self._next_commit_at = 0.0
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
@@ -57,10 +58,13 @@ class Announcer:
         with self._wake:
             if self._is_closing:
                 return
+            is_first = not self._pending
             self._pending.update(words)
-            self._wake.notify()
             if self._thread is None:
                 self._thread = self._start()
+            elif is_first and not self._is_resting:
+                # While it rests it would only find that it still has to: a switch of threads for each commit of a burst.
+                self._wake.notify()
 
     def is_left_to_commit(self) -> bool:
         """Whether a commit should announce itself, which reaches sleepers sooner; its end is noted by `committed`."""
@@ -133,4 +137,6 @@ class Announcer:
 
     def _rest(self, seconds: float) -> None:
         with self._wake:
+            self._is_resting = True
             self._wake.wait_for(lambda: self._is_closing, seconds)
+            self._is_resting = False

@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from windlass.core.topic import EVERYTHING
+from windlass.core.topic import EVERYTHING, Topic
 from windlass.errors import (
     ConfigError,
     SchemaError,
@@ -58,6 +58,11 @@ _MOST_MERGED = 64
 _LOOK_SECONDS = 0.004
 _SLOW_LOOK_SECONDS = 0.012
 _QUIET_SECONDS = 2.0
+# A commit does not say what it was about. Everybody who may have something to do is woken at once when there has been none for
+# a while; after that only those who claim, and the others this often: beside a busy process each of its commits made this one
+# promote, and renew all its leases, which are commits of which the other one hears.
+_OTHERS_SECONDS = 0.1
+_CLAIMERS = frozenset({Topic.WORK})
 # Where the system tells of writes: a commit shows some time after its write, when it is on the disk. The looks after a write come
 # ever later, and end once no writer is found at work; the rest is for what the system may not have told.
 _FIRST_LOOK_SECONDS = 0.001
@@ -235,6 +240,9 @@ class _ConnectionThread:
         self._version: int | None = None
         self._next_look = 0.0
         self._last_news = 0.0
+        self._others_at = 0.0
+        """When those who do not claim may be woken again."""
+        self._are_others_due = False
         self._closing = False
         self._path = database.path
         self._file: tuple[int, int] | None = None
@@ -335,6 +343,11 @@ class _ConnectionThread:
                     return group
 
     def _time_to_look(self) -> float:
+        if self._are_others_due:
+            return min(self._time_to_compare(), max(0.0, self._others_at - time.monotonic()))
+        return self._time_to_compare()
+
+    def _time_to_compare(self) -> float:
         if self._watch is not None and self._watch.is_alive:
             return self._pause
         is_quiet = time.monotonic() - self._last_news > _QUIET_SECONDS
@@ -362,13 +375,24 @@ class _ConnectionThread:
                 with self._wake:
                     if self._pause == pause:
                         self._pause = _WATCHED_LOOK_SECONDS
+        if self._are_others_due and time.monotonic() >= self._others_at:
+            self._ring_for_all()
 
     def _compare(self, connection: Any) -> None:
         [[version]] = connection.execute("pragma data_version").fetchall()
         if version != self._version:
             self._version = version
             self._last_news = time.monotonic()
-            self.strangers.ring(EVERYTHING)
+            self._are_others_due = time.monotonic() < self._others_at
+            if self._are_others_due:
+                self.strangers.ring(_CLAIMERS)
+            else:
+                self._ring_for_all()
+
+    def _ring_for_all(self) -> None:
+        self._are_others_due = False
+        self._others_at = time.monotonic() + _OTHERS_SECONDS
+        self.strangers.ring(EVERYTHING)
 
     def _compare_alone(self, connection: Any) -> None:
         """Look while nobody writes: whatever was written by now shows. Raises the driver's error while somebody does."""

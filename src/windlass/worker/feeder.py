@@ -19,6 +19,8 @@ from windlass.worker.worker_log import log
 _AFTER_FAILURE_S = 0.5
 _MOST_REMEMBERED = 8
 """Slices that an idle worker tries before it looks; more would make its first claim dearer than the look."""
+_LOOKS_APART_S = 0.02
+"""How soon a wake-up has a worker look again that has found more work than it could take."""
 _POLLS_OF_OTHERS = 5
 """How many poll intervals to wait where somebody else looks in each."""
 
@@ -58,6 +60,9 @@ class Feeder:
         self._remembered = Slices(0, ())
         """Slices with work in earlier looks: none of them is gated for as long as the gates have the same version."""
         self._is_woken = False
+        """Whether there is new work since the last look."""
+        self._has_backlog = False
+        """Whether the last claims brought all that was wanted."""
         self._looked_at = 0.0
         self._wake = asyncio.Event()
         self._is_closing = False
@@ -70,7 +75,6 @@ class Feeder:
 
     def look(self) -> None:
         """Look again, as there is new work: what was known of the queue is old."""
-        self._slices = None
         self._is_woken = True
         self._wake.set()
 
@@ -92,7 +96,8 @@ class Feeder:
                 await self._pause(_AFTER_FAILURE_S)
                 continue
             if is_served:
-                await self._pause(self._idle_s)
+                is_owed_a_look = self._is_woken and self._may_claim(pools, quarantine)
+                await self._pause(_LOOKS_APART_S if is_owed_a_look else self._idle_s)
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -103,23 +108,28 @@ class Feeder:
 
     async def _fill(self, pools: Sequence[Pool], quarantine: Quarantine) -> bool:
         """Claim for every pool with room; returns whether there is nothing more to claim for them now."""
-        if self.is_paused or (not quarantine.is_free and not any(pool.wants for pool in pools)):
+        if not self._may_claim(pools, quarantine):
             return True
-        if self._is_woken:
-            self._is_woken = False
-            await self._claim_at_once(pools, quarantine)
+        if self._is_woken and not (self._has_backlog and self._monotonic() < self._looked_at + _LOOKS_APART_S):
+            self._is_woken, self._slices = False, None
+            if not self._has_backlog:
+                await self._claim_at_once(pools, quarantine)
         is_fresh = self._slices is None or self._monotonic() >= self._looked_at + self._poll_s
         slices = await self._look() if self._slices is None or is_fresh else self._slices
         is_short = False
         for pool in pools:
-            wanted = pool.wants
-            is_short |= wanted > 0 and await self._claim(pool, slices, wanted, quarantine) < wanted
+            if wanted := pool.wants:
+                is_short |= await self._claim(pool, slices, wanted, quarantine) < wanted
+                self._has_backlog = not is_short
         await self._claim_suspects(slices, quarantine)
         if is_short:
             # The slices are used up, or a gate has moved: look again, unless this was such a look.
             self._slices = None
             return is_fresh
         return not any(pool.wants for pool in pools)
+
+    def _may_claim(self, pools: Sequence[Pool], quarantine: Quarantine) -> bool:
+        return not self.is_paused and (quarantine.is_free or any(pool.wants for pool in pools))
 
     async def _look(self) -> Slices:
         # Old slices serve a long backlog well, but would hide a suspect for as long as it lasts.
