@@ -26,13 +26,26 @@ from windlass.testing import run_all
 
 IS_LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
 KILLS = 10 if IS_LONG else 3
-_PATIENCE_S = 120
 
 
 def typed(*arguments: str, code: int = 0) -> Result:
     result = CliRunner().invoke(main, ["move", *arguments])
     assert result.exit_code == code, (result.output, result.exception)
     return result
+
+
+def moving(route: Route) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.moving.mover", *route]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def go_on(process: subprocess.Popen[str]) -> None:
+    """Wait until a row is there, and let the next one come."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline(), "the move ended before it was killed"
+    process.stdin.write("\n")
+    process.stdin.flush()
 
 
 def test_everything_arrives_and_the_work_goes_on(route: Route) -> None:
@@ -60,15 +73,12 @@ async def _go_on(url: str) -> None:
 
 def test_a_move_that_is_killed_anywhere_goes_on_where_it_was(route: Route) -> None:
     rng = Random(7)
-    command = [sys.executable, "-m", "tests.moving.mover", *route]
-    lines: list[str] = []
     for _ in range(KILLS):
-        # A batch has a few rows, so that a kill comes in the middle of everything.
-        with subprocess.Popen([*command, "3"], stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(rng.randint(0, 8))]
+        with moving(route) as process:
+            for _ in range(rng.randint(1, 6)):
+                go_on(process)
+            # It is at its next row now, wherever that is.
             process.send_signal(signal.SIGKILL)
-        assert all(lines), "the move ended before it was killed"
     with pytest.raises(SchemaError, match="has not ended"), Windlass(route.target) as app:
         app.check_schema()
     typed(route.source, route.target)
@@ -78,10 +88,8 @@ def test_a_move_that_is_killed_anywhere_goes_on_where_it_was(route: Route) -> No
 
 @FROM_POSTGRES
 def test_what_changed_between_two_attempts_is_not_mixed(route: Route) -> None:
-    command = [sys.executable, "-m", "tests.moving.mover", *route, "3"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline()
+    with moving(route) as process:
+        go_on(process)
         process.kill()
     with make_app(route.source) as app:
         app.enqueue_sync("add", {"one": 1, "other": 1})
