@@ -17,6 +17,7 @@ WindlassError
 ├── GateNotFound              a lane or task that no process declared and that has no jobs; names the nearest
 ├── ChoreNotFound             no chore of the upkeep has this name; names the nearest
 ├── WorkerNotFound            no worker of this name is registered, or it has stopped
+├── MoveRefused               a whole database cannot be copied there, or not now; says why
 ├── SourceNotFound
 ├── ReminderNotFound
 ├── PageNotFound
@@ -177,6 +178,10 @@ class ScheduleNotFound(JobNotFound):
         """Suggest the nearest of the known names."""
         super().__init__(name)
         self.args = (f"schedule {shown(name)} not found{nearest(name, known)}",)
+
+
+class MoveRefused(WindlassError):
+    """A database cannot be moved to this place, or not now."""
 
 
 class SourceNotFound(WindlassError):

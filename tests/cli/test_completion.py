@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
+from typing import Literal
 
 import pytest
 
@@ -75,6 +77,25 @@ def test_names_come_from_the_database(filled: str, line: str, found: list[str]) 
 )
 def test_commands_options_and_fixed_names_are_completed(url: str, line: str, found: list[str]) -> None:
     assert sorted(complete(url, line)) == sorted(found)
+
+
+@BOTH
+def test_arguments_come_from_the_signature_of_the_task(url: str) -> None:
+    app = Windlass(url)
+
+    @app.task
+    async def greet(name: str, mood: Literal["glad", "sad"] = "glad", *, loud: bool = False) -> None:
+        del name, mood, loud
+
+    async def declare() -> None:
+        async with app, app.working():
+            pass
+
+    asyncio.run(declare())
+    assert complete(url, "windlass enqueue greet --arg ") == ["name=", "mood=", "loud="]
+    assert complete(url, "windlass enqueue greet --arg name=Ann --arg mo") == ["mood="]
+    assert complete(url, "windlass enqueue greet --arg mood=") == ["mood=glad", "mood=sad"]
+    assert complete(url, "windlass enqueue greet --arg loud=t") == ["loud=true"]
 
 
 def test_every_command_is_offered(url: str) -> None:

@@ -26,6 +26,7 @@ RUNNERS: dict[str, dict[str, str]] = {
     "docs/jobs-api.md": {"http": "tests/web/test_jobs_page.py"},
     "docs/metrics.md": {"python": "tests/docs/test_pages.py"},
     "docs/middleware.md": {"python": "tests/worker/test_middleware_page.py"},
+    "docs/moving.md": {"sh": "tests/moving/test_page.py"},
     "docs/notify.md": {"http": "tests/packs/test_docs.py", "python": "tests/packs/test_docs.py"},
     "docs/operations/procedures.md": {"sh": "tests/docs/test_procedures.py"},
     "docs/packs.md": {"python": "tests/packs/test_docs.py", "sh": "tests/cli/test_packs.py"},

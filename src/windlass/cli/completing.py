@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import import_module
@@ -89,6 +90,27 @@ def _breakers(operator: Operator) -> Iterable[str | None]:
 
 def _workers(operator: Operator) -> Iterable[str | None]:
     return (one.id for one in operator.workers.list_sync(limit=_MOST) if one.is_online)
+
+
+def arguments(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of a task's arguments, and behind `name=` the values that it may have where they are few."""
+    # The option that is being typed has no value yet, so click has not come to the words before it.
+    task = ctx.params.get("task") or next(iter(ctx.args), None)
+    given = {one.partition("=")[0] for one in ctx.params.get("arguments") or ()}
+    found = _within(_reading(ctx.params.get("database"), lambda operator: _choices(operator, task, given)))
+    # Names first, and values once there is a name.
+    wanted = (one for one in found if one is not None and one.endswith("=") == ("=" not in incomplete))
+    return [choice for choice in wanted if choice.startswith(incomplete)]
+
+
+def _choices(operator: Operator, task: str | None, given: set[str]) -> Iterable[str]:
+    known = next((one for one in operator.known_tasks.list_sync(limit=_MOST) if one.name == task), None)
+    schema = None if known is None else known.declared().schema
+    for name, described in ((schema or {}).get("properties") or {}).items():
+        if name not in given:
+            yield f"{name}="
+            for value in (True, False) if described.get("type") == "boolean" else described.get("enum") or ():
+                yield f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 tasks = _from_database(_tasks)

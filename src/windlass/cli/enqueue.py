@@ -22,7 +22,14 @@ from windlass.errors import InvalidPayload
 @click.command()
 @click.argument("task", shell_complete=completing.tasks)
 @click.option("--payload", metavar="JSON", help="The arguments as a JSON object; - reads it from the standard input.")
-@click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="One argument: JSON, or else text; again for more.")
+@click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One argument: JSON, or else text; again for more.",
+    shell_complete=completing.arguments,
+)
 @click.option("--lane", help="Default: the task's.", shell_complete=completing.lanes)
 @click.option("--priority", type=int, help="Higher is sooner.")
 @click.option("--delay", metavar="DURATION", help="As in 90s or 1h30m.")

@@ -1,4 +1,4 @@
-"""`windlass import`: schedules from elsewhere."""
+"""`windlass import`: schedules from elsewhere, and what was exported."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import click
 
 from windlass.cli import options
 from windlass.cli.exit_codes import PARTLY
+from windlass.cli.import_lines import import_lines
+from windlass.cli.import_schedules import apscheduler, celery_beat, django_q
 from windlass.cli.output import say, say_json, say_table
 from windlass.cli.session import operating
 from windlass.core.blocking import run
@@ -26,7 +28,11 @@ _TASK = "command"
 
 @click.group("import")
 def import_() -> None:
-    """Bring schedules from elsewhere."""
+    """Bring schedules from elsewhere, or what `windlass export` wrote."""
+
+
+for _command in (import_lines, celery_beat, apscheduler, django_q):
+    import_.add_command(_command)
 
 
 @import_.command()

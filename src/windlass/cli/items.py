@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +13,7 @@ import click
 from windlass.cli import options
 from windlass.cli.noun import NounGroup
 from windlass.cli.output import plain, say_json, say_table
+from windlass.cli.output_file import opened_output
 from windlass.cli.progress import ProgressStep, progress, unseen
 from windlass.cli.session import operating
 from windlass.cli.terminal import is_terminal
@@ -22,7 +21,6 @@ from windlass.client.item_export import ExportRange, ItemFormat, Part, export
 from windlass.client.job_ref import number_of
 from windlass.client.operations import Operator
 from windlass.core.payload import decode
-from windlass.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COLUMNS = ("id", "job_id", "created_at", "data")
@@ -80,7 +78,7 @@ def export_(job: str | None, *, collection: str | None, after: int, kind: str, o
 
     In a table, texts that a spreadsheet would run as a formula get an apostrophe in front, and what has parts is JSON.
     """
-    with operating(database) as operator, _opened(output) as write:
+    with operating(database) as operator, opened_output(output) as write:
         wanted = _wanted(operator, job, collection, after)
         # A bar would be drawn between the items.
         shown = nullcontext(unseen) if output is None and is_terminal() else progress("items", lambda: _total(operator, wanted))
@@ -117,23 +115,3 @@ def _total(operator: Operator, wanted: ExportRange) -> int | None:
     count = operator.items.count_sync(wanted.collection, job_id=wanted.job_id)
     # What comes after an item is not counted anywhere.
     return count.items if count.is_exact and not wanted.after else None
-
-
-@contextmanager
-def _opened(output: Path | None) -> Iterator[Callable[[str], object]]:
-    """Open where to write: the standard output, or a file that takes its name when it is whole."""
-    if output is None:
-        # As they are: a terminal's own line ends would break a table's quoted lines.
-        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]  # always a file of ours
-        yield sys.stdout.write
-        sys.stdout.flush()
-        return
-    draft = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        with draft.open("w", encoding="utf-8", newline="") as file:
-            yield file.write
-        draft.replace(output)
-    except OSError as error:
-        raise ConfigError(f"{output} cannot be written: {error.strerror or error}") from error
-    finally:
-        draft.unlink(missing_ok=True)

@@ -22,6 +22,14 @@ OWN = "windlass.packs.standard:app"
 
 
 def load_app(target: str) -> Windlass:
+    """Import an application as `module:attribute`, looking in the current folder first."""
+    found = load_object(target)
+    if not isinstance(found, Windlass):
+        raise ConfigError(f"{target!r} is a {type(found).__name__}, not a Windlass application")
+    return found
+
+
+def load_object(target: str) -> Any:
     """Import `module:attribute`, looking in the current folder first."""
     module, colon, attribute = target.partition(":")
     if not colon or not module or not attribute:
@@ -41,8 +49,6 @@ def load_app(target: str) -> Windlass:
     found = getattr(imported, attribute, _MISSING)
     if found is _MISSING:
         raise ConfigError(f"{target!r}: module {module!r} has no {attribute!r}{nearest(attribute, vars(imported))}")
-    if not isinstance(found, Windlass):
-        raise ConfigError(f"{target!r} is a {type(found).__name__}, not a Windlass application")
     return found
 
 

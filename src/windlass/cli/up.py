@@ -9,7 +9,7 @@ import sys
 import click
 
 from windlass.app import Windlass
-from windlass.cli import options
+from windlass.cli import options, reloader
 from windlass.cli.banner import worker_lines
 from windlass.cli.exit_codes import abandon
 from windlass.cli.serving import opened
@@ -35,6 +35,7 @@ _DEMO_DATABASE = "sqlite:///windlass-demo.db"
 @options.packs
 @options.log_level("info")
 @options.json_logs
+@reloader.option
 def up(
     target: str | None,
     *,
@@ -46,6 +47,7 @@ def up(
     packs: str | None,
     log_level: str,
     json_logs: bool,
+    is_reloading: bool,
 ) -> None:
     """Run everything in one process: server, worker and upkeep.
 
@@ -53,6 +55,8 @@ def up(
     schema up to date first. SIGTERM or Ctrl-C: take no more requests and jobs, finish what runs within the grace, give back
     the rest. A second one: at once.
     """
+    if is_reloading:
+        reloader.reload()
     configure_logging(log_level, as_json=json_logs)
     if demo and target is not None:
         raise ConfigError("--demo has an application of its own; leave out MODULE:APP, or --demo")

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from windlass.app import Windlass
-from windlass.cli import options, supervised
+from windlass.cli import options, reloader, supervised
 from windlass.cli.banner import banner, worker_lines
 from windlass.cli.exit_codes import REPLACED, abandon
 from windlass.cli.metrics_port import exposed
@@ -51,6 +51,7 @@ from windlass.telemetry import configure_logging
 @options.log_level("info")
 @options.json_logs
 @options.migrate
+@reloader.option
 def worker(  # noqa: PLR0913 - one for each option
     target: str | None,
     *,
@@ -66,6 +67,7 @@ def worker(  # noqa: PLR0913 - one for each option
     migrate: bool,
     alone: bool,
     parent: int | None,
+    is_reloading: bool,
 ) -> None:
     """Run the jobs of an application until stopped.
 
@@ -73,6 +75,8 @@ def worker(  # noqa: PLR0913 - one for each option
 
     SIGTERM or Ctrl-C: stop claiming, finish what runs within the grace, give back the rest. A second one: at once.
     """
+    if is_reloading:
+        reloader.reload()
     configure_logging(log_level, as_json=json_logs)
     target = target or _own(packs)
     if not alone:

@@ -23,6 +23,8 @@ _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 _FTS5 = "select sqlite_version(), count(*) from pragma_module_list where name = 'fts5'"
 _LOCK = 7_301_946_200_281
 _LOCK_TIMEOUT = "10s"
+UNFINISHED = 0
+"""Stands among the versions of a database that a move is filling, so that no process works with the half of it."""
 _GUARDED = "table sqlite_master may not be modified"
 OLDEST_POSTGRES = 150_000
 _TABLE = """create table if not exists windlass_schema (
@@ -136,6 +138,8 @@ def _applied(connection: Any, dialect: str) -> dict[int, str]:
 
 def _check(known: Sequence[Migration], applied: Mapping[int, str]) -> None:
     texts = {one.version: one for one in known}
+    if UNFINISHED in applied:
+        raise SchemaError("a move into this database has not ended; give the same `windlass move` again, and it goes on")
     for version, checksum in applied.items():
         if version not in texts:
             raise SchemaTooNew(

@@ -1,0 +1,157 @@
+"""`windlass import celery-beat`, `apscheduler`, `django-q`: schedules of other systems."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from windlass.cli import options
+from windlass.cli.exit_codes import PARTLY
+from windlass.cli.output import say, say_json, say_table
+from windlass.cli.session import operating
+from windlass.cli.target import load_object
+from windlass.core.blocking import run
+from windlass.core.cadence_text import describe
+from windlass.core.foreign_schedules import FoundSchedule, Schedules, UnreadableSchedule, of_apscheduler, of_celery, of_django_q
+from windlass.core.job import NewJob
+from windlass.core.payload import encode_object
+from windlass.errors import ConfigError, InvalidInput
+from windlass.store import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+Row = dict[str, Any]
+
+
+def _importing(command: F) -> F:
+    for option in (
+        options.database,
+        options.as_json,
+        click.option("--lane", default="default", show_default=True, help="The lane of the schedules."),
+        click.option("--apply", "is_applied", is_flag=True, help="Create the schedules; without it nothing is stored."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("celery-beat")
+@click.argument("source", metavar="FILE|MODULE:NAME")
+@click.option("--timezone", help="Default: the application's, else UTC.")
+@_importing
+def celery_beat(source: str, *, timezone: str | None, **given: Any) -> None:
+    """Make schedules of a `beat_schedule`.
+
+    From a JSON file, or from MODULE:NAME, which is imported: a Celery application, or the dictionary itself.
+    """
+    found = _read_json(source) if Path(source).is_file() else load_object(source)
+    conf = getattr(found, "conf", None)
+    schedule = found if conf is None else conf.beat_schedule
+    if not isinstance(schedule, dict):
+        raise InvalidInput("source", source, "is neither a Celery application nor a beat_schedule")
+    _import(of_celery(schedule, timezone or str(getattr(conf, "timezone", None) or "UTC")), **given)
+
+
+@click.command("apscheduler")
+@click.argument("source", metavar="MODULE:NAME")
+@_importing
+def apscheduler(source: str, **given: Any) -> None:
+    """Make schedules of the jobs of a scheduler of APScheduler 3, which is imported and not started."""
+    scheduler = load_object(source)
+    if not hasattr(scheduler, "get_jobs"):
+        raise InvalidInput("source", source, "is no scheduler of APScheduler 3")
+    _import(of_apscheduler(scheduler.get_jobs()), **given)
+
+
+@click.command("django-q")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@_importing
+def django_q(file: str, **given: Any) -> None:
+    """Make schedules of FILE, which `manage.py dumpdata django_q.schedule` wrote."""
+    found = _read_json(file)
+    if not isinstance(found, list):
+        raise InvalidInput("file", file, "must be a list of schedules")
+    _import(of_django_q(found), **given)
+
+
+def _read_json(file: str) -> Any:
+    try:
+        return json.loads(Path(file).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+
+
+def _import(found: Schedules, *, is_applied: bool, lane: str, as_json: bool, database: str | None) -> None:
+    with operating(database, makes_file=True) as operator:
+        known = {one.name for one in operator.known_tasks.list_sync(limit=500)}
+        rows = run(_make_all(run(operator.store()), found, known, lane if is_applied else None))
+    if as_json:
+        say_json(rows)
+    else:
+        _say_page(rows, is_applied=is_applied)
+    sys.exit(PARTLY if any(row["problem"] for row in rows) else 0)
+
+
+async def _make_all(store: Store, found: Schedules, known: set[str], lane: str | None) -> list[Row]:
+    now = await store.clock()
+    return [await _make(store, one, known, lane=lane, now=now) for one in found]
+
+
+async def _make(
+    store: Store, found: FoundSchedule | UnreadableSchedule, known: set[str], *, lane: str | None, now: datetime
+) -> Row:
+    row: Row = dict.fromkeys(("name", "task", "was", "when", "next_at", "status", "payload", "review", "problem"))
+    if isinstance(found, UnreadableSchedule):
+        return row | {"name": found.name, "problem": found.reason}
+    try:
+        job = NewJob(
+            task=found.task,
+            name=found.name,
+            lane=lane or "default",
+            payload=encode_object(dict(found.payload)),
+            recurrence=found.rule,
+            description=f"was {found.was}",
+            created_by="import",
+        )
+    except InvalidInput as error:
+        return row | {"name": found.name, "problem": str(error)}
+    status = "new"
+    if lane is not None:
+        [answer] = await store.enqueue([job])
+        status = "unchanged" if answer.is_duplicate else "created"
+    review = [*found.review, *([] if found.task in known else [f"no process has declared the task {found.task!r}"])]
+    return row | {
+        "name": found.name,
+        "task": found.task,
+        "was": found.was,
+        "when": describe(found.rule.cadence, found.rule.timezone),
+        "next_at": found.rule.first(now).isoformat(sep=" ", timespec="minutes"),
+        "status": status,
+        "payload": dict(found.payload),
+        "review": review,
+    }
+
+
+def _say_page(rows: Sequence[Row], *, is_applied: bool) -> None:
+    good = [row for row in rows if not row["problem"]]
+    status = "status" if is_applied else "would be"
+    if good:
+        say_table(
+            [row | {"next": row["next_at"], status: row["status"]} for row in good],
+            ("name", "task", "when", "next", status),
+            widest=None,
+        )
+    else:
+        say("no schedule can be imported")
+    for row in good:
+        for note in row["review"]:
+            click.echo(f"look at {row['name']}: {note}")
+    for row in rows:
+        if row["problem"]:
+            click.echo(f"{row['name']} is left out: {row['problem']}")
+    if not is_applied and good:
+        click.echo("\nnothing was stored; add --apply to do it")
