@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 
@@ -13,10 +14,17 @@ from tests.docs.site_hooks import menu
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    build(folder)
-    return folder
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Build the site once for all processes of a run."""
+    own = tmp_path_factory.getbasetemp()
+    shared = (own if worker_id == "master" else own.parent) / "site"
+    shared.mkdir(exist_ok=True)
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "built").exists():
+            build(shared / "site")
+            (shared / "built").touch()
+    return shared / "site"
 
 
 def test_no_link_is_dead_and_nothing_is_fetched_from_others(site: Path) -> None:
