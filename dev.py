@@ -13,10 +13,11 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parent
@@ -38,6 +39,8 @@ QUIET = {"worker", "browser", "crash"}
 """Runs whose tests fill the machine by themselves; in the others one test waits while another computes."""
 ALONE = {"faults"}
 """Runs whose tests measure times and start a dozen processes each: one at a time."""
+BESIDE = {"faults": "store"}
+"""Which run computes in the time that another one spends waiting: no clock matters to it, so it takes what the other leaves."""
 CHECKED = ("src", "tests", "benchmarks", "dev.py")
 DROPPED = {"PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
 WITH_TOOLS = "\nwith tools"
@@ -71,9 +74,9 @@ def environment() -> dict[str, str]:
     }
 
 
-def run(*command: str | Path) -> int:
+def run(*command: str | Path, output: TextIO | None = None) -> int:
     """Run a command in the project folder and return its exit code."""
-    return subprocess.call([str(part) for part in command], cwd=ROOT, env=environment())
+    return subprocess.call([str(part) for part in command], cwd=ROOT, env=environment(), stdout=output, stderr=output)
 
 
 def prepare(*, has_tools: bool = True) -> None:
@@ -172,11 +175,39 @@ def test(args: Sequence[str]) -> int:
     if len(chosen) < len(args):
         os.environ["WINDLASS_TEST_LONG"] = "1"
     prepare()
-    results = (
-        [run_suite("chosen", chosen)] if chosen else [run_suite(name, [*spread(name), *paths]) for name, paths in runs().items()]
-    )
+    results = [run_suite("chosen", chosen)] if chosen else run_all()
     print_results(results)
     return 1 if not results or any(result.failed for result in results) else 0
+
+
+def run_all() -> list[SuiteResult]:
+    """Run every suite; one that runs beside another is printed once that has ended."""
+    found = runs()
+    results: list[SuiteResult] = []
+    for name, paths in found.items():
+        if name in BESIDE.values():
+            continue
+        other = BESIDE.get(name)
+        with in_background(other, found.get(other, [])) if other else nullcontext() as beside:
+            results.append(run_suite(name, [*spread(name), *paths]))
+        results += beside or []
+    return results
+
+
+@contextmanager
+def in_background(name: str, paths: Sequence[str]) -> Iterator[list[SuiteResult]]:
+    """Run a suite with the lowest claim on the processor meanwhile; its output and its result are there afterwards."""
+    results: list[SuiteResult] = []
+    if not paths:
+        yield results
+        return
+    output = DEV / f"output-{name}.txt"
+    with output.open("w+", encoding="utf-8") as written, ThreadPoolExecutor(1) as pool:
+        ending = pool.submit(run_suite, name, [*spread(name), *paths], output=written)
+        yield results
+        results.append(ending.result())
+        written.seek(0)
+        print(written.read(), flush=True)
 
 
 def runs() -> dict[str, list[str]]:
@@ -191,16 +222,18 @@ def spread(run_name: str) -> list[str]:
     """Say how many tests run at a time; the machines we promise have two cores."""
     if run_name in ALONE:
         return []
-    return ["-n", "3" if run_name in QUIET else "4", "--dist", "worksteal"]
+    most = 2 if run_name in BESIDE.values() else 3 if run_name in QUIET else 4
+    return ["-n", str(most), "--dist", "worksteal"]
 
 
-def run_suite(name: str, args: Sequence[str], *, python: Path = PYTHON) -> SuiteResult:
-    """Run pytest once and read its results; a crash without any counts as one failure."""
+def run_suite(name: str, args: Sequence[str], *, python: Path = PYTHON, output: TextIO | None = None) -> SuiteResult:
+    """Run pytest once and read its results; a crash without any counts as one failure. With `output` it gives way to others."""
     say(f"testing {name}")
     report = DEV / f"junit-{name.replace(' ', '-')}.xml"
     report.unlink(missing_ok=True)
     started = time.monotonic()
-    code = run(python, "-m", "pytest", f"--junitxml={report}", *args)
+    politely = ["nice", "-n", "10"] if output and shutil.which("nice") else []
+    code = run(*politely, python, "-m", "pytest", f"--junitxml={report}", *args, output=output)
     minutes = (time.monotonic() - started) / 60
     passed, failed, skipped = read_report(report)
     if code not in {0, NO_TESTS_COLLECTED} and not failed:

@@ -12,16 +12,14 @@ from pydantic import BaseModel
 from sqlalchemy import create_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from windlass import Windlass, sqlite_driver
+from windlass.fastapi import lifespan
+from windlass.sqlalchemy import windlass_on
 from windlass.web.server import build_server
 
 URL = os.environ.get("SHOP_DATABASE_URL", "sqlite:///shop.db")  # or postgresql://user@host/shop
 
-jobs = Windlass(URL, name="shop")
-if URL.startswith("sqlite:"):
-    engine = create_engine(URL, module=sqlite_driver)  # the SQLite library that Windlass uses
-else:
-    engine = create_engine(URL.replace("postgresql:", "postgresql+psycopg:", 1))
+engine = create_engine(URL.replace("postgresql:", "postgresql+psycopg:", 1))
+jobs = windlass_on(engine, name="shop")
 
 
 class Base(DeclarativeBase):
@@ -49,18 +47,17 @@ def session() -> Iterator[Session]:
 
 
 @asynccontextmanager
-async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-    """Make the tables, and run the jobs in this process; `windlass worker app:jobs` would run them in others."""
+async def tables(_: FastAPI) -> AsyncIterator[None]:
+    """Make the tables before anything runs."""
     jobs.migrate()
     Base.metadata.create_all(engine)
-    async with jobs, jobs.working(), dashboard.running():
-        yield
+    yield
     engine.dispose()
 
 
-web = FastAPI(title="Shop", lifespan=lifespan)
-dashboard = build_server(jobs)  # log in with WINDLASS_ADMIN_TOKEN, or with what `windlass token new` prints
-web.mount("/ops", dashboard)
+# The jobs run in this process; `windlass worker app:jobs` would run them in others.
+web = FastAPI(title="Shop", lifespan=lifespan(jobs, worker=True, around=tables))
+web.mount("/ops", build_server(jobs))  # log in with WINDLASS_ADMIN_TOKEN, or with what `windlass token new` prints
 
 
 class SignUp(BaseModel):

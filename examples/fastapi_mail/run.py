@@ -12,9 +12,10 @@ from pathlib import Path
 async def show() -> None:
     """Use the shop as a browser would."""
     import httpx2
-    from app import jobs, lifespan, web
+    from app import jobs, web
 
-    async with lifespan(web), httpx2.AsyncClient(transport=httpx2.ASGITransport(web), base_url="http://shop") as client:
+    transport = httpx2.ASGITransport(web)
+    async with web.router.lifespan_context(web), httpx2.AsyncClient(transport=transport, base_url="http://shop") as client:
         kept = await client.post("/customers", json={"email": "ann@example.org"})
         refused = await client.post("/customers", json={"email": "bob@example.invalid"})
         print("ann:", kept.status_code, "bob:", refused.status_code)

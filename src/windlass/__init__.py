@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from windlass.errors import WindlassError as WindlassError
     from windlass.store.sqlite_library import sqlite_driver as sqlite_driver
     from windlass.worker.context import JobContext as JobContext
+    from windlass.worker.middleware import HandlerCall as HandlerCall
 
 _HOMES = {
     "windlass.app": ("Windlass",),
@@ -76,6 +77,7 @@ _HOMES = {
     ),
     "windlass.store.sqlite_library": ("sqlite_driver",),
     "windlass.worker.context": ("JobContext",),
+    "windlass.worker.middleware": ("HandlerCall",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -39,6 +39,7 @@ from windlass.core.retry import RetrySpec
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
 from windlass.worker.context import JobContext
+from windlass.worker.middleware import M, Middleware, check_middleware, wrapped
 
 if TYPE_CHECKING:
     from windlass.core.alerts import Notice
@@ -99,6 +100,7 @@ class Windlass(Operator):
         self.name = name
         self.registry = Registry()
         self.hooks = Hooks()
+        self.middlewares: list[Middleware] = []
         self.tasks: dict[str, Task[..., Any]] = {}
         self.declared_elsewhere = DeclaredTasks()
         self._failures: Counter[str] = Counter()
@@ -272,7 +274,12 @@ class Windlass(Operator):
         before, hooks, failures = dict(vars(self)), self.hooks.copy(), Counter(self._failures)
         settings = replace(self.settings, database_url=database_url, listen_url=None)
         stores = StoresByLoop(around(self._backend(settings)), self.tracing)
-        own = {"registry": self.registry.copy(), "tasks": dict(self.tasks), "declared_elsewhere": DeclaredTasks()}
+        own = {
+            "registry": self.registry.copy(),
+            "tasks": dict(self.tasks),
+            "middlewares": list(self.middlewares),
+            "declared_elsewhere": DeclaredTasks(),
+        }
         vars(self).update(settings=settings, _stores=stores, **own)
         self._failures.clear()
         try:
@@ -347,6 +354,15 @@ class Windlass(Operator):
             return hook
 
         return register
+
+    def middleware(self, function: M) -> M:
+        """Go around every run: a generator function that gets a HandlerCall and yields once, where the handler runs.
+
+        One that is `async` goes around coroutines only. The first that is declared is the outermost.
+        """
+        check_middleware(function)
+        self.middlewares.append(function)
+        return function
 
     def breaker(self, name: str, *, threshold: int | None = None, open_for: Duration | None = None) -> Guard:
         """Guard a block with a breaker: `with` or `async with`; raises BreakerOpen while it is open."""
@@ -488,7 +504,10 @@ class Windlass(Operator):
         return f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
 
     def served(self) -> Registry:
-        """Return the tasks this process runs: all it has code for, or those the settings name."""
+        """Return the tasks this process runs, inside their middleware: all it has code for, or those the settings name."""
+        return wrapped(self._served(), self.middlewares)
+
+    def _served(self) -> Registry:
         wanted = self.settings.tasks
         if wanted is None:
             return self.registry

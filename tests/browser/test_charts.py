@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.conftest import TOKEN
+from tests.browser.watching import until
 from tests.remote.test_docs import working
 from windlass import Windlass
 
@@ -61,13 +62,16 @@ def test_a_chart_is_read_by_the_pointer(page: Page) -> None:
     chart = page.locator("#chart-throughput .canvas")
     box: Any = chart.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 60 * 10.5, box["y"] + 30)
-    page.wait_for_selector(".reading-text:visible")
-    assert reading(page) == f"{row(page, 10)}: Completed 0, Failed 0, Cancelled 0"
+    # Waited for, because a minute may end between two looks.
+    until(page, lambda: reading(page) == f"{row(page, 10)}: Completed 0, Failed 0, Cancelled 0")
     page.mouse.move(box["x"] + box["width"] - 3, box["y"] + 30)
-    completed = re.search(r"Completed (\d+), Failed (\d+)", reading(page))
-    before = page.locator("#numbers tbody tr").nth(58).locator("td").first.text_content()
-    assert completed is not None
-    assert int(completed[1]) + int(before or 0) == 3
+
+    def is_all_there() -> bool:
+        completed = re.search(r"Completed (\d+), Failed (\d+)", reading(page))
+        before = page.locator("#numbers tbody tr").nth(58).locator("td").first.text_content()
+        return completed is not None and int(completed[1]) + int(before or 0) == 3
+
+    until(page, is_all_there)
     page.mouse.move(5, 5)
     page.wait_for_selector(".reading-text", state="hidden")
 
@@ -77,15 +81,15 @@ def test_a_chart_is_read_by_the_keyboard(worked: Windlass, page: Page) -> None:
     chart = page.locator("#chart-wait .canvas")
     chart.focus()
     page.keyboard.press("End")
-    assert reading(page).startswith(f"{row(page, 59)}: Wait p50 ")
+    until(page, lambda: reading(page).startswith(f"{row(page, 59)}: Wait p50 "))
     page.keyboard.press("ArrowLeft")
-    assert reading(page).startswith(f"{row(page, 58)}: Wait p50 ")
+    until(page, lambda: reading(page).startswith(f"{row(page, 58)}: Wait p50 "))
     page.keyboard.press("Home")
-    assert reading(page) == f"{row(page, 0)}: Wait p50 —, Wait p95 —, Wait p99 —"
+    until(page, lambda: reading(page) == f"{row(page, 0)}: Wait p50 —, Wait p95 —, Wait p99 —")
     # A redrawn page is still being read.
     page.wait_for_selector(f"#job-{worked.enqueue_sync('hello', delay='1h').id}")
     assert page.locator("#chart-wait line.reading.on").count() == 1
-    assert reading(page).startswith(row(page, 0))
+    until(page, lambda: reading(page).startswith(row(page, 0)))
     page.keyboard.press("Escape")
     page.wait_for_selector(".reading-text", state="hidden")
     # A tile is a link with its last hour in it.

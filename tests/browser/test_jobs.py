@@ -11,6 +11,7 @@ import pytest
 
 from tests.browser.conftest import TOKEN
 from tests.browser.test_dashboard import go, said, state
+from tests.browser.watching import until
 from windlass import JobState, Windlass
 from windlass.core.job import NewJob
 
@@ -70,8 +71,8 @@ def test_filters_are_typed_chosen_and_removed_by_keyboard(app: Windlass, page: P
     # Backspace in an empty field takes the last one away.
     page.locator("#search").fill("")
     page.locator("#search").press("Backspace")
-    page.wait_for_selector(".token >> nth=3", state="detached")
-    assert "priority" not in page.url
+    page.wait_for_url(lambda url: "search=" not in url)
+    assert page.locator(".token").count() == 3
     page.keyboard.press("/")
     page.keyboard.press("ArrowDown")
     assert options_of(page)[0].startswith("state:")
@@ -124,17 +125,22 @@ def test_a_large_bulk_asks_for_the_number_shows_progress_and_can_be_stopped(app:
     page.locator("#ask-yes").click()
     page.wait_for_selector("#ask-problem:has-text('That is not 2600.')")
 
-    def hold_up(route: Route) -> None:
-        page.wait_for_timeout(150)
-        route.continue_()
+    # The second part waits until the bulk was seen and stopped.
+    parts: list[Route] = []
 
-    # Slow enough that it is seen and stopped.
+    def hold_up(route: Route) -> None:
+        parts.append(route)
+        if len(parts) == 1:
+            route.continue_()
+
     page.route("**/api/v1/bulk", hold_up)
     page.get_by_label("Type 2600 to confirm").fill("2600")
     page.locator("#ask-yes").click()
-    page.wait_for_selector("#bulk-text:has-text('of 2,600')")
+    page.wait_for_selector("#bulk-text:text-is('500 of 2,600')")
     assert page.get_by_role("progressbar", name="Progress of the bulk").is_visible()
     page.get_by_role("button", name="Stop here").click()
+    until(page, lambda: len(parts) == 2)
+    parts[1].continue_()
     said(page, "stopped before the rest")
     states = [state(app, one) for one in jobs[::100]]
     assert JobState.CANCELLED in states
@@ -167,7 +173,7 @@ def test_undo_takes_back_what_was_changed_and_nothing_else(app: Windlass, page: 
     said(page, "3 changed.")
     assert {app.get_sync(one).priority for one in jobs} == {90}
     page.get_by_role("button", name="Undo").last.click()
-    page.wait_for_selector(".toast:has-text('Taken back.') >> nth=1")
+    said(page, "Taken back.")
     assert {app.get_sync(one).priority for one in jobs} == {0}
 
 

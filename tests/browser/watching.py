@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -9,6 +11,7 @@ if TYPE_CHECKING:
 
 WIDE: ViewportSize = {"width": 1360, "height": 820}
 NARROW: ViewportSize = {"width": 320, "height": 700}
+PATIENCE_S = 30.0
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 WATCH = """
 window.seen = {shift: 0, violations: []};
@@ -33,6 +36,14 @@ LOOK = """() => {
     twice: [...document.querySelectorAll("[id]")].map((one) => one.id).filter((id, place, all) => all.indexOf(id) !== place),
   };
 }"""
+
+
+def until(page: Page, is_true: Callable[[], bool]) -> None:
+    """Wait for something that no selector can wait for, and let the page go on meanwhile."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not is_true():
+        assert time.monotonic() < give_up, "it did not come true"
+        page.wait_for_timeout(20)
 
 
 class Watched:

@@ -1,7 +1,7 @@
 """What a job costs in CPU time, against the least it can cost in the same run: no change may quietly double it.
 
-The bounds are about twice what was measured when they were set; they are ratios of CPU time, which other work on the machine
-hardly changes.
+The bounds are about twice what was measured when they were set. They are ratios of CPU time: other work on the machine makes that
+longer too, through its caches and by turns, so ours and the least are measured side by side, and the best of a few rounds counts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
@@ -22,8 +23,9 @@ from windlass import Windlass
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what a process has used")
 
-JOBS = 6000
+JOBS = 3000
 BULK = 1000
+ROUNDS = 5
 
 
 class Measured:
@@ -77,28 +79,44 @@ def _lean_loop() -> float:
     return asyncio.run(all_of_them())
 
 
+def _best(measure: Callable[[], dict[str, float]], bounds: dict[str, float]) -> dict[str, float]:
+    """Return the least of each ratio over the rounds; no more are made than are needed."""
+    best = dict.fromkeys(bounds, float("inf"))
+    for _ in range(ROUNDS):
+        best = {name: min(best[name], ratio) for name, ratio in measure().items()}
+        if all(best[name] < bound for name, bound in bounds.items()):
+            break
+    return best
+
+
 def test_a_job_on_sqlite_costs_a_small_multiple_of_the_least_it_can(tmp_path: Path) -> None:
-    with fresh_url("sqlite-file", tmp_path, None) as url:
-        ours = asyncio.run(_pass(url, time.process_time))
-    lean_enqueue, lean_drain = sqlite_cost(tmp_path, JOBS)
-    # Of everything: the event loop is in both, the threads of the store too.
-    assert ours.enqueue < 10 * lean_enqueue
-    assert ours.drain < 30 * lean_drain
-    assert ours.loop < 14 * _lean_loop()
+    def measure() -> dict[str, float]:
+        with TemporaryDirectory(dir=tmp_path) as folder, fresh_url("sqlite-file", Path(folder), None) as url:
+            # Of everything: the event loop is in both, the threads of the store too.
+            ours, lean_loop = asyncio.run(_pass(url, time.process_time)), _lean_loop()
+            lean_enqueue, lean_drain = sqlite_cost(Path(folder), JOBS)
+        return {"enqueue": ours.enqueue / lean_enqueue, "drain": ours.drain / lean_drain, "loop": ours.loop / lean_loop}
+
+    bounds = {"enqueue": 10.0, "drain": 30.0, "loop": 14.0}
+    best = _best(measure, bounds)
+    assert {name: ratio for name, ratio in best.items() if ratio >= bounds[name]} == {}
 
 
 def test_a_job_on_postgres_costs_the_server_a_small_multiple_of_the_least_it_can(postgres_server: PostgresServer) -> None:
-    with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as asks:
+    def measure() -> dict[str, float]:
+        with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as asks:
 
-        def spent() -> float:
-            pids = asks.execute(
-                "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
-                "and backend_type = 'client backend'"
-            )
-            return sum(cpu_of(pid) for (pid,) in pids.fetchall())
+            def spent() -> float:
+                pids = asks.execute(
+                    "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
+                    "and backend_type = 'client backend'"
+                )
+                return sum(cpu_of(pid) for (pid,) in pids.fetchall())
 
-        ours = asyncio.run(_pass(dsn, spent))
-        lean_enqueue, lean_drain = postgres_cost(dsn, JOBS)
-    assert ours.enqueue < 6 * lean_enqueue
-    assert ours.drain < 5 * lean_drain
-    assert ours.loop < 20 * _lean_loop()
+            ours, lean_loop = asyncio.run(_pass(dsn, spent)), _lean_loop()
+            lean_enqueue, lean_drain = postgres_cost(dsn, JOBS)
+        return {"enqueue": ours.enqueue / lean_enqueue, "drain": ours.drain / lean_drain, "loop": ours.loop / lean_loop}
+
+    bounds = {"enqueue": 6.0, "drain": 5.0, "loop": 20.0}
+    best = _best(measure, bounds)
+    assert {name: ratio for name, ratio in best.items() if ratio >= bounds[name]} == {}

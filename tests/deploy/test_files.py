@@ -22,7 +22,7 @@ from windlass.cli.main import main
 from windlass.config import Settings, known
 from windlass.core.durations import parse_duration
 from windlass.core.pool import parse_pools
-from windlass.core.scale import Scale
+from windlass.core.scale import LaneScale
 from windlass.web.routes import ROUTES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -181,7 +181,7 @@ def test_keda_asks_for_the_slots_that_a_worker_has() -> None:
     host, path, slots = re.findall(r"http://(\w+)\.default\.svc(/api/v1/scale/)\*\?slots=(\d+)", trigger["metadata"]["url"])[0]
     assert host == manifest("Service", "windlass")["metadata"]["name"]
     assert f"{path}{{lane}}" in {route.path for route in ROUTES}
-    assert trigger["metadata"]["valueLocation"] in Scale.__annotations__
+    assert trigger["metadata"]["valueLocation"] in LaneScale.__annotations__
     [container] = manifest("Deployment", "windlass-worker")["spec"]["template"]["spec"]["containers"]
     pools = {one["name"]: one["value"] for one in container["env"]}["WINDLASS_POOLS"]
     assert int(slots) == sum(pool.slots for pool in parse_pools(pools))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -32,3 +33,13 @@ def test_the_layers_are_those_that_are_enforced() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     enforced = [re.sub(r"[()]", "", layer).split(" | ") for layer in contracts[0]["layers"]]
     assert shown == [[name for name in layer if name != "integrations"] for layer in enforced]
+
+
+def test_no_class_name_is_used_in_two_modules() -> None:
+    names = Counter(
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in set(re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+    )
+    # Django finds its commands by this name.
+    assert [name for name, modules in names.items() if modules > 1 and name != "Command"] == []

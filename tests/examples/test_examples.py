@@ -71,3 +71,19 @@ def test_the_shop_writes_only_to_those_it_keeps(tmp_path: Path, postgres_server:
     assert "mail to bob" not in said
     source = (EXAMPLES / "fastapi_mail" / "app.py").read_text(encoding="utf-8")
     assert len(source.splitlines()) < 120
+
+
+def test_the_flask_shop_writes_only_to_those_it_keeps(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    with fresh_postgres(postgres_server) as dsn:
+        said = run("flask_mail", tmp_path, SHOP_DATABASE_URL=dsn)
+    assert said.splitlines() == [
+        "ann: 200 bob: 422",
+        "mail from shop@example.org to ann@example.org: Welcome",
+        "jobs: [('mail', 'completed')]",
+    ]
+
+
+def test_only_the_order_that_is_kept_is_packed(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    with fresh_postgres(postgres_server) as dsn:
+        said = run("sqlalchemy_async", tmp_path, ORDERS_DATABASE_URL=dsn.replace("postgresql:", "postgresql+asyncpg:", 1))
+    assert said.splitlines() == ["order 7 is packed", "jobs: [('{\"number\":7}', 'completed')]"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -98,3 +100,31 @@ async def test_sessions_of_ours_end_by_themselves_when_their_client_vanishes(sto
             "select current_setting('idle_in_transaction_session_timeout'), current_setting('statement_timeout')"
         )
         assert await cursor.fetchone() == ("1min", "10s")
+
+
+_CONNECTS = """
+import os, resource, sys
+from windlass.store.connections import WatchedConnection
+
+import psycopg
+
+# Whatever is loaded late is loaded before nothing can be opened.
+WatchedConnection.connect(sys.argv[1]).close()
+highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+for free in range(8):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + free, most))
+    try:
+        WatchedConnection.connect(sys.argv[1]).close()
+    except psycopg.OperationalError as error:
+        print("refused", type(error.__cause__).__name__)
+    else:
+        print("connected")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what is open")
+def test_a_want_of_file_descriptors_is_a_connection_that_could_not_be_made(postgres_dsn: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _CONNECTS, postgres_dsn], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"refused OSError", "connected"} <= set(done.stdout.splitlines())

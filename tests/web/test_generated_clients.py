@@ -36,7 +36,7 @@ def target(tmp_path: Path) -> Iterator[Target]:
     app = Windlass(f"sqlite:///{tmp_path / 'windlass.db'}", jwt_secret=SECRET, accept_unknown=True)
     with listening(app) as port:
         url, token = f"http://127.0.0.1:{port}", signed(role="admin")
-        answer = httpx2.get(f"{url}/openapi.json", headers={"authorization": f"Bearer {token}"})
+        answer = httpx2.get(f"{url}/openapi.json", headers={"authorization": f"Bearer {token}"}, timeout=60)
         yield Target(url, token, answer.json())
 
 

@@ -12,7 +12,8 @@ from windlass.core.job import JobState, Lease, NewJob
 from windlass.worker.worker import Worker
 
 TARGET = "tests.worker.process_app:app"
-SUSPECTS = 1000
+SUSPECTS = 3000
+"""More than a thousand, so that a fast machine does not get through them all in its rounds."""
 BATCH = 1000
 ENOUGH = 0.8
 ROUNDS = 6
@@ -26,8 +27,10 @@ AHEAD = 8_000
 async def make_suspects(rig: Rig) -> None:
     """Put jobs at the head whose worker has died with them."""
     await rig.store.enqueue([NewJob(task="add", payload='{"a":1,"b":2}', priority=50) for _ in range(SUSPECTS)])
-    lease = Lease(rig.rng.randrange(1, 2**62), "dead", timedelta(milliseconds=1))
-    assert len(await rig.store.claim(await rig.store.slices(), SUSPECTS, lease, started=False)) == SUSPECTS
+    claimed = 0
+    while claimed < SUSPECTS:
+        lease = Lease(rig.rng.randrange(1, 2**62), "dead", timedelta(milliseconds=1))
+        claimed += len(await rig.store.claim(await rig.store.slices(), min(BATCH, SUSPECTS - claimed), lease, started=False))
 
     async def are_back() -> bool:
         await rig.store.reclaim()
@@ -64,7 +67,7 @@ class Meter:
         return (len(self._done) - before) / (self._done[-1] - began)
 
 
-async def test_a_thousand_suspects_leave_other_work_four_fifths_of_its_rate(rig: Rig) -> None:
+async def test_thousands_of_suspects_leave_other_work_four_fifths_of_its_rate(rig: Rig) -> None:
     for spec in process_app.app.registry:
         rig.registry.add(spec)
     meter = Meter(rig)

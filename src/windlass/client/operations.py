@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Runs,
         Sources,
         StoredSettings,
+        Tokens,
         Workers,
     )
     from windlass.store.schedules import Schedules
@@ -167,6 +168,13 @@ class Operator(Scheduler):
         from windlass.store.nouns import Runs
 
         return Runs(self)
+
+    @property
+    def tokens(self) -> Tokens:
+        """What workers, scripts and people show to be let in."""
+        from windlass.store.nouns import Tokens
+
+        return Tokens(self)
 
     @property
     def audit(self) -> Audit:

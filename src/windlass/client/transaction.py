@@ -7,6 +7,11 @@ from typing import Any
 
 from windlass.errors import ConfigError
 
+_ASYNC = frozenset({"aiosqlite", "asyncpg"})
+_BLOCKING = frozenset({"pg8000", "psycopg", "psycopg2", "psycopg_pool"})
+"""Drivers of PostgreSQL, which may keep their caller waiting for long; some of them have asynchronous connections too."""
+_DRIVERS = _ASYNC | _BLOCKING | {"pysqlite3", "sqlite3"}
+
 
 async def driver_connection(given: Any, *, is_blocking: bool) -> Any:
     """Unwrap an SQLAlchemy session or connection; a driver's connection comes back as it is.
@@ -15,15 +20,15 @@ async def driver_connection(given: Any, *, is_blocking: bool) -> Any:
     """
     connection = await _unwrapped(given) if _package(given) == "sqlalchemy" else given
     package = _package(connection)
-    if package not in {"psycopg", "psycopg_pool", "sqlite3", "pysqlite3"}:
+    if package not in _DRIVERS:
         raise ConfigError(
-            f"connection: a psycopg, sqlite3 or SQLAlchemy connection or session is needed, not {_name(connection)}"
-            + (" (SQLAlchemy with the psycopg or sqlite3 driver)" if connection is not given else "")
+            "connection: a psycopg, asyncpg, psycopg2, sqlite3, aiosqlite or SQLAlchemy connection or session is needed, "
+            f"not {_name(connection)}"
         )
-    is_async = inspect.iscoroutinefunction(getattr(type(connection), "execute", None))
+    is_async = package in _ASYNC or inspect.iscoroutinefunction(getattr(type(connection), "execute", None))
     if is_async and is_blocking:
         raise ConfigError(f"connection: {_name(given)} is asynchronous; use `await …enqueue()` instead of enqueue_sync()")
-    if package.startswith("psycopg") and not is_async and not is_blocking:
+    if package in _BLOCKING and not is_async and not is_blocking:
         raise ConfigError(f"connection: {_name(given)} blocks; use enqueue_sync() instead of `await …enqueue()`")
     return connection
 
@@ -34,7 +39,11 @@ async def _unwrapped(given: Any) -> Any:
     if _has_class(given, {"Session", "AsyncSession", "scoped_session", "async_scoped_session"}):
         held = await _settled(given.connection())
     if _has_class(held, {"AsyncConnection"}):
-        return (await held.get_raw_connection()).driver_connection
+        connection = (await held.get_raw_connection()).driver_connection
+        if _package(connection) == "asyncpg":
+            # SQLAlchemy begins its transaction with the first statement that goes through it.
+            await held.exec_driver_sql("select 1")
+        return connection
     proxy = held.connection if _has_class(held, {"Connection"}) else held
     return getattr(proxy, "driver_connection", proxy)
 
@@ -49,8 +58,7 @@ def _has_class(value: object, names: set[str]) -> bool:
 
 def _package(value: object) -> str:
     """Name the library a value comes from, through subclasses of the caller's own."""
-    known = {"psycopg", "psycopg_pool", "sqlite3", "pysqlite3", "sqlalchemy"}
-    return next((root for root in map(_root, type(value).__mro__) if root in known), "")
+    return next((root for root in map(_root, type(value).__mro__) if root in _DRIVERS or root == "sqlalchemy"), "")
 
 
 def _root(kind: type) -> str:

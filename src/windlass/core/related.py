@@ -58,7 +58,7 @@ class ChildJob(NamedTuple):
     created_at: datetime
 
 
-class Past(NamedTuple):
+class NewestRuns(NamedTuple):
     """The newest ended runs and the newest children of some jobs, by job, the oldest first."""
 
     runs: Mapping[int, Sequence[JobRun]]

@@ -102,7 +102,7 @@ class Report:
         return Returned(done_reason=WORKER_DONE if target_count is None else NO_MORE_RESULTS)
 
 
-class Past(NamedTuple):
+class EndedRun(NamedTuple):
     """A job's last run that has ended."""
 
     token: int | None = None
@@ -112,7 +112,7 @@ class Past(NamedTuple):
     """Whether the reporter has held this job before, under another token than the lease's."""
 
 
-NO_PAST = Past()
+NO_PAST = EndedRun()
 
 
 class Case(NamedTuple):
@@ -129,7 +129,7 @@ class Case(NamedTuple):
     now: datetime
     answer: str | None
     """What was answered when this report came the first time."""
-    past: Past = NO_PAST
+    past: EndedRun = NO_PAST
 
 
 class Standing(Enum):

@@ -21,7 +21,7 @@ WITHIN = timedelta(minutes=1)
 
 
 @record(kw_only=True)
-class Scale:
+class LaneScale:
     """How many workers a lane wants, and what that was worked out from."""
 
     lane: str
@@ -40,7 +40,7 @@ class Scale:
     """How long a run took on average within the last minutes; None where none ended."""
 
 
-class _Part(NamedTuple):
+class _SliceLoad(NamedTuple):
     """The jobs of one task in the lane."""
 
     pending: int
@@ -62,12 +62,12 @@ class _Part(NamedTuple):
 
 def scale_lane(
     lane: str, present: Present, recent: Recent, *, online: int, open_slices: Slices, slots: int, within: timedelta
-) -> Scale:
+) -> LaneScale:
     """Work out how many workers of so many slots a lane wants; `*` is every lane but `pull`."""
     parts = list(_parts(lane, present, recent, open_slices))
     wanted = sum(part.slots(within) for part in parts)
     took = _average(span([minute for one, minute in recent.minutes.items() if _is_in(lane, one.lane)]))
-    return Scale(
+    return LaneScale(
         lane=lane,
         at=present.at,
         # Rounded first, so that the last digit of a sum of fractions starts no worker.
@@ -82,7 +82,7 @@ def scale_lane(
     )
 
 
-def _parts(lane: str, present: Present, recent: Recent, open_slices: Slices) -> Iterable[_Part]:
+def _parts(lane: str, present: Present, recent: Recent, open_slices: Slices) -> Iterable[_SliceLoad]:
     counts: Counter[tuple[TaskInLane, JobState]] = Counter()
     for count in present.counts:
         counts[TaskInLane(count.task, count.lane), count.state] += count.jobs
@@ -98,7 +98,7 @@ def _parts(lane: str, present: Present, recent: Recent, open_slices: Slices) -> 
             pending, arriving = 0, 0.0
         elif one in probes:
             pending, arriving = min(1, pending), 0.0
-        yield _Part(max(0, pending), max(0, running), arriving, _average(recent.minutes.get(one)))
+        yield _SliceLoad(max(0, pending), max(0, running), arriving, _average(recent.minutes.get(one)))
 
 
 def _average(ended: Minute | None) -> float | None:

@@ -13,7 +13,7 @@ from windlass.doctor.case import DoctorCase
 from windlass.errors import SchemaError, SchemaTooNew
 from windlass.store import migrate
 from windlass.store.sqlite import OLDEST, has_wal_reset_bug
-from windlass.store.sqlite_library import sqlite_driver
+from windlass.store.sqlite_library import driver
 
 _TRIPS = 5
 _SLOW_MS = 50.0
@@ -63,7 +63,7 @@ def postgres_version(version: str, number: int) -> Finding:
 def sqlite_version(version: str, *, is_wal: bool) -> Finding:
     """Judge a library by its number and by the bug that some of them have."""
     parts = tuple(int(part) for part in version.split("."))
-    build = f"SQLite {version} ({sqlite_driver.__name__.partition('.')[0]})"
+    build = f"SQLite {version} ({driver.__name__.partition('.')[0]})"
     oldest = ".".join(map(str, OLDEST))
     if parts < OLDEST:
         return problem("version", f"{build} is too old; {oldest} is the oldest supported", _FIXED)

@@ -53,8 +53,8 @@ _KNOWN: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     for pattern, build in (
         (rf"cannot (?P<move>.+) job (?P<job>\d+)(?P<now> now)?: {_NO_MOVE}", _transition),
         (r"task: is not registered; .*\(got '(?P<task>.*)'\)", lambda found: UnknownTask(found["task"])),
-        (r"job '?(?P<job>[^ ]+?)'? not found", lambda found: JobNotFound(found["job"])),
-        (r"dead letter (?P<id>\d+) not found", lambda found: LetterNotFound(_number(found["id"]))),
+        (r"job '?(?P<job>[^ ]+?)'? not found(?:; .*)?", lambda found: JobNotFound(found["job"])),
+        (r"dead letter (?P<id>\d+) not found(?:; .*)?", lambda found: LetterNotFound(_number(found["id"]))),
         (
             r"no dead letter has the fingerprint '(?P<fingerprint>.*)'; .*",
             lambda found: LetterGroupNotFound(found["fingerprint"]),
@@ -83,7 +83,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         ),
         (r"the lease on job (?P<job>\d+) is held by somebody else or has ended", lambda found: LeaseLost(_number(found["job"]))),
         (
-            r"job (?P<job>\d+) has no execution (?P<number>\d+)",
+            r"job (?P<job>\d+) has no execution (?P<number>\d+)(?:; .*)?",
             lambda found: ExecutionNotFound(_number(found["job"]), _number(found["number"])),
         ),
     )

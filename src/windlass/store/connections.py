@@ -183,6 +183,15 @@ def _cause(error: psycopg.Error) -> str:
     return known or text.rpartition("FATAL: ")[2].strip() or type(error).__name__
 
 
+@contextmanager
+def _connecting() -> Iterator[None]:
+    """Let a want of file descriptors count as a connection that could not be made, as it does inside the driver's library."""
+    try:
+        yield
+    except OSError as error:
+        raise psycopg.OperationalError(f"connection failed: {error}") from error
+
+
 class WatchedConnection(psycopg.Connection[Any]):
     """A connection for blocking code whose every exchange has a limit."""
 
@@ -200,7 +209,8 @@ class WatchedConnection(psycopg.Connection[Any]):
     ) -> Self:
         """Connect, and record for a pool what became of it."""
         try:
-            made = super().connect(conninfo, **options)
+            with _connecting():
+                made = super().connect(conninfo, **options)
         except psycopg.Error as error:
             if attempts is not None:
                 attempts.fail(error)
@@ -236,7 +246,8 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
     ) -> Self:
         """Connect, and record for a pool what became of it."""
         try:
-            made = await super().connect(conninfo, **options)
+            with _connecting():
+                made = await super().connect(conninfo, **options)
         except psycopg.Error as error:
             if attempts is not None:
                 attempts.fail(error)

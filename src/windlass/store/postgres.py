@@ -26,6 +26,7 @@ from windlass.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from windlass.store import other_drivers
 from windlass.store.announcer import Announcer
 from windlass.store.calls import work
 from windlass.store.calls.call import STATEMENT_TIMEOUT, asked
@@ -41,6 +42,7 @@ from windlass.store.connections import (
 )
 from windlass.store.fork_guard import ForkGuard
 from windlass.store.listener import WakeupListener
+from windlass.store.other_drivers import NOT_OURS, refuse_stranger
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
@@ -132,20 +134,22 @@ class Postgres:
                 raise translated(error) from error
         raise AssertionError
 
-    async def run_within(self, connection: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
+    async def run_within(self, connection: Any, call: Call[T]) -> T:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
         if self._identity is None:
             self._identity = await self.run(work.identity())
+        if not isinstance(connection, psycopg.AsyncConnection):
+            return await other_drivers.run_within(connection, self._identity, call)
         try:
             await connection.execute(_BEGIN)
             async with connection.transaction():
-                _refuse_stranger(self._identity, await _drive_async(connection, work.identity()))
+                refuse_stranger(self._identity, await _drive_async(connection, work.identity()))
                 answer = await _drive_async(connection, call)
                 if topics := call.wakes(answer):
                     await connection.cursor(row_factory=tuple_row).execute(NOTIFY, [list(topics)])
                 return answer
         except pg.UndefinedTable as error:
-            raise ConfigError(_NOT_OURS) from error
+            raise ConfigError(NOT_OURS) from error
         except _FROM_DRIVER as error:
             raise translated(error) from error
 
@@ -209,20 +213,16 @@ class SyncPostgres:
         except _FROM_DRIVER as error:
             raise translated(error) from error
 
-    def run_on(self, connection: psycopg.Connection[Any], call: Call[T]) -> T:
+    def run_on(self, connection: Any, call: Call[T]) -> T:
         """Run a call inside the caller's own transaction; it is visible iff that commits."""
         if self._identity is None:
             self._identity = self.run_sync(work.identity())
+        if not isinstance(connection, psycopg.Connection):
+            return other_drivers.run_on(connection, self._identity, call)
         try:
-            connection.execute(_BEGIN)
-            with connection.transaction():
-                _refuse_stranger(self._identity, _drive(connection, work.identity()))
-                answer = _drive(connection, call)
-                if topics := call.wakes(answer):
-                    connection.cursor(row_factory=tuple_row).execute(NOTIFY, [list(topics)])
-                return answer
+            return _run_on(connection, call, self._identity)
         except pg.UndefinedTable as error:
-            raise ConfigError(_NOT_OURS) from error
+            raise ConfigError(NOT_OURS) from error
         except _FROM_DRIVER as error:
             raise translated(error) from error
 
@@ -230,6 +230,25 @@ class SyncPostgres:
         """Close the connections; waits a moment at most for what is under way."""
         self._announcer.close()
         self._pools.close()
+
+
+def run_on(connection: psycopg.Connection[Any], call: Call[T]) -> T:
+    """Run a call on a caller's connection, whatever database that leads to; sleepers are woken when it commits."""
+    try:
+        return _run_on(connection, call)
+    except _FROM_DRIVER as error:
+        raise translated(error) from error
+
+
+def _run_on(connection: psycopg.Connection[Any], call: Call[T], identity: str | None = None) -> T:
+    connection.execute(_BEGIN)
+    with connection.transaction():
+        if identity is not None:
+            refuse_stranger(identity, _drive(connection, work.identity()))
+        answer = _drive(connection, call)
+        if topics := call.wakes(answer):
+            connection.cursor(row_factory=tuple_row).execute(NOTIFY, [list(topics)])
+        return answer
 
 
 def _cancels() -> int:
@@ -315,7 +334,6 @@ LISTEN = "listen windlass"
 NOTIFY = "select pg_notify('windlass', word) from unnest(%s::text[]) as word"
 
 
-_NOT_OURS = "the connection is to another database than the store's"
 # Any statement begins the caller's transaction; without one, our block would begin it and commit it at its end.
 _BEGIN = "select 1"
 # The last: a text that the driver cannot hand to the database.
@@ -376,16 +394,13 @@ def _drive(connection: psycopg.Connection[Any], call: Call[T], *, is_announced: 
             if step.ask is not None:
                 step = steps.send(asked(step, connection))
                 continue
-            cursor = connection.cursor(binary=True, row_factory=tuple_row)
+            # Not by the connection's own factory: a caller's cursors may be of a kind that cannot read binary answers.
+            cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+            cursor.format = psycopg.pq.Format.BINARY
             step = steps.send(cursor.execute(_texts.of(step), _params(step, is_announced=is_announced)).fetchall())
     except StopIteration as done:
         value: T = done.value
         return value
-
-
-def _refuse_stranger(ours: str, theirs: str) -> None:
-    if ours != theirs:
-        raise ConfigError(f"{_NOT_OURS} ({theirs!r}, not {ours!r})")
 
 
 def _text(error: BaseException) -> str:

@@ -34,8 +34,7 @@ from windlass.store.file_watch import FileWatch, open_watch
 from windlass.store.fork_guard import ForkGuard
 from windlass.store.queries import PARAMETER, Queries, queries
 from windlass.store.rows import SHAPES
-from windlass.store.sqlite_library import VARIABLE
-from windlass.store.sqlite_library import sqlite_driver as driver
+from windlass.store.sqlite_library import VARIABLE, driver
 from windlass.store.wakeups import Bell, bell_of
 
 if TYPE_CHECKING:
@@ -148,44 +147,18 @@ class Sqlite:
         A connection in autocommit mode without an open transaction commits at once, as it does with everything else.
         """
         self._check_connection(connection)
-        is_autocommit = not connection.in_transaction and _commits_by_itself(connection)
-        try:
-            if not connection.in_transaction:
-                connection.execute("begin immediate")
-            answer = self._run_in_savepoint(connection, call)
-            if is_autocommit:
-                # With a rollback journal the commit itself is told to wait while another process reads.
-                repeat_while_busy(lambda: connection.execute("commit"), self._rng)
-        except BaseException as error:
-            if is_autocommit:
-                _roll_back(connection)
-            if isinstance(error, _FROM_DRIVER):
-                raise _translated(error) from error
-            raise
-        return answer
-
-    def _run_in_savepoint(self, connection: Any, call: Call[T]) -> T:
-        connection.execute("savepoint windlass")
-        try:
-            return _drive(connection, self.queries, call)
-        except BaseException:
-            connection.execute("rollback to windlass")
-            raise
-        finally:
-            connection.execute("release windlass")
+        return run_on(connection, call, self._rng)
 
     async def run_within(self, connection: Any, call: Call[T]) -> T:
-        """Do the same from asyncio; the connection is the caller's and blocks as it always does."""
-        return self.run_on(connection, call)
+        """Do the same from asyncio; the connection is the caller's and blocks as it always does, unless it is aiosqlite's."""
+        if not is_aiosqlite(connection):
+            return self.run_on(connection, call)
+        # On the thread of the connection, where its other statements run; SQLAlchemy reaches it the same way.
+        answer: T = await connection._execute(self.run_on, connection._conn, call)  # noqa: SLF001
+        return answer
 
     def _check_connection(self, connection: Any) -> None:
-        if not isinstance(connection, driver.Connection):
-            given = f"{type(connection).__module__}.{type(connection).__name__}"
-            remedy = "open it with windlass.sqlite_driver, as in create_engine(url, module=windlass.sqlite_driver)"
-            if given.startswith("sqlite3."):
-                # Each copy of SQLite drops the other's file locks when it closes the file.
-                remedy += f", or set {VARIABLE}=sqlite3: two SQLite libraries in one process can corrupt the file"
-            raise ConfigError(f"a connection of {driver.__name__} is needed, not {given}; {remedy}")
+        check_driver(connection)
         main = next((row[2] for row in _cursor(connection).execute("pragma database_list") if row[1] == "main"), "")
         if self.path == ":memory:" or not main or Path(main).resolve() != Path(self.path).resolve():
             raise ConfigError(f"the connection is to {main or 'a database in memory'}, not to {self.path}")
@@ -198,6 +171,51 @@ class Sqlite:
     async def aclose(self) -> None:
         """Close without holding up the event loop."""
         await asyncio.to_thread(self.close)
+
+
+def check_driver(connection: Any) -> None:
+    """Raise ConfigError for a connection of another SQLite library than this process uses."""
+    if not isinstance(connection, driver.Connection):
+        given = f"{type(connection).__module__}.{type(connection).__name__}"
+        remedy = "open it with windlass.sqlite_driver, as in create_engine(url, module=windlass.sqlite_driver)"
+        if given.startswith("sqlite3."):
+            # Each copy of SQLite drops the other's file locks when it closes the file.
+            remedy += (
+                f", set {VARIABLE}=sqlite3, or make the application with windlass.sqlalchemy.windlass_on(engine): "
+                "two SQLite libraries in one process can corrupt the file"
+            )
+        raise ConfigError(f"a connection of {driver.__name__} is needed, not {given}; {remedy}")
+
+
+def run_on(connection: Any, call: Call[T], rng: Random) -> T:
+    """Run a call inside the transaction of a caller's connection, or in one of its own where that one is in autocommit mode."""
+    is_autocommit = not connection.in_transaction and _commits_by_itself(connection)
+    try:
+        if not connection.in_transaction:
+            # A read waits for no writer.
+            connection.execute("begin" if call.is_read else "begin immediate")
+        answer = _run_in_savepoint(connection, call)
+        if is_autocommit:
+            # With a rollback journal the commit itself is told to wait while another process reads.
+            repeat_while_busy(lambda: connection.execute("commit"), rng)
+    except BaseException as error:
+        if is_autocommit:
+            _roll_back(connection)
+        if isinstance(error, _FROM_DRIVER):
+            raise _translated(error) from error
+        raise
+    return answer
+
+
+def _run_in_savepoint(connection: Any, call: Call[T]) -> T:
+    connection.execute("savepoint windlass")
+    try:
+        return _drive(connection, queries("sqlite"), call)
+    except BaseException:
+        connection.execute("rollback to windlass")
+        raise
+    finally:
+        connection.execute("release windlass")
 
 
 class _ConnectionThread:
@@ -410,6 +428,11 @@ def repeat_while_busy(action: Callable[[], Any], rng: Random) -> Any:
             if not _is_busy(error) or time.monotonic() > give_up:
                 raise
         time.sleep(rng.uniform(0.0005, 0.003))
+
+
+def is_aiosqlite(connection: object) -> bool:
+    """Whether it is a connection that has another one on a thread of its own."""
+    return any(kind.__module__.partition(".")[0] == "aiosqlite" for kind in type(connection).__mro__)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from windlass.errors import StoreUnavailable
-from windlass.store.sqlite_library import sqlite_driver as driver
+from windlass.store.sqlite_library import driver
 
 
 class SqliteFiles(NamedTuple):

@@ -27,6 +27,7 @@ from windlass.testing.clock import FakeClock
 from windlass.testing.handlers import Errors, watched
 from windlass.testing.ran import Ran
 from windlass.testing.watch import Watch, first_failure
+from windlass.worker.middleware import wrapped
 from windlass.worker.presence import Presence
 from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.worker import Worker
@@ -118,7 +119,7 @@ class _Bench:
             cast("Store", watch),
             await self._app.blocking_store(),
             Program(
-                registry=watched(self._app.registry, errors),
+                registry=watched(wrapped(self._app.registry, self._app.middlewares), errors),
                 hooks=self._app.hooks,
                 profiles=self._app.settings.profiles,
                 state=resources,

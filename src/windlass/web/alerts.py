@@ -186,7 +186,7 @@ async def unsilence_alerts(request: Request, rule: PathName, subject: Subject = 
     """End a silence before its time."""
     if not await operator_of(request).alerts.unsilence(rule, subject=subject):
         about = f" of {subject!r}" if subject else ""
-        raise Refusal(404, f"alert {rule!r}{about} is not silenced")
+        raise Refusal(404, f"alert {rule!r}{about} is not silenced; GET /api/v1/alerts lists the silences")
     return {"ok": True}
 
 

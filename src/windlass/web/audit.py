@@ -70,7 +70,7 @@ async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
 ) -> AuditsOut:
     """List who did what, and who was refused."""
     wanted = AuditFilter(principal=principal, action=action, target=target, since=since)
-    audit = (await reader_of(request).store()).audit
+    audit = reader_of(request).audit
     found = await audit.list(wanted, before=before, limit=capped(limit))
     counted = await audit.count(wanted)
     last = found[-1].id if len(found) == capped(limit) else None

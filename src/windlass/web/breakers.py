@@ -97,7 +97,7 @@ def _out(breaker: Breaker) -> BreakerOut:
 
 def _known(name: str, breaker: Breaker | None) -> Breaker:
     if breaker is None:
-        raise Refusal(404, f"breaker {name!r} not found: none of this name has ever left closed")
+        raise Refusal(404, f"breaker {name!r} not found: none of this name has ever left closed; GET /api/v1/breakers lists them")
     return breaker
 
 

@@ -129,7 +129,7 @@ async def get_correlation(
     """Trace an action: its jobs and which came of which; a job's own UUID finds the job and what came of it."""
     found = await (await reader_of(request).store()).trace(id, after=after)
     if not found.spans and not after:
-        raise Refusal(404, f"correlation {shown(id)} not found: no job has it")
+        raise Refusal(404, f"correlation {shown(id)} not found: no job has it; GET /api/v1/jobs has each job's correlation_id")
     jobs = [_out(span, found.at) for span in found.spans]
     last = None if found.is_complete else found.last_id
     is_all = found.is_complete and not after

@@ -74,6 +74,20 @@ STATUS_OF: Mapping[type[Exception], int] = MappingProxyType(
 )
 """The nearest ancestor counts; a route may say otherwise for itself."""
 
+_WHERE: Mapping[type[Exception], str] = MappingProxyType(
+    {
+        ExecutionNotFound: "GET /api/v1/jobs/{job_id}/executions lists those that are kept",
+        FeedNotFound: "GET /api/v1/feeds lists them",
+        JobNotFound: "a job is named by its number or UUID, and GET /api/v1/jobs lists them",
+        LetterNotFound: "GET /api/v1/dead-letters lists them",
+        PageNotFound: "GET /api/v1/pages lists them",
+        ReminderNotFound: "GET /api/v1/reminders lists them",
+        SourceNotFound: "GET /api/v1/sources lists them",
+        TokenNotFound: "GET /api/v1/tokens lists them",
+    }
+)
+"""Where to look for what was not found; other errors name it themselves."""
+
 _RETRY_LATER = {"retry-after": "1"}
 UNAVAILABLE = 503
 INTERNAL = 500
@@ -119,7 +133,8 @@ def refusal_of(
         return Refusal(INTERNAL, "internal error; the server's log has the details under this request id")
     if status == UNAVAILABLE:
         return Refusal(status, "the database cannot be used at the moment; try again", _RETRY_LATER)
-    return Refusal(status, str(known))
+    where = _WHERE.get(type(known))
+    return Refusal(status, f"{known}; {where.format_map(vars(known))}" if where else str(known))
 
 
 def _status_of(error: BaseException, statuses: Mapping[type[Exception], int]) -> int | None:

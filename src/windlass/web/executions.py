@@ -11,6 +11,7 @@ from windlass.core.access import Role
 from windlass.core.ids import execution_uuid, job_uuid, parse_execution_id
 from windlass.core.job import Execution
 from windlass.core.page import MAX_OFFSET
+from windlass.errors import shown
 from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
@@ -81,7 +82,7 @@ async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, 
     """Read one run."""
     found = parse_execution_id(id)
     if found is None:
-        raise Refusal(404, f"execution {id!r} not found")
+        raise Refusal(404, f"execution {shown(id)} not found; GET /api/v1/jobs/{{id}}/executions lists those of a job")
     return execution_out(await (await context_of(request).app.store()).get_execution(*found), eyes_of(request))
 
 

@@ -105,7 +105,7 @@ async def list_feeds(
     limit: Limit = 100,
 ) -> FeedsOut:
     """List the feeds: all, or those that somebody subscribes to."""
-    feeds = (await reader_of(request).store()).feeds
+    feeds = reader_of(request).feeds
     found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
     counted = await feeds.count(subscriber=subscriber)
     last = found[-1].id if len(found) == capped(limit) else None
@@ -143,7 +143,7 @@ async def list_feed_entries(
     limit: Limit = 100,
 ) -> EntriesOut:
     """List what was found in a feed."""
-    feeds = (await reader_of(request).store()).feeds
+    feeds = reader_of(request).feeds
     found = await feeds.entries(id, before=before, limit=capped(limit))
     counted = await feeds.count_entries(id)
     last = found[-1].id if len(found) == capped(limit) else None

@@ -17,7 +17,6 @@ from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import decode
 from windlass.secret_names import REDACTED, redact
-from windlass.store.nouns import Items
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
@@ -73,7 +72,7 @@ async def list_collections(
     request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100
 ) -> CollectionsOut:
     """List the collections that have items."""
-    items, most = await _items(request), capped(limit)
+    items, most = reader_of(request).items, capped(limit)
     names = await items.collections(after=after, limit=most)
     counts = [await items.count(name) for name in names]
     found = [CollectionOut(name=name, items=one.items, is_exact=one.is_exact) for name, one in zip(names, counts, strict=True)]
@@ -113,10 +112,6 @@ async def export_items(
     return await _stream(request, ExportRange(collection=collection, after=after), format)
 
 
-async def _items(request: Request) -> Items:
-    return (await reader_of(request).store()).items
-
-
 async def _known(request: Request, ref: str) -> int:
     """Find a job's number; raises JobNotFound when there is no such job, which otherwise would seem to have found nothing."""
     number = number_of(ref)
@@ -125,7 +120,7 @@ async def _known(request: Request, ref: str) -> int:
 
 
 async def _page(request: Request, wanted: ExportRange, limit: int) -> ItemsOut:
-    items, most = await _items(request), capped(limit)
+    items, most = reader_of(request).items, capped(limit)
     found = await items.list(job_id=wanted.job_id, collection=wanted.collection, after=wanted.after, limit=most)
     count = await items.count(wanted.collection, job_id=wanted.job_id)
     eyes = eyes_of(request)
@@ -153,7 +148,7 @@ def item_out(item: Item, eyes: Eyes) -> ItemOut:
 
 
 async def _stream(request: Request, wanted: ExportRange, kind: ItemFormat) -> Response:
-    parts = export(await _items(request), wanted, kind, redact if eyes_of(request).is_viewer else None)
+    parts = export(reader_of(request).items, wanted, kind, redact if eyes_of(request).is_viewer else None)
     texts = (part.text async for part in parts)
     return Download(texts, _KINDS[kind], f"items.{kind}", is_bare=request.method == "HEAD")
 

@@ -53,7 +53,7 @@ async def get_lane(request: Request, name: PathName) -> LaneOut:
     for lane in await context_of(request).app.lanes.list():
         if lane.name == name:
             return _out(lane)
-    raise Refusal(404, f"lane {name!r} not found: no job, task or operator has named it")
+    raise Refusal(404, f"lane {name!r} not found: no job, task or operator has named it; GET /api/v1/lanes lists them")
 
 
 async def pause_lane(request: Request, name: PathName, *, force: Force = False) -> GateOut:

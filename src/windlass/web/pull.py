@@ -171,7 +171,7 @@ def _most_attempts(job: Claimed, context: RequestContext, pull_settings: PullSet
 
 
 async def _are_paused(context: RequestContext, names: Sequence[str]) -> bool:
-    lanes = (await context.app.store()).lanes
+    lanes = context.app.lanes
     for name in names:
         if not (await lanes.get(name)).is_paused:
             return False

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from windlass.web.server import Server
 
 KEY = "windlass"
+PRINCIPAL = "windlass.principal"
+"""Where an application around the server says in the scope who asks; no request can set it."""
 ANONYMOUS = Principal("anonymous", None)
 
 

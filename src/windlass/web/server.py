@@ -40,7 +40,7 @@ from windlass.web.pull_queue import PullQueue
 from windlass.web.pull_settings import PullSettingsCache
 from windlass.web.pull_worker_seen import PullWorkersSeen
 from windlass.web.rate_limit import RateLimit
-from windlass.web.request_context import ANONYMOUS, KEY, RequestContext
+from windlass.web.request_context import ANONYMOUS, KEY, PRINCIPAL, RequestContext
 from windlass.web.route import Route
 from windlass.web.router import RouteMatch, Router
 from windlass.web.routes import ROUTES
@@ -273,9 +273,10 @@ class Exchange:
         if entry is None or entry.route.least is not None:
             await self._identify(entry)
         if found is None:
-            raise Refusal(404, f"there is nothing at {self._path}")
+            where = "; GET /openapi.json lists every route" if self._path.startswith("/api/") else ""
+            raise Refusal(404, f"there is nothing at {self._path}{where}")
         if entry is None:
-            raise Refusal(405, f"{scope['method']} is not a method of this path", {"allow": _allowed(found)})
+            raise _no_method(scope["method"], found)
         is_scrape = entry.route.is_scraped and self._principal is SCRAPER
         if entry.route.least is not None and not self._principal.may(entry.route.least) and not is_scrape:
             role = self._principal.role or "no role"
@@ -303,10 +304,14 @@ class Exchange:
         entry = found.methods.get("GET" if method == "HEAD" else method)
         if entry is None and all(other.route.least is None for other in found.methods.values()):
             # A path that is public tells anybody which methods it has.
-            raise Refusal(405, f"{method} is not a method of this path", {"allow": _allowed(found)})
+            raise _no_method(method, found)
         return entry
 
     async def _identify(self, entry: RoutedHandler | None) -> None:
+        known: Principal | None = self._scope.get(PRINCIPAL)
+        if known is not None:
+            self._principal = known
+            return
         try:
             target = Target(self._scope["method"], self._sent_path, self._scope["query_string"])
             self._principal = await self._server.credentials.identify(self._headers, self._address, target)
@@ -511,9 +516,10 @@ class Exchange:
         log.log(level, "%s %s", self._scope["method"], self._path, extra=fields)
 
 
-def _allowed(found: RouteMatch[RoutedHandler]) -> str:
-    methods = set(found.methods) | ({"HEAD"} if "GET" in found.methods else set())
-    return ", ".join(sorted(methods))
+def _no_method(method: str, found: RouteMatch[RoutedHandler]) -> Refusal:
+    """Refuse a method that a path does not have."""
+    allowed = ", ".join(sorted(set(found.methods) | ({"HEAD"} if "GET" in found.methods else set())))
+    return Refusal(405, f"{method} is not a method of this path; it has {allowed}", {"allow": allowed})
 
 
 def plain(hot: Callable[[Request], Awaitable[Response]]) -> Asgi:

@@ -68,7 +68,7 @@ async def list_sources(
     request: Request, after: Annotated[str, Query(max_length=MAX_SOURCE_NAME)] = "", limit: Limit = 100
 ) -> SourcesOut:
     """List the sources."""
-    sources = (await reader_of(request).store()).sources
+    sources = reader_of(request).sources
     found = await sources.list(after=after, limit=capped(limit))
     counted = await sources.count()
     last = found[-1].id if len(found) == capped(limit) else None

@@ -98,9 +98,9 @@ async def get_job_stats(request: Request, id: JobId) -> JobStatsOut:  # noqa: A0
 
 async def get_scheduler_metrics(request: Request) -> MetricsOut:
     """Sum up all jobs and runs."""
-    store = await reader_of(request).store()
-    metrics = await store.insights.scheduler()
-    chores, workers = await store.chores.list(), await store.workers.list()
+    reader = reader_of(request)
+    metrics = await reader.insights.scheduler()
+    chores, workers = await reader.chores.list(), await reader.workers.list()
     seen = max((one.seen_at for one in workers), default=None)
     return MetricsOut(
         jobs=JobCountsOut(**{state.value: metrics.jobs[state] for state in JobState}),

@@ -67,7 +67,7 @@ def _out(task: KnownTask) -> TaskOut:
 
 async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100) -> TasksOut:
     """List the tasks that processes declared; entries outlive their processes."""
-    tasks = (await reader_of(request).store()).tasks
+    tasks = reader_of(request).known_tasks
     found = await tasks.list(after=after, limit=capped(limit))
     counted = await tasks.count()
     last = found[-1].name if len(found) == capped(limit) else None
@@ -79,7 +79,7 @@ async def get_task(request: Request, name: PathName) -> TaskDetailOut:
     store = await context_of(request).app.store()
     found = await store.tasks.get(name)
     if found is None:
-        raise Refusal(404, f"task {name!r} not found: no process has declared it")
+        raise Refusal(404, f"task {name!r} not found: no process has declared it; GET /api/v1/tasks lists them")
     counts: Counter[JobState] = Counter()
     for one in await store.count_jobs():
         if one.task == name:

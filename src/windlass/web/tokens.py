@@ -72,7 +72,7 @@ def token_out(token: Token) -> TokenOut:
 
 async def list_tokens(request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100) -> TokensOut:
     """List the tokens."""
-    tokens = (await reader_of(request).store()).tokens
+    tokens = reader_of(request).tokens
     found = await tokens.list(after=after, limit=capped(limit))
     counted = await tokens.count()
     last = found[-1].id if len(found) == capped(limit) else None
@@ -88,13 +88,13 @@ async def mint_token(request: Request, body: TokenIn) -> MintedOut:
         worker=body.worker,
         expires_in=None if body.expires_in is None else parse_duration(body.expires_in, field="expires_in"),
     )
-    minted = await (await operator_of(request).store()).tokens.mint(wanted)
+    minted = await operator_of(request).tokens.mint(wanted)
     return MintedOut(**token_out(minted.token).model_dump(), secret=minted.secret)
 
 
 async def revoke_token(request: Request, id: Annotated[int, Path(ge=1, le=MAX_JOB)]) -> TokenOut:  # noqa: A002 - the path's word
     """End a token, and every session it opened, at once (in other servers within a second)."""
-    return token_out(await (await operator_of(request).store()).tokens.revoke(id))
+    return token_out(await operator_of(request).tokens.revoke(id))
 
 
 ROUTES = (

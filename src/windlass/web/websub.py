@@ -49,7 +49,7 @@ async def verify_websub(
     if topic != known.websub_topic:
         raise Refusal(404, "hub.topic: this is not the feed's")
     is_followed = known.next_fetch_at is not None
-    feeds = (await app.store()).feeds
+    feeds = app.feeds
     if mode == "denied":
         await feeds.deny_websub(known.id)
         return PlainTextResponse("noted")

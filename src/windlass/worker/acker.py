@@ -16,6 +16,9 @@ from windlass.worker.worker_log import log
 T = TypeVar("T")
 
 BATCH = 200
+"""How many endings are not worth waiting for more."""
+MOST_SENT = 500
+"""How many go in one statement: while one is on its way others gather, and each costs a commit and two trips."""
 MOST_WAITING = 2000
 _LINGER_S = 0.005
 _FIRST_WAIT_S = 0.05
@@ -122,11 +125,11 @@ class Acker:
         if not self.has_room:
             self.has_room = True
             self._has_caught_up()
-        for start in range(0, len(endings), BATCH):
-            await self._send_endings(endings[start : start + BATCH])
+        for start in range(0, len(endings), MOST_SENT):
+            await self._send_endings(endings[start : start + MOST_SENT])
         self._sending = ()
-        for start in range(0, len(stops), BATCH):
-            await self._send_stops(stops[start : start + BATCH])
+        for start in range(0, len(stops), MOST_SENT):
+            await self._send_stops(stops[start : start + MOST_SENT])
 
     async def _send_late(self) -> None:
         """Try again what others held, apart from the rest: whoever waits for a stranger waits alone."""
@@ -138,10 +141,10 @@ class Acker:
             endings, self._late = self._late, []
             stops, self._late_stops = self._late_stops, []
             self._in_flight += len(endings) + len(stops)
-            for start in range(0, len(endings), BATCH):
-                await self._send_endings(endings[start : start + BATCH])
-            for start in range(0, len(stops), BATCH):
-                await self._send_stops(stops[start : start + BATCH])
+            for start in range(0, len(endings), MOST_SENT):
+                await self._send_endings(endings[start : start + MOST_SENT])
+            for start in range(0, len(stops), MOST_SENT):
+                await self._send_stops(stops[start : start + MOST_SENT])
             wait = min(wait * 2, _LONGEST_WAIT_S) if self._is_late.is_set() else _FIRST_LATE_S
 
     async def _send_stops(self, stops: Sequence[Stop]) -> None:

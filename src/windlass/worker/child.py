@@ -32,6 +32,7 @@ from windlass.worker.frames import CHUNK, Channel, Frames, encode_frame
 from windlass.worker.lifeline import hold_lifeline
 from windlass.worker.logs import LogCapture, LogExcerpt
 from windlass.worker.meter import Meter
+from windlass.worker.middleware import wrapped
 from windlass.worker.pipe_link import PipeLink
 from windlass.worker.run_tasks import end_tasks, tracked_tasks
 from windlass.worker.wire import pack_bare_end, pack_end, pack_raised, pack_returned, unpack_job
@@ -58,7 +59,8 @@ def load(target: str) -> Application:
         found = getattr(found, name)
     if not isinstance(getattr(found, "registry", None), Registry):
         raise ConfigError(f"{target} has no registry of tasks")
-    return Application(found.registry, getattr(found, "open_state", None), getattr(found, "tracing", None))
+    registry = wrapped(found.registry, getattr(found, "middlewares", ()))
+    return Application(registry, getattr(found, "open_state", None), getattr(found, "tracing", None))
 
 
 class ChildServer:

@@ -13,7 +13,7 @@ from windlass.worker.acker import Acker
 from windlass.worker.slot import Kit, Slot
 from windlass.worker.worker_log import log
 
-MOST_CLAIMED = 200
+MOST_CLAIMED = 500
 _MOST_AHEAD = 20
 """Times the prefetch setting: what jobs of next to no length are held ready at most."""
 _UNIT_S = 0.001

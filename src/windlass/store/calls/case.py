@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import Claimed, JobState
-from windlass.core.report import Case, Past
+from windlass.core.report import Case, EndedRun
 from windlass.store import batches
 from windlass.store.calls.call import Step, Steps
 from windlass.store.rows import CLAIMED, CLAIMED_WIDTH, SHAPES, Row, Shape
@@ -28,7 +28,7 @@ def read_case(job_id: int, *, key: str | None = None, worker: str | None = None)
         if worker is None and case.has_lease:
             return case
         [past] = yield Step("report_past", {"id": job_id, "worker": worker})
-        return case._replace(past=Past._make(past))
+        return case._replace(past=EndedRun._make(past))
     return None
 
 

@@ -36,7 +36,7 @@ from windlass.core.runs import (
     queue_stats,
     scheduler_metrics,
 )
-from windlass.core.scale import WITHIN, Scale, scale_lane, serving, slots_for
+from windlass.core.scale import WITHIN, LaneScale, scale_lane, serving, slots_for
 from windlass.core.series import Series, series, series_query
 from windlass.core.worker import WorkerRecord
 from windlass.store import rows
@@ -139,7 +139,7 @@ def read_flow() -> Steps[Looked]:
 
 def scale(
     lane: str, *, slots: int | None = None, within: timedelta = WITHIN, pools: Sequence[PoolSpec] | None = None
-) -> Call[Scale]:
+) -> Call[LaneScale]:
     """Read how many workers a lane wants; `*` is every lane but `pull`. Raises InvalidInput naming what is wrong.
 
     `slots` is how many slots of a worker serve the lane: left out, what those that are online have on average, and where none is
@@ -151,7 +151,7 @@ def scale(
         check_range("slots", slots, 1, MAX_SLOTS)
     planned = slots_for(lane, {pool.lane: pool.slots for pool in pools or parse_pools(DEFAULT_POOLS)})
 
-    def steps(_: Means) -> Steps[Scale]:
+    def steps(_: Means) -> Steps[LaneScale]:
         flow = yield from read_flow()
         open_slices = rows.slices((yield Step("slices", {})))
         found = serving(lane, flow.registered)

@@ -9,7 +9,7 @@ from windlass.core.checks import check_range, check_text
 from windlass.core.filter import own_job
 from windlass.core.ids import MAX_JOB, job_uuid
 from windlass.core.job import MAX_KEY, Job, JobState, RunReason, RunStatus
-from windlass.core.related import MOST_RELATED, MOST_RUNS, Branch, ChildJob, JobRun, Past, Related, Span, Trace, Tree, trace
+from windlass.core.related import MOST_RELATED, MOST_RUNS, Branch, ChildJob, JobRun, NewestRuns, Related, Span, Trace, Tree, trace
 from windlass.store import batches, rows
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.move import possible
@@ -66,12 +66,14 @@ def trace_jobs(ids: Sequence[int]) -> Call[Trace]:
     return Call(steps, is_read=True)
 
 
-def read_past(jobs: Sequence[int], templates: Sequence[int], *, limit: int) -> Call[Past]:
+def read_past(jobs: Sequence[int], templates: Sequence[int], *, limit: int) -> Call[NewestRuns]:
     """Read up to `limit` of the newest runs of each of some jobs, and of the newest jobs that templates have made."""
     check_range("limit", limit, 1, _MOST_PAST)
 
-    def steps(_: Means) -> Steps[Past]:
-        return Past((yield from newest_runs(possible(jobs), limit)), (yield from _newest_children(possible(templates), limit)))
+    def steps(_: Means) -> Steps[NewestRuns]:
+        return NewestRuns(
+            (yield from newest_runs(possible(jobs), limit)), (yield from _newest_children(possible(templates), limit))
+        )
 
     return Call(steps, is_read=True)
 

@@ -10,6 +10,8 @@ const live = document.getElementById("live");
 const csrf = document.querySelector("meta[name=csrf]").content;
 let ahead = Date.now() - Date.parse(board.dataset.at); // how far this clock is ahead of the database's
 let askedAt = 0;
+let asked = 0; // how often the page was asked for, and which of these answers is drawn
+let drawn = 0;
 let waiting = null;
 let asking = null;
 let losing = null;
@@ -62,6 +64,7 @@ function isHeld() {
 export async function refresh(isAsked = true) {
   waiting = null;
   askedAt = Date.now();
+  const mine = ++asked;
   asking = new AbortController();
   const answer = await fetch(location.href, { credentials: "same-origin", headers: { accept: "text/html" }, signal: asking.signal });
   if (answer.redirected && new URL(answer.url).pathname === at("/login")) {
@@ -76,6 +79,9 @@ export async function refresh(isAsked = true) {
   // A job that was deleted has a page too, with another status.
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("board");
   if (!fresh) throw new Error(String(answer.status));
+  // An answer that was overtaken shows how things were before.
+  if (mine < drawn) return;
+  drawn = mine;
   const focused = document.activeElement;
   const here = board.querySelector("tr.here")?.id;
   morph(board, fresh);

@@ -6,7 +6,7 @@ const EVERY_MS = 2000;
 const AT_END = 24; // pixels from the end within which a log is followed
 const board = document.getElementById("board");
 const messages = [];
-const left = new WeakMap(); // how far from its end somebody has scrolled a log
+const heights = new WeakMap(); // how high a log was when it was last looked at
 
 function follow() {
   const place = document.getElementById("messages");
@@ -26,7 +26,11 @@ function follow() {
 
 // A log is read from its end, where the newest lines are, unless somebody has scrolled back.
 function showEnds() {
-  for (const log of board.querySelectorAll("[data-log]")) if ((left.get(log) ?? 0) < AT_END) log.scrollTop = log.scrollHeight;
+  for (const log of board.querySelectorAll("[data-log]")) {
+    if (!log.clientHeight) continue; // in a fold that is closed
+    if (log.scrollTop + log.clientHeight > (heights.get(log) ?? 0) - AT_END) log.scrollTop = log.scrollHeight;
+    heights.set(log, log.scrollHeight);
+  }
 }
 
 function openRun() {
@@ -34,10 +38,6 @@ function openRun() {
   if (run) run.open = true;
 }
 
-board.addEventListener("scroll", (event) => {
-  const log = event.target;
-  if (log.matches("[data-log]")) left.set(log, log.scrollHeight - log.scrollTop - log.clientHeight);
-}, true);
 board.addEventListener("toggle", showEnds, true);
 window.addEventListener("hashchange", openRun);
 document.addEventListener("refreshed", () => { follow(); showEnds(); });

@@ -27,7 +27,7 @@ async def show_audit(
 ) -> Response:
     """Show lines of the log, newest first."""
     at = await now(request)
-    audit = (await reader_of(request).store()).audit
+    audit = reader_of(request).audit
     wanted = AuditFilter(principal=principal, action=action, target=target)
     found = await audit.list(wanted, before=before, limit=_SIZE)
     following = found[-1].id if len(found) == _SIZE else None

@@ -26,7 +26,7 @@ async def show_feeds(
     """Show the feeds, or what was found in one."""
     packs = await check_on(request, "/feeds")
     at = await now(request)
-    feeds = (await reader_of(request).store()).feeds
+    feeds = reader_of(request).feeds
     found = await feeds.list(after=after, limit=_SIZE) if feed is None else [await feeds.get(feed)]
     entries = [] if feed is None else await feeds.entries(feed, before=before, limit=_ENTRIES)
     last = found[-1].id if feed is None and len(found) == _SIZE else None

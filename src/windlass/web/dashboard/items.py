@@ -34,7 +34,7 @@ async def show_items(
 ) -> Response:
     """Show the collections, or the items of one, or those of a job."""
     at = await now(request)
-    items = (await reader_of(request).store()).items
+    items = reader_of(request).items
     values: dict[str, Any] = {"collection": collection, "job": job, "packs": await finds_of(request)}
     if not collection and not job:
         names = await items.collections(after=after_name, limit=_COLLECTIONS)

@@ -14,7 +14,7 @@ from windlass.core.filter import JobFilter
 from windlass.core.job import Job, JobState
 from windlass.core.page import JobQuery
 from windlass.core.preview import MOST_MISSED, Fire, count_missed, fires_from, preview
-from windlass.core.related import Past
+from windlass.core.related import NewestRuns
 from windlass.core.transitions import MOVES
 from windlass.errors import InvalidInput
 from windlass.web.dashboard import times
@@ -92,7 +92,7 @@ def _times(job: Job, rule: Recurrence | None, at: datetime) -> list[Fire]:
     return fires_from(rule, job.slot_at or job.run_at, _TIMES, completed_runs=job.completed_runs)
 
 
-def _past(job: Job, past: Past, at: datetime) -> list[PastRun]:
+def _past(job: Job, past: NewestRuns, at: datetime) -> list[PastRun]:
     if job.spawn:
         return [
             PastRun(one.state.value, f"job {one.id}: {one.state.value}, made {times.age(one.created_at, at)} ago", one.id)

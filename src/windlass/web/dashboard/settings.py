@@ -40,7 +40,7 @@ async def show_settings(request: Request, after: Annotated[int, Query(ge=0, le=M
     """Show every setting, the tokens and the packs."""
     at = await now(request)
     app = context_of(request).app
-    tokens = await (await reader_of(request).store()).tokens.list(after=after, limit=_TOKENS)
+    tokens = await reader_of(request).tokens.list(after=after, limit=_TOKENS)
     return draw(
         request,
         "settings.html",

@@ -80,7 +80,7 @@ async def show_task(
     summary = await reader.insights.summary()
     at = summary.present.at
     wanted = chosen_range(at, quick=range_)
-    known = await (await reader.store()).tasks.get(name)
+    known = await reader.known_tasks.get(name)
     counts: Counter[JobState] = Counter()
     for one in summary.present.counts:
         if one.task == name:

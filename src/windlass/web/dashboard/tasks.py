@@ -36,7 +36,7 @@ async def show_tasks(request: Request, after: Annotated[str, Query(max_length=MA
     """Show the tasks by name."""
     reader = reader_of(request)
     summary = await reader.insights.summary()
-    known = await (await reader.store()).tasks.list(after=after, limit=_SIZE)
+    known = await reader.known_tasks.list(after=after, limit=_SIZE)
     counts: dict[str, Counter[JobState]] = {}
     for one in summary.present.counts:
         counts.setdefault(one.task, Counter())[one.state] += one.jobs

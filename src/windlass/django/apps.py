@@ -1,0 +1,28 @@
+"""The application of Django that INSTALLED_APPS names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class WindlassConfig(AppConfig):
+    """Brings the commands, and keeps the tables up to date with `migrate`."""
+
+    name = "windlass.django"
+    label = "windlass"
+    verbose_name = "Windlass"
+
+    def ready(self) -> None:
+        """Migrate whenever Django does; so the database of a test run has the tables too."""
+        post_migrate.connect(_migrate, sender=self)
+
+
+def _migrate(*, using: str, verbosity: int = 1, **_: Any) -> None:
+    from windlass.django.migrating import migrate  # noqa: PLC0415 - nothing is loaded where nothing migrates
+
+    for name in migrate(using):
+        if verbosity:
+            print(f"  Windlass: applied {name}")  # noqa: T201 - as `migrate` itself does
