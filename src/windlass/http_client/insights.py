@@ -11,7 +11,7 @@ from pydantic import Field
 from windlass.core.breaker import BreakerState
 from windlass.core.job import JobState
 from windlass.core.record import record
-from windlass.core.scale import Scale
+from windlass.core.scale import LaneScale
 from windlass.http_client.ask import API, Ask, Duration, as_one, get, seconds, word
 
 
@@ -143,6 +143,6 @@ def series(
     return get(f"{API}/metrics", as_one(RemoteSeries), query)
 
 
-def scale(lane: str, *, slots: int | None = None, within: Duration = "1m") -> Ask[Scale]:
+def scale(lane: str, *, slots: int | None = None, within: Duration = "1m") -> Ask[LaneScale]:
     """Read how many workers a lane wants; `*` is every lane but `pull`."""
-    return get(f"{API}/scale/{word(lane)}", as_one(Scale), {"slots": slots, "within": f"{seconds(within, 'within'):g}s"})
+    return get(f"{API}/scale/{word(lane)}", as_one(LaneScale), {"slots": slots, "within": f"{seconds(within, 'within'):g}s"})
