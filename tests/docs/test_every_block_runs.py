@@ -49,16 +49,16 @@ RUNNERS: dict[str, dict[str, str]] = {
     "docs/worker.md": {"python": "tests/client/test_worker_page.py", "sh": "tests/docs/test_pages.py"},
 }
 """Which test runs a page's blocks of a language. Whoever writes a page with code adds its line, and the test."""
-GUIDES = {"docs/coming-from/", "docs/howto/"}
+GUIDES = ("docs/coming-from/", "docs/howto/")
 """Folders whose pages tests/docs/test_guides.py runs, python and sh, whatever they are called."""
 
 
 def shown() -> dict[str, set[str]]:
     """Say which languages each page has blocks in."""
     found = {page: {block.language for block in blocks(page) if block.mark != FRAGMENT} & LANGUAGES for page in pages()}
-    found = {page: languages for page, languages in found.items() if not page.startswith(tuple(GUIDES))} | {
-        page: languages - {"python", "sh"} for page, languages in found.items() if page.startswith(tuple(GUIDES))
-    }
+    for page in found:
+        if page.startswith(GUIDES):
+            found[page] -= {"python", "sh"}
     return {page: languages for page, languages in found.items() if languages}
 
 

@@ -59,12 +59,12 @@ class NotReady(Exception):
     """Something of the checklist does not hold."""
 
 
-def run(*command: str | Path, cwd: Path = ROOT, said: str = "") -> str:
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
     """Run a command of the development environment; raises NotReady with what it printed."""
     typed = [str(part) for part in command]
     done = subprocess.run(typed, cwd=cwd, env=dev.environment(), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise NotReady(f"{said or ' '.join(typed)}\n{done.stdout}{done.stderr}")
+        raise NotReady(f"{' '.join(typed)}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

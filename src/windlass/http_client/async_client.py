@@ -144,6 +144,7 @@ class AsyncRemoteInsights(AsyncRemoteNoun):
 
     summary = verb(insights.summary)
     series = verb(insights.series)
+    scale = verb(insights.scale)
 
 
 class AsyncRemoteAlerts(AsyncRemoteNoun):

@@ -141,6 +141,7 @@ class RemoteInsights(RemoteNoun):
 
     summary = verb(insights.summary)
     series = verb(insights.series)
+    scale = verb(insights.scale)
 
 
 class RemoteAlerts(RemoteNoun):

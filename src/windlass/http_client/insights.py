@@ -11,7 +11,8 @@ from pydantic import Field
 from windlass.core.breaker import BreakerState
 from windlass.core.job import JobState
 from windlass.core.record import record
-from windlass.http_client.ask import API, Ask, Duration, as_one, get, seconds
+from windlass.core.scale import LaneScale
+from windlass.http_client.ask import API, Ask, Duration, as_one, get, seconds, word
 
 
 @record(kw_only=True)
@@ -140,3 +141,8 @@ def series(
     """Read the runs that ended over time; left out, the last hour."""
     query = {"task": task, "lane": lane, "from": from_at, "to": to_at, "step": f"{seconds(step, 'step'):g}s"}
     return get(f"{API}/metrics", as_one(RemoteSeries), query)
+
+
+def scale(lane: str, *, slots: int | None = None, within: Duration = "1m") -> Ask[LaneScale]:
+    """Read how many workers a lane wants; `*` is every lane but `pull`."""
+    return get(f"{API}/scale/{word(lane)}", as_one(LaneScale), {"slots": slots, "within": f"{seconds(within, 'within'):g}s"})
