@@ -14,7 +14,7 @@ from tests.moving import every_table
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.store import migrate, open_database
-from windlass.store.moving.move import Moved, end_move, move
+from windlass.store.moving.move import MoveResult, end_move, move
 from windlass.store.moving.sides import SIDES
 
 _KINDS = """
@@ -25,7 +25,7 @@ _KINDS = """
 _ONLY_POSTGRES = {"windlass_vouchers"}  # SQLite has one writer, so no lease can wait for the row of another
 
 
-def moved(source: str, target: str, **options: Any) -> Moved:
+def moved(source: str, target: str, **options: Any) -> MoveResult:
     with closing(open_database(source, rng=Random(1))) as theirs, closing(open_database(target, rng=Random(2))) as ours:
         done = move(theirs, ours, lambda *_: None, **options)
         end_move(ours)

@@ -19,7 +19,7 @@ from windlass.core.blocking import run
 from windlass.errors import ConfigError
 from windlass.store import open_blocking_store, open_database, parse_url
 from windlass.store.doctor import BrokenRule, check
-from windlass.store.moving.move import Moved, end_move, move
+from windlass.store.moving.move import MoveResult, end_move, move
 
 _MOST_SHOWN = 10
 
@@ -76,7 +76,7 @@ def _checked(target: str, chance: Random) -> list[BrokenRule]:
         run(store.aclose())
 
 
-def _tell(moved: Moved, broken: list[BrokenRule], *, as_json: bool) -> None:
+def _tell(moved: MoveResult, broken: list[BrokenRule], *, as_json: bool) -> None:
     if as_json:
         found = [{"rule": one.rule, "job_id": one.job_id, "detail": one.detail} for one in broken]
         say_json({"rows": moved.rows, "tables": dict(moved.tables), "left_out": list(moved.left_out), "broken_rules": found})

@@ -10,8 +10,8 @@ from windlass.errors import InvalidInput, MoveRefused
 from windlass.store import migrate
 from windlass.store.migrate import Scriptable
 from windlass.store.moving.filling import TableProgress
-from windlass.store.moving.move import Notice, Reading
-from windlass.store.moving.tables import OF_EACH_DATABASE, Column, Table, Values
+from windlass.store.moving.move import Notice, TableReader
+from windlass.store.moving.tables import OF_EACH_DATABASE, Table, TableColumn, Values
 
 FORMAT = 1
 EVERYTHING = "everything"
@@ -21,7 +21,7 @@ def write_lines(source: Scriptable, write: Callable[[str], object], notice: Noti
     """Write every row of every table; returns how many. Nobody can write to the database meanwhile."""
 
     def work(connection: Any) -> int:
-        reading = Reading(connection, source.dialect)
+        reading = TableReader(connection, source.dialect)
         tables = {name: table for name, table in sorted(reading.tables.items()) if name not in OF_EACH_DATABASE}
         counts = {name: reading.count(name) for name in tables}
         write(_line(_header(reading, tables, counts, source.dialect)))
@@ -39,7 +39,7 @@ def write_lines(source: Scriptable, write: Callable[[str], object], notice: Noti
     return source.run_script(work)
 
 
-def _header(reading: Reading, tables: dict[str, Table], counts: dict[str, int], dialect: str) -> dict[str, Any]:
+def _header(reading: TableReader, tables: dict[str, Table], counts: dict[str, int], dialect: str) -> dict[str, Any]:
     described = {
         name: {
             "columns": list(table.names),
@@ -118,7 +118,7 @@ class LinesOrigin:
 
 
 def _table(name: str, described: dict[str, Any]) -> Table:
-    columns = tuple(Column(column, "") for column in described["columns"])
+    columns = tuple(TableColumn(column, "") for column in described["columns"])
     return Table(name, columns, tuple(described["key"]), name if described["last_number"] is not None else None)
 
 

@@ -11,7 +11,7 @@ from windlass.store.migrate import Scriptable
 from windlass.store.moving.batches import MOST_ROWS, batched
 from windlass.store.moving.filling import ITSELF, Filling, TableProgress
 from windlass.store.moving.sides import SIDES
-from windlass.store.moving.tables import OF_EACH_DATABASE, SUMMED, Column, Table, Values, plan
+from windlass.store.moving.tables import OF_EACH_DATABASE, SUMMED, Table, TableColumn, Values, plan
 
 Notice = Callable[[int, int, str], None]
 """Takes how many rows are copied, of how many, and of which table now."""
@@ -27,7 +27,7 @@ _CLOCKS = frozenset({"updated_at", "seen_at", "last_run_at", "touched_at"})
 """Columns that move on when a row is changed."""
 
 
-class Origin(Protocol):
+class RowSource(Protocol):
     """Where the rows come from."""
 
     @property
@@ -56,7 +56,7 @@ class Origin(Protocol):
         ...
 
 
-class Moved(NamedTuple):
+class MoveResult(NamedTuple):
     """What a move has done: the rows of each table there, tables that the target does not have, and its last state."""
 
     tables: Mapping[str, int]
@@ -69,7 +69,7 @@ class Moved(NamedTuple):
         return sum(self.tables.values())
 
 
-class Reading:
+class TableReader:
     """A database that is read while nobody may write to it."""
 
     def __init__(self, connection: Any, dialect: str) -> None:
@@ -96,7 +96,7 @@ class Reading:
         return {ITSELF: str(identity), **marks}
 
     def _mark(self, table: Table) -> str:
-        newest = [self._side.read(Column(f"max({one.name})", one.type)) for one in table.columns if one.name in _CLOCKS]
+        newest = [self._side.read(TableColumn(f"max({one.name})", one.type)) for one in table.columns if one.name in _CLOCKS]
         found = self._ask(f"select {', '.join(['count(*)', *newest])} from {table.name}")  # noqa: S608 - names from the catalog
         return " ".join(map(str, (*found, self.last_number(table))))
 
@@ -117,7 +117,7 @@ class Reading:
         return self._number(f"select count(*) from {table}")  # noqa: S608 - a name from the catalog
 
     def _read(self, table: str, column: str) -> str:
-        return self._side.read(Column(column, self.tables[table].type_of(column)))
+        return self._side.read(TableColumn(column, self.tables[table].type_of(column)))
 
     def _number(self, sql: str) -> int:
         [number] = self._ask(sql)
@@ -133,7 +133,9 @@ def measure(table: str) -> str:
     return f"select {counted} from {table}"  # noqa: S608 - a name from the catalog
 
 
-def move(source: Scriptable, target: Scriptable, notice: Notice, *, is_forced: bool = False, most_rows: int = MOST_ROWS) -> Moved:
+def move(
+    source: Scriptable, target: Scriptable, notice: Notice, *, is_forced: bool = False, most_rows: int = MOST_ROWS
+) -> MoveResult:
     """Copy everything, or what an earlier attempt has left; no process works with the target before `end_move`.
 
     Whoever wants to write to the source waits until this has ended. Raises MoveRefused.
@@ -141,8 +143,8 @@ def move(source: Scriptable, target: Scriptable, notice: Notice, *, is_forced: b
     if missing := [one.name for one in migrate.status(source) if not one.is_applied]:
         raise MoveRefused(f"the source lacks migrations ({', '.join(missing)}); run `windlass migrate` there first")
 
-    def work(connection: Any) -> Moved:
-        reading = Reading(connection, source.dialect)
+    def work(connection: Any) -> MoveResult:
+        reading = TableReader(connection, source.dialect)
         if not is_forced:
             reading.check_idle()
         return fill(target, reading, notice, most_rows)
@@ -155,7 +157,7 @@ def end_move(target: Scriptable) -> None:
     Filling(target).end()
 
 
-def fill(target: Scriptable, origin: Origin, notice: Notice, most_rows: int = MOST_ROWS) -> Moved:
+def fill(target: Scriptable, origin: RowSource, notice: Notice, most_rows: int = MOST_ROWS) -> MoveResult:
     """Copy into an empty database what is not there yet, and compare the counts; raises MoveRefused."""
     filling = Filling(target)
     filling.begin(origin.marks())
@@ -173,10 +175,10 @@ def fill(target: Scriptable, origin: Origin, notice: Notice, most_rows: int = MO
     _compare(origin, filling, planned)
     filling.set_last_numbers({name: origin.last_number(theirs) for name, (theirs, _) in planned.items()})
     left_out = [name for name in sorted(origin.tables.keys() - planned.keys() - OF_EACH_DATABASE) if origin.count(name)]
-    return Moved({name: origin.count(name) for name in planned}, left_out, filling.is_resumed)
+    return MoveResult({name: origin.count(name) for name in planned}, left_out, filling.is_resumed)
 
 
-def _compare(origin: Origin, filling: Filling, planned: Iterable[str]) -> None:
+def _compare(origin: RowSource, filling: Filling, planned: Iterable[str]) -> None:
     for name in planned:
         there, [here] = origin.measure(name), filling.ask(measure(name))
         if there != int(here or 0):

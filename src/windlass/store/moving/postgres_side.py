@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from windlass.store.moving.tables import Column, Table, Values
+from windlass.store.moving.tables import Table, TableColumn, Values
 
 _TABLES = r"""
     select c.relname, a.attname, format_type(a.atttypid, null),
@@ -81,7 +81,7 @@ class PostgresSide:
         """Return the one row of a plain query."""
         return cast("Values", connection.execute(sql).fetchone())
 
-    def read(self, column: Column) -> str:
+    def read(self, column: TableColumn) -> str:
         """Write the expression for a column in the form that SQLite keeps."""
         return _read(column)
 
@@ -101,12 +101,12 @@ class PostgresSide:
 
 
 def _table(name: str, rows: Sequence[tuple[Any, ...]]) -> Table:
-    columns = tuple(Column(column, kind) for _, column, kind, _, _ in rows)
+    columns = tuple(TableColumn(column, kind) for _, column, kind, _, _ in rows)
     key = tuple(column for _, column, _, place, _ in sorted(rows, key=lambda one: one[3]) if place >= 0)
     return Table(name, columns, key, next((one[4] for one in rows if one[4]), None))
 
 
-def _read(column: Column) -> str:
+def _read(column: TableColumn) -> str:
     match column.type:
         case "timestamp with time zone":
             return f"(extract(epoch from {column.name}) * 1000000)::bigint"

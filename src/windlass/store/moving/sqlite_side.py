@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from windlass.store.moving.tables import SUMMED, Column, Table, Values
+from windlass.store.moving.tables import SUMMED, Table, TableColumn, Values
 
 # Ours by their prefix; virtual tables and what they keep are made anew by triggers.
 _TABLES = r"""
@@ -50,7 +50,7 @@ class SqliteSide:
         [row] = _all(connection, sql)
         return row
 
-    def read(self, column: Column) -> str:
+    def read(self, column: TableColumn) -> str:
         """Write the expression for a column, which is kept in that form."""
         return column.name
 
@@ -82,7 +82,7 @@ def _all(connection: Any, sql: str, *values: str) -> list[tuple[Any, ...]]:
 def _table(connection: Any, name: str, *, is_numbered: bool) -> Table:
     found = _all(connection, _COLUMNS, name)
     key = tuple(column for column, _, place in sorted(found, key=lambda one: one[2]) if place)
-    columns = tuple(Column(column, kind) for column, kind, _ in found)
+    columns = tuple(TableColumn(column, kind) for column, kind, _ in found)
     return Table(name, columns, key, name if is_numbered else None)
 
 

@@ -15,7 +15,7 @@ SUMMED = {"windlass_run_deltas": ("runs", "wait_ms", "duration_ms")}
 """Tables whose rows PostgreSQL appends and SQLite adds up in place; rows of one key become one."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column that is stored, and its type by the database's own name."""
 
     name: str
@@ -26,7 +26,7 @@ class Table(NamedTuple):
     """A table with its key, and the sequence that numbers its rows."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     key: tuple[str, ...]
     sequence: str | None = None
 
@@ -41,7 +41,7 @@ class Table(NamedTuple):
 
     def only(self, names: Iterable[str]) -> Table:
         """Return the table with these columns, in this order."""
-        return self._replace(columns=tuple(Column(name, self.type_of(name)) for name in names))
+        return self._replace(columns=tuple(TableColumn(name, self.type_of(name)) for name in names))
 
 
 class Side(Protocol):
@@ -67,7 +67,7 @@ class Side(Protocol):
         """Return the one row of a plain query."""
         ...
 
-    def read(self, column: Column) -> str:
+    def read(self, column: TableColumn) -> str:
         """Write the expression for a column in the form that SQLite keeps."""
         ...
 
