@@ -57,6 +57,19 @@ def test_on_sqlite_in_memory() -> None:
     assert "skipped=4" in run_tests(sqlite_settings(":memory:"))
 
 
+def test_another_sqlite_library_than_djangos_is_refused() -> None:
+    environ = environment(
+        DJANGO_SETTINGS_MODULE="project.settings",
+        PYTHONPATH=str(HERE),
+        PROJECT_DATABASE=json.dumps(sqlite_settings(":memory:")),
+        WINDLASS_SQLITE_DRIVER="pysqlite3",
+    )
+    command = [sys.executable, "-m", "django", "check"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "windlass.E007" in done.stderr
+
+
 def test_on_a_sqlite_file(tmp_path: Path) -> None:
     settings = sqlite_settings(tmp_path / "project.sqlite3")
     assert "skipped" not in run_tests({**settings, "TEST": {"NAME": str(tmp_path / "test.sqlite3")}})

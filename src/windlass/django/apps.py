@@ -13,6 +13,7 @@ class WindlassConfig(AppConfig):
 
     name = "windlass.django"
     label = "windlass"
+    default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "Windlass"
 
     def ready(self) -> None:

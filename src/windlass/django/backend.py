@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -83,7 +84,7 @@ class WindlassBackend(BaseTaskBackend):
     @cached_property
     def app(self) -> Windlass:
         """The application of Windlass that has these tasks, one for all threads."""
-        key = f"{self.alias} {self.queues} {self.options}"
+        key = f"{self.alias} {sorted(self.queues)} {self.options}"
         # Django makes a backend for each thread that asks for one.
         with _lock:
             if key not in _apps:
@@ -129,7 +130,7 @@ class WindlassBackend(BaseTaskBackend):
         with _lock:
             declare(self, declared[task.module_path])
         of_windlass = self.app.tasks[task.module_path].using(**self._job_options(task))
-        with _remedy():
+        with _remedied():
             stored = self.client.enqueue_and_get_sync(of_windlass.job_of_payload(payload))
         # Of a job that was there already, Django sees that one.
         result = result_of(task, stored.job, [], backend=self.alias)
@@ -156,7 +157,7 @@ class WindlassBackend(BaseTaskBackend):
 
     def result_of_job(self, number: int, task: Any = None) -> Any:
         """Read a job as a result; raises JobNotFound, and TaskResultDoesNotExist for a job that is of no Django task."""
-        with _remedy():
+        with _remedied():
             job = self.client.get_sync(number)
             runs = self.client.executions_sync(number) if job.executions else ()
         return result_of(self._task_of(job, task), job, runs, backend=self.alias)
@@ -192,12 +193,10 @@ def _number_of(result_id: object) -> int | None:
     return parse_job_id(text) if "-" in text else None
 
 
-class _remedy:  # noqa: N801 - reads as a statement
-    """Says what to type in a Django project where the tables are missing."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, SchemaError):
-            raise SchemaError(f"{str(error).partition('; run')[0]}; run `python manage.py windlass_migrate`") from error
+@contextmanager
+def _remedied() -> Iterator[None]:
+    """Say what to type in a Django project where the tables are missing."""
+    try:
+        yield
+    except SchemaError as error:
+        raise SchemaError(f"{str(error).partition('; run')[0]}; run `python manage.py windlass_migrate`") from error

@@ -31,7 +31,7 @@ def backend_called(alias: str | None = None) -> WindlassBackend:
     if alias is None:
         return next(iter(found.values()))
     if alias not in found:
-        raise ImproperlyConfigured(f"TASKS[{alias!r}] is not Windlass; {', '.join(found)} is" if found else "")
+        raise ImproperlyConfigured(f"TASKS[{alias!r}] is not Windlass; {', '.join(found)} is")
     return found[alias]
 
 

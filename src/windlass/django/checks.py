@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.checks import Error
-from django.core.checks import Warning as Hint
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
@@ -66,11 +65,12 @@ def _check_database(backend: WindlassBackend, where: str) -> Iterator[Any]:
             hint="pip install 'windlass[django,postgres]'; Django uses it by itself.",
             id="windlass.E004",
         )
-    if dialect == "sqlite" and sqlite_driver.__name__ != "sqlite3":
-        yield Hint(
-            f"Windlass uses {sqlite_driver.__name__} and Django most likely sqlite3; two SQLite libraries can corrupt a file",
-            hint=f"Set {VARIABLE}=sqlite3 in the environment, or leave it out.",
-            id="windlass.W001",
+    theirs = connections[backend.database].Database
+    if dialect == "sqlite" and theirs.Connection is not sqlite_driver.Connection:
+        yield Error(
+            f"Windlass uses {sqlite_driver.__name__} and Django {theirs.__name__}; two SQLite libraries can corrupt a file",
+            hint=f"Leave {VARIABLE} out of the environment, and import nothing of Windlass before the settings.",
+            id="windlass.E007",
         )
 
 

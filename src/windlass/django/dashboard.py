@@ -80,7 +80,7 @@ def _let_in(request: HttpRequest, scope: dict[str, Any]) -> Any:
 
 def _csrf_of(request: HttpRequest) -> str:
     """Make the token that changes must bring along; it ends with the session."""
-    key = request.session.session_key or ""
+    key = f"{request.user.pk} {request.session.session_key or ''}"
     return str(salted_hmac("windlass.django.dashboard", key, algorithm="sha256").hexdigest())
 
 
@@ -155,6 +155,7 @@ def _response(request: HttpRequest, answer: BridgedAnswer, *, is_stream: bool) -
     # Django has set its own guess.
     del response.headers["Content-Type"]
     for name, value in start["headers"]:
+        # Sessions are Django's; the server would only take back a cookie that it never gave.
         if name != b"set-cookie":
             response.headers[name.decode("latin-1")] = value.decode("latin-1")
     return response

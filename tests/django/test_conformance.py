@@ -1,0 +1,61 @@
+"""Django's own tests of a Tasks backend, run on Windlass: from Django's source, of which nothing is kept here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import django
+import pytest
+
+from tests.django.django6 import VARIABLE, django_tests, environment_with_django6, newer_python
+from tests.django.test_project import environment, run_tests, sqlite_settings
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = "tests.django.conformance.settings"
+IN_CORE = 47
+"""How many of Django's 56 tests of its dummy backend and of tasks apply where the framework is Django's own."""
+IN_BACKPORT = 41
+"""How many apply to the package `django-tasks`, which lacks what Django has added since."""
+
+
+def conform(tmp_path: Path, python: str, count: int) -> None:
+    """Run them; `adapted.py` names each that does not apply, with its reason."""
+    source = django_tests()
+    if source is None:
+        pytest.skip("DJANGO'S SOURCE COULD NOT BE DOWNLOADED: ITS TESTS DID NOT RUN")
+    path = os.pathsep.join(map(str, (ROOT, source)))
+    environ = environment(DJANGO_SETTINGS_MODULE=SETTINGS, PYTHONPATH=path, CONFORMANCE_FILE=str(tmp_path / "file"))
+    done = subprocess.run(
+        [python, "-m", "django", "test", "--noinput", "tests.django.conformance.adapted"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"^Ran (\d+) tests", done.stderr, re.MULTILINE) == [str(count)], done.stderr
+
+
+def django6() -> str:
+    found = newer_python()
+    if found is None:
+        pytest.skip(f"NO PYTHON 3.12 OR LATER WAS FOUND, SO DJANGO 6 WAS NOT TESTED; name one in {VARIABLE}")
+    return str(environment_with_django6(found))
+
+
+def test_djangos_tests_of_a_backend_pass(tmp_path: Path) -> None:
+    conform(tmp_path, sys.executable, IN_BACKPORT if django.VERSION < (6,) else IN_CORE)
+
+
+def test_djangos_tests_of_a_backend_pass_on_django_6(tmp_path: Path) -> None:
+    conform(tmp_path, django6(), IN_CORE)
+
+
+def test_a_project_on_django_6_works(tmp_path: Path) -> None:
+    settings = sqlite_settings(tmp_path / "project.sqlite3")
+    run_tests({**settings, "TEST": {"NAME": str(tmp_path / "test.sqlite3")}}, python=django6())
