@@ -12,6 +12,7 @@ from types import FrameType
 
 from django.utils.autoreload import iter_all_python_module_files
 
+from windlass.cli.supervised import die_with_parent
 from windlass.django.management.command_line import environment
 
 _LOOK_S = 0.5
@@ -31,7 +32,12 @@ def run_reloading(arguments: Sequence[str]) -> None:
     code = 0
     while not stopped.is_set():
         # In a group of its own: a Ctrl-C of the terminal reaches only us, and we pass it on once.
-        worker = subprocess.Popen([sys.executable, "-m", "windlass", *arguments], env=environment(), process_group=0)  # noqa: S603
+        worker = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", "windlass", *arguments],
+            env=environment(),
+            process_group=0,
+            preexec_fn=_die_with_us,  # noqa: PLW1509 - this process has one thread
+        )
         _wait_for_change(stopped)
         worker.terminate()
         try:
@@ -40,6 +46,11 @@ def run_reloading(arguments: Sequence[str]) -> None:
             worker.kill()
             code = worker.wait()
     sys.exit(code)
+
+
+def _die_with_us() -> None:
+    """Stop the worker in order when this process is killed and cannot do it."""
+    die_with_parent(None)
 
 
 def _wait_for_change(stopped: Event) -> None:
