@@ -28,7 +28,7 @@ _WORKER = Shape.of(WorkerRecord)
 SHAPES |= {
     "list_workers": _WORKER,
     "get_worker": _WORKER,
-    "see_worker": Shape((), (1,)),
+    "see_worker": Shape((1,), ()),
     "list_started": Shape((3,)),
     "look_at_leases": Shape((0,), (1,)),
 }
@@ -75,7 +75,7 @@ def seen(
         "cpu_percent": cpu_percent,
         "memory_mb": memory_mb,
     }
-    return single("see_worker", params, lambda found: SeenWorker(found[0][1]) if found else None, is_engine=True)
+    return single("see_worker", params, lambda found: SeenWorker(found[0][1] is not None) if found else None, is_engine=True)
 
 
 def pause(worker: str) -> Call[WorkerRecord]:

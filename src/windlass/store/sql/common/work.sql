@@ -37,11 +37,12 @@ delete from windlass_versions where first_seen_at < (
 returning version
 
 -- name: see_worker
--- A late heartbeat does not bring back a worker that said it had stopped.
+-- A late heartbeat does not bring back a worker that said it had stopped. `paused_at` is returned as it is: SQLite 3.40 takes
+-- `is not null` in what an update returns for true where the table's first column is not null.
 update windlass_workers set seen_at = {now}, running = :running, loop_blocks = :loop_blocks,
     cpu_percent = coalesce(:cpu_percent::integer, cpu_percent), memory_mb = coalesce(:memory_mb::integer, memory_mb)
 where id = :worker and stopped_at is null
-returning id, paused_at is not null
+returning id, paused_at
 
 -- name: pause_worker
 update windlass_workers set paused_at = {now}, paused_by = :principal::text
