@@ -368,6 +368,28 @@ def test_sqlite_searches_by_index(tmp_path: Path, name: str) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize("name", ["complete", "finish", "renew", "find_holders"])
+def test_sqlite_looks_each_job_of_a_batch_up_when_it_was_analysed_while_nothing_ran(tmp_path: Path, name: str) -> None:
+    """The indexes of what is leased and of what holds a key were empty then, and are believed to be."""
+    path = tmp_path / "analysed.db"
+    migrate_sqlite(path)
+    connection = driver.connect(str(path), isolation_level=None)
+    connection.execute(
+        "with recursive n (id) as (select 1 union all select id + 1 from n where id < 5000) "
+        "insert into windlass_jobs (id, task, lane, state, wait_reason, run_at, created_at, updated_at) "
+        "select id, 't', 'l', 'pending', 'new', 1, 1, 1 from n"
+    )
+    connection.execute("analyze")
+    connection.close()
+    # What has been found is read when a file is opened.
+    connection = driver.connect(str(path))
+    for statement in queries("sqlite").statements(name, 200):
+        params = dict.fromkeys(PARAMETER.findall(statement), 1) | dict.fromkeys(_DOCUMENTS, "[]")
+        lines = [row[3] for row in connection.execute(f"explain query plan {statement}", params)]
+        assert [line for line in lines if re.match(r"SCAN j( |$)", line)] == [], lines
+    connection.close()
+
+
 async def test_plans_made_on_empty_tables_never_read_one_as_a_whole(postgres_server: PostgresServer) -> None:
     """The server keeps a plan when the table has grown; a worker that is started first would crawl through the first burst."""
     with fresh_postgres(postgres_server) as dsn:

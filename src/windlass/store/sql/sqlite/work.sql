@@ -61,12 +61,12 @@ insert into windlass_bodies (job_id, payload) select :last_id + 1 + p.place, p.p
 select id - :last_id - 1, id, {now} from windlass_jobs where id > :last_id order by id
 
 -- name: find_holders
--- Who holds the keys that an insert left out.
+-- Who holds the keys that an insert left out. Each is looked up, also where ANALYZE has found no holder.
 select s.value ->> 'ord', j.id, j.state from json_each(:keys) as s
-join windlass_jobs j on j.task = s.value ->> 'task' and j.unique_slot = s.value ->> 'unique_key'
+cross join windlass_jobs j on j.task = s.value ->> 'task' and j.unique_slot = s.value ->> 'unique_key'
 union
 select s.value ->> 'ord', j.id, j.state from json_each(:keys) as s
-join windlass_jobs j on j.name = s.value ->> 'name'
+cross join windlass_jobs j on j.name = s.value ->> 'name'
 
 -- name: replace_waiting
 -- The holder takes over payload, priority and time while it waits; once it runs, what it runs with is settled.
@@ -137,8 +137,10 @@ union all select priority, run_at, id from windlass_jobs indexed by windlass_job
 where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i}
 
 -- name: renew
+-- Not indexed, so by the row's number: once somebody has run ANALYZE while nothing ran, the index of leased jobs is believed to be
+-- empty, and the whole of it would be compared with the whole batch.
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
-update windlass_jobs as j set
+update windlass_jobs as j not indexed set
     lease_expires_at = max(j.lease_expires_at, {now} + :lease),
     started_at = case when j.state = 'running' then coalesce(j.started_at, s.value ->> 'started_us') else j.started_at end
 from json_each(:leases) as s where j.id = s.value ->> 'id' and j.token = s.value ->> 'token'
@@ -175,7 +177,7 @@ returning job_id
 
 -- name: complete
 -- What `finish` does to a run that came back with nothing to decide. Whatever makes more of it is left to `finish`: a rule, a
--- rerun, a lease that is gone.
+-- rerun, a lease that is gone. Not indexed for the reason that `renew` has.
 with f (id, token, started_us, finished_us, cpu_time_ms, result) as (values {rows})
 insert into windlass_executions (
     job_id, number, attempt, token, worker, started_at, finished_at, wait_ms, status, cpu_time_ms, result
@@ -184,7 +186,7 @@ select j.id, j.executions, j.attempt, j.token, j.worker, f.started_us, max(f.fin
     max(0, (f.started_us - j.run_at) / 1000), 'completed', f.cpu_time_ms, json(f.result)
 from f cross join windlass_jobs as j on {is_undecided};
 with f (id, token, started_us, finished_us, cpu_time_ms, result) as (values {rows})
-update windlass_jobs as j set
+update windlass_jobs as j not indexed set
     state = 'completed', crashes = 0, consecutive_failures = 0, completed_runs = j.completed_runs + 1,
     token = null, worker = null, pull_id = null, lease_expires_at = null,
     started_at = f.started_us, finished_at = max(f.finished_us, f.started_us), closed_at = {now}, held = 0,
