@@ -74,7 +74,7 @@ async def remind(app: Windlass, *whats: str, days: float = -1) -> None:
 
 async def mails_of(app: Windlass) -> list[str]:
     jobs = (await app.list()).jobs
-    return sorted(json.loads(job.payload)["data"]["what"] for job in jobs if job.task == "email")
+    return sorted(job.payload["data"]["what"] for job in jobs if job.task == "email")
 
 
 async def test_what_is_due_is_mailed_once_and_the_rest_waits(url: str) -> None:

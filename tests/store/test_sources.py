@@ -28,7 +28,7 @@ async def test_a_source_is_kept_and_changed_under_its_id(store: Store, clock: Fa
     assert await store.sources.get("news") == made
     clock.advance(seconds=1)
     changed = await store.sources.upsert(a_source(name="Other", url="http://example.org:8080/"))
-    assert (changed.name, changed.url, changed.metadata) == ("Other", "http://example.org:8080/", '{"lang":"de"}')
+    assert (changed.name, changed.url, changed.metadata_json) == ("Other", "http://example.org:8080/", '{"lang":"de"}')
     assert (changed.created_at, changed.updated_at) == (made.created_at, clock.now())
     assert await store.sources.get("news") == changed
 

@@ -21,7 +21,7 @@ async def test_a_declared_task_is_known_and_outlives_its_worker(store: Store, cl
     [task] = await store.tasks.list()
     assert await store.tasks.get(task.name) == task
     assert await store.tasks.get("another") is None
-    assert (task.name, task.lane, task.options, task.breaker, task.is_declared) == (
+    assert (task.name, task.lane, task.options_json, task.breaker, task.is_declared) == (
         "mail",
         "fast",
         '{"timeout": "2m"}',

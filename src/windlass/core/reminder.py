@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from windlass.core.checks import check_instant
-from windlass.core.payload import check_stored
+from windlass.core.payload import check_stored, decode_object
 from windlass.core.record import record
 
 
@@ -28,8 +29,13 @@ class Reminder:
 
     id: int
     due_at: datetime
-    mail: str
+    mail_json: str
     job_id: int | None
     """The job that sends it, once there is one; it may be pruned long before."""
     enqueued_at: datetime | None
     created_at: datetime
+
+    @property
+    def mail(self) -> dict[str, Any]:
+        """The payload of its `email` job, read anew each time."""
+        return decode_object(self.mail_json, field="mail")

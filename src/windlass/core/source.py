@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from unicodedata import category
 from urllib.parse import urlsplit
 
 from windlass.core.checks import check_text
-from windlass.core.payload import check_stored
+from windlass.core.payload import check_stored, decode_object
 from windlass.core.record import record
 from windlass.errors import InvalidInput
 
@@ -50,15 +51,20 @@ Given = tuple[str, str | None]
 
 @record
 class Source:
-    """A source as it is kept."""
+    """A source as it is kept; `metadata_json` is text as it is stored."""
 
     id: str
     name: str
     url: str
     last_run_at: datetime | None
-    metadata: str | None
+    metadata_json: str | None
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        """What was given of it beside its address, read anew each time."""
+        return None if self.metadata_json is None else decode_object(self.metadata_json, field="metadata")
 
 
 def check_line(field: str, value: str, limit: int) -> None:

@@ -52,7 +52,7 @@ def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
     return ReminderOut(
         id=reminder.id,
         due_at=reminder.due_at,
-        mail=eyes.read(reminder.mail),
+        mail=eyes.hide(reminder.mail),
         job_id=reminder.job_id,
         enqueued_at=reminder.enqueued_at,
         created_at=reminder.created_at,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -58,7 +57,7 @@ def source_out(source: Source) -> SourceOut:
         name=source.name,
         url=source.url,
         last_run_at=source.last_run_at,
-        metadata=None if source.metadata is None else json.loads(source.metadata),
+        metadata=source.metadata,
         created_at=source.created_at,
         updated_at=source.updated_at,
     )
