@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from windlass.core.checks import check_instant
-from windlass.core.payload import check_stored, decode_object
+from windlass.core.payload import JsonText, decode_object, encode_object
 from windlass.core.record import record
 
 
 @record
 class NewReminder:
-    """A reminder to keep; `mail` is the payload of an `email` job, as JSON text."""
+    """A reminder to keep; `mail` is the payload of an `email` job."""
 
     due_at: datetime
-    mail: str
+    mail: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         """Refuse what could never be sent."""
         check_instant("due_at", self.due_at)
-        check_stored(self.mail, field="mail")
+        self.encode_mail()
+
+    def encode_mail(self) -> JsonText:
+        """Write the mail as it is stored."""
+        return encode_object(self.mail, field="mail")
 
 
 @record

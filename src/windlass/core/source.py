@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from unicodedata import category
 from urllib.parse import urlsplit
 
 from windlass.core.checks import check_text
-from windlass.core.payload import check_stored, decode_object
+from windlass.core.payload import JsonText, decode_object, encode_object
 from windlass.core.record import record
 from windlass.errors import InvalidInput
 
@@ -19,23 +20,26 @@ _LONGEST_LABEL = 63
 
 @record
 class NewSource:
-    """A source to keep, checked when it is made; `metadata` is JSON text."""
+    """A source to keep, checked when it is made."""
 
     id: str
     name: str
     url: str
-    metadata: str | None = None
+    metadata: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what nobody could crawl or show."""
         check_line("id", self.id, MAX_SOURCE_NAME)
         check_line("name", self.name, MAX_SOURCE_NAME)
         check_url("url", self.url)
-        if self.metadata is not None:
-            check_stored(self.metadata, field="metadata")
+        self.encode_metadata()
+
+    def encode_metadata(self) -> JsonText | None:
+        """Write the metadata as it is stored."""
+        return None if self.metadata is None else encode_object(self.metadata, field="metadata")
 
 
-def new_source(url: str, id: Given, name: Given, metadata: str | None = None) -> NewSource:  # noqa: A002 - the field's word
+def new_source(url: str, id: Given, name: Given, metadata: Mapping[str, Any] | None = None) -> NewSource:  # noqa: A002 - the field's word
     """Describe a source that goes by what was given of it, else by its host; complaints name what was sent."""
     host = ("url", urlsplit(url).hostname or "")
     known_as = next(given for given in (id, name, host) if given[1])
