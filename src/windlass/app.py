@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from windlass import __version__
 from windlass.client.declared import DeclaredTasks
@@ -30,7 +30,7 @@ from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import parse_duration
 from windlass.core.finding import DoctorOptions, Examination
-from windlass.core.hooks import Hook, Hooks
+from windlass.core.hooks import EndHook, EnqueueHook, Hooks, StartHook
 from windlass.core.job import NewJob
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.payload import encode_object
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-H = TypeVar("H", bound=Hook)
 _PULLED = RetrySpec(profile="pull")
 Lifespan = Callable[..., Any]
 """An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
@@ -337,10 +336,19 @@ class Windlass(Operator):
             fields.setdefault("retry", _PULLED)
         return NewJob(**descended(fields)), False
 
-    def on(self, event: str) -> Callable[[H], H]:
+    @overload
+    def on(self, event: Literal["enqueue"]) -> Callable[[EnqueueHook], EnqueueHook]: ...
+
+    @overload
+    def on(self, event: Literal["start"]) -> Callable[[StartHook], StartHook]: ...
+
+    @overload
+    def on(self, event: Literal["finish", "fail"]) -> Callable[[EndHook], EndHook]: ...
+
+    def on(self, event: str) -> Callable[[Any], Any]:
         """Register a hook for `enqueue`, `start`, `finish` or `fail`."""
 
-        def register(hook: H) -> H:
+        def register(hook: Any) -> Any:
             self.hooks.add(event, hook)
             return hook
 

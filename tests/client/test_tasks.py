@@ -210,7 +210,7 @@ def test_hooks_are_checked() -> None:
     with pytest.raises(InvalidInput, match="plain function"):
         app.on("enqueue")(later)
     with pytest.raises(InvalidInput, match="use one of enqueue, start, finish, fail"):
-        app.on("enqueu")(later)
+        app.on("enqueu")(later)  # type: ignore[call-overload]
     assert app.on("finish")(later) is later
 
 

@@ -16,9 +16,10 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 PROGRAM = """
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from windlass import EnqueuedJob, Enqueued, Execution, Job, JobContext, Task, Windlass
+from windlass import EndEvent, EnqueueEvent, EnqueuedJob, Enqueued, Execution, HandlerCall, Job, JobContext, Task, Windlass
 
 app = Windlass("sqlite:///jobs.db")
 
@@ -72,6 +73,41 @@ async def wrong_with_any(ctx: JobContext, unknown: Any) -> None:
     text: str = bare_words.enqueue_sync(unknown).result_sync()  # error
     print(count, text)
     await tally({})  # error
+
+
+@app.on("fail")
+async def report(event: EndEvent) -> None:
+    cause: BaseException | None = event.exception
+    print(cause)
+
+
+@app.on("enqueue")
+def count(event: EnqueueEvent) -> None: ...
+
+
+@app.on("start")  # error
+def wrong_count(event: EnqueueEvent) -> None: ...
+
+
+@app.on("finsh")  # error
+def misspelt_event(event: Any) -> None: ...
+
+
+@app.middleware
+def timed(call: HandlerCall) -> Iterator[None]:
+    print(call.context.task, call.arguments["to"])
+    result = yield
+    print(result)
+
+
+@app.middleware
+async def waits(call: HandlerCall) -> AsyncIterator[None]:
+    yield
+
+
+@app.middleware  # error
+def no_middleware(call: HandlerCall) -> int:
+    return call.number  # error
 
 
 def values(job: Job, run: Execution) -> None:
