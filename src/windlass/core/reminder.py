@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +15,7 @@ class NewReminder:
     """A reminder to keep; `mail` is the payload of an `email` job."""
 
     due_at: datetime
-    mail: Mapping[str, Any]
+    mail: dict[str, Any]
 
     def __post_init__(self) -> None:
         """Refuse what could never be sent."""

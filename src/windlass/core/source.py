@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from unicodedata import category
@@ -25,7 +24,7 @@ class NewSource:
     id: str
     name: str
     url: str
-    metadata: Mapping[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what nobody could crawl or show."""
@@ -39,7 +38,7 @@ class NewSource:
         return None if self.metadata is None else encode_object(self.metadata, field="metadata")
 
 
-def new_source(url: str, id: Given, name: Given, metadata: Mapping[str, Any] | None = None) -> NewSource:  # noqa: A002 - the field's word
+def new_source(url: str, id: Given, name: Given, metadata: dict[str, Any] | None = None) -> NewSource:  # noqa: A002 - the field's word
     """Describe a source that goes by what was given of it, else by its host; complaints name what was sent."""
     host = ("url", urlsplit(url).hostname or "")
     known_as = next(given for given in (id, name, host) if given[1])
