@@ -33,7 +33,7 @@ async def test_a_job_runs_with_its_arguments_and_its_result_is_kept(rig: Rig) ->
     await rig.start()
     job = await rig.ended(job_id)
     [execution] = await rig.executions(job_id)
-    assert (job.state, execution.status, execution.result, execution.number) == ("completed", RunStatus.COMPLETED, "5", 1)
+    assert (job.state, execution.status, execution.result_json, execution.number) == ("completed", RunStatus.COMPLETED, "5", 1)
     assert execution.worker == "worker-1"
 
 
