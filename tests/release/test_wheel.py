@@ -36,7 +36,7 @@ def test_a_page_of_the_package_that_leads_nowhere_is_not_ready() -> None:
     with pytest.raises(NotReady, match="Changelog, Documentation, Issues, Source"):
         check_urls({})
     given = {name: f"https://queue.example/{name}" for name in ("Changelog", "Documentation", "Issues")}
-    with pytest.raises(NotReady, match="address for Source$"):
+    with pytest.raises(NotReady, match=r"address for Source$"):
         check_urls({"urls": given})
     assert check_urls({"urls": given | {"Source": "https://queue.example"}}) == "Changelog, Documentation, Issues, Source"
 
