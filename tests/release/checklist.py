@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,11 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import dev
+from tests.docs.blocks import blocks, lines
 from windlass import __version__
 
 ROOT = Path(__file__).parents[2]
 MOST = {"": 14, "all": 50}
 """How many packages an installation may bring, by extra, Windlass itself among them."""
+GUIDES = ("docs/fastapi.md", "docs/flask.md")
+"""Pages whose first command installs what their first program needs."""
 URLS = ("Changelog", "Documentation", "Issues", "Source")
 """Where the page of a package leads."""
 _SMOKE = """
@@ -123,6 +127,15 @@ def try_wheel(wheel: Path, extra: str, *options: str) -> int:
     return packages
 
 
+def check_guide(wheel: Path, page: str) -> str:
+    """Load the first program of a guide where nothing is installed but what the guide asks for."""
+    _, _, ours, *others = shlex.split(lines(page)[0])
+    with installed(ours.replace("windlass", str(wheel), 1), *others) as folder:
+        (folder / "shop.py").write_text(blocks(page, "python")[0].text, encoding="utf-8")
+        run(_python(folder), "-W", "error", "-c", "import shop", cwd=folder)
+        return f"{count_packages(folder)} packages"
+
+
 def check_tree() -> str:
     """Refuse what is not committed."""
     if shutil.which("git") is None:
@@ -185,11 +198,17 @@ def steps(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     for extra in ["", *extras()]:
         name = f"windlass[{extra}]" if extra else "windlass"
         yield f"{name} works in an empty environment", partial(_packages, wheel, extra)
+    for page in GUIDES:
+        yield f"{page} needs no more than it installs", partial(_guide, wheel, page)
     yield "it works with the lowest versions it names", lambda: check_lowest(wheel())
 
 
 def _packages(wheel: Callable[[], Path], extra: str) -> str:
     return f"{try_wheel(wheel(), extra)} packages"
+
+
+def _guide(wheel: Callable[[], Path], page: str) -> str:
+    return check_guide(wheel(), page)
 
 
 BY_HAND = (

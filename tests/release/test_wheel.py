@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 import dev
-from tests.release.checklist import Built, NotReady, build, check_classifiers, check_lowest, check_urls, extras, main, try_wheel
+from tests.release.checklist import (
+    GUIDES,
+    Built,
+    NotReady,
+    build,
+    check_classifiers,
+    check_guide,
+    check_lowest,
+    check_urls,
+    extras,
+    main,
+    try_wheel,
+)
 
 LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
 only_long = pytest.mark.skipif(not LONG, reason="takes a minute: WINDLASS_TEST_LONG=1 or `python3 dev.py release --dry-run`")
@@ -51,6 +63,12 @@ def test_a_version_of_development_is_not_released(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("extra", extras())
 def test_every_extra_works_in_an_empty_environment(built: Built, extra: str) -> None:
     assert try_wheel(built.wheel, extra) <= 50
+
+
+@only_long
+@pytest.mark.parametrize("page", GUIDES)
+def test_a_guide_needs_no_more_than_it_installs(built: Built, page: str) -> None:
+    assert check_guide(built.wheel, page)
 
 
 @only_long
