@@ -50,6 +50,14 @@ class Rows:
     def failed(self) -> Rows:
         return Rows("FAILED")
 
+    def values(self, column: str) -> Rows:
+        assert column == "id"
+        return self
+
+    @property
+    def query(self) -> str:
+        return f"select id from windlass_jobs where id > {Listed.cleared_at}"
+
     def count(self) -> int:
         return sum(self.status in {None, str(result.status)} for result in task_backends["default"].read_results())
 
