@@ -38,7 +38,7 @@ from windlass.store import Store, open_database
 F = TypeVar("F", bound=Callable[..., Any])
 Row = dict[str, Any]
 _TABLE = re.compile(r"\w+(\.\w+)?", re.ASCII)
-_DRIVER = re.compile(r"\+\w+://")
+_DRIVER = re.compile(r"^(\w+)\+\w+(?=://)")
 
 
 def _importing(command: F) -> F:
@@ -92,11 +92,11 @@ def _job_store(url: str, table: str) -> list[tuple[str, bytes]]:
     if not _TABLE.fullmatch(table):
         raise InvalidInput("table", table, "must be the name of a table, with or without its schema")
     # SQLAlchemy has the name of a driver there.
-    plain = _DRIVER.sub("://", url, count=1)
+    plain = _DRIVER.sub(r"\1", url)
     check_file(plain)
     sql = f"select id, job_state from {table} order by id"  # noqa: S608 - checked above
     database = open_database(plain, rng=Random())  # noqa: S311 - spreads what waits for a lock
-    with closing(database), _named(table):
+    with closing(database), _naming(table):
         return database.run_script(
             lambda connection: [(str(row[0]), bytes(row[1])) for row in connection.execute(sql).fetchall()]
         )
@@ -114,7 +114,7 @@ def django_q(file: str, **given: Any) -> None:
 
 
 @contextmanager
-def _named(table: str) -> Iterator[None]:
+def _naming(table: str) -> Iterator[None]:
     try:
         yield
     except WindlassError as error:
