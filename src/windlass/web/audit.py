@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -44,7 +43,7 @@ class AuditsOut(Listed):
 
 
 def _out(entry: AuditEntry) -> AuditOut:
-    details = None if entry.details is None else json.loads(entry.details)
+    details = entry.details
     return AuditOut(
         id=entry.id,
         at=entry.at,

@@ -48,7 +48,7 @@ def canary_out(canary: Canary) -> CanaryOut:
         requeued=canary.requeued,
         refused=canary.refused,
         reason=canary.reason,
-        jobs=tuple(one.job_id for one in canary.tries),
+        jobs=tuple(one.job_id for one in canary.runs),
         created_by=canary.created_by,
         created_at=canary.created_at,
         updated_at=canary.updated_at,

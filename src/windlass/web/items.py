@@ -15,7 +15,6 @@ from windlass.core.access import Role
 from windlass.core.ids import MAX_ID, job_uuid
 from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
-from windlass.core.payload import decode
 from windlass.secret_names import REDACTED, redact
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
@@ -134,9 +133,10 @@ async def _page(request: Request, wanted: ExportRange, limit: int) -> ItemsOut:
 
 def item_out(item: Item, eyes: Eyes) -> ItemOut:
     """Show an item to somebody."""
-    data = eyes.read(item.data)
+    whole = item.data
+    data = eyes.hide(whole)
     # The key is made of fields, and may be the one that is hidden.
-    is_hidden = eyes.is_viewer and data != decode(item.data)
+    is_hidden = eyes.is_viewer and data != whole
     return ItemOut(
         id=item.id,
         collection=item.collection,

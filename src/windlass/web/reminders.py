@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.ids import MAX_JOB
+from windlass.core.payload import decode_object
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
@@ -52,7 +53,7 @@ def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
     return ReminderOut(
         id=reminder.id,
         due_at=reminder.due_at,
-        mail=eyes.read(reminder.mail),
+        mail=eyes.hide(reminder.mail),
         job_id=reminder.job_id,
         enqueued_at=reminder.enqueued_at,
         created_at=reminder.created_at,
@@ -64,7 +65,7 @@ async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
     app = context_of(request).app
     # What is wrong with the mail is said now, and not when it is due.
     job = await app.described(_TASK, body.mail, {})
-    kept = await operator_of(request).reminders.add(NewReminder(body.due_at, job.payload))
+    kept = await operator_of(request).reminders.add(NewReminder(body.due_at, decode_object(job.payload)))
     return _out(kept, eyes_of(request))
 
 

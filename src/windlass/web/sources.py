@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -10,7 +9,6 @@ from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, StringConstraints
 
 from windlass.core.access import Role
-from windlass.core.payload import encode_object
 from windlass.core.source import MAX_SOURCE_NAME, Source, check_url, new_source
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
@@ -58,7 +56,7 @@ def source_out(source: Source) -> SourceOut:
         name=source.name,
         url=source.url,
         last_run_at=source.last_run_at,
-        metadata=None if source.metadata is None else json.loads(source.metadata),
+        metadata=source.metadata,
         created_at=source.created_at,
         updated_at=source.updated_at,
     )
@@ -79,8 +77,7 @@ async def list_sources(
 async def create_source(request: Request, response: Response, body: SourceIn) -> SourceOut:
     """Keep a source; 200 when one with this id was changed."""
     check_url("url", body.url)
-    metadata = None if body.metadata is None else encode_object(body.metadata, field="metadata")
-    source = new_source(body.url, ("id", body.id), ("name", body.name), metadata)
+    source = new_source(body.url, ("id", body.id), ("name", body.name), body.metadata)
     kept = await operator_of(request).sources.upsert(source)
     if kept.created_at != kept.updated_at:
         response.status_code = 200

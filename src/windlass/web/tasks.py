@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import datetime
 from typing import Annotated, Any
@@ -54,7 +53,7 @@ def _out(task: KnownTask) -> TaskOut:
     return TaskOut(
         name=task.name,
         lane=task.lane,
-        options=json.loads(task.options),
+        options=task.options,
         breaker=task.breaker,
         is_declared=task.is_declared,
         is_paused=task.paused_at is not None,

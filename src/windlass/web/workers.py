@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
@@ -66,8 +65,8 @@ def _out(worker: WorkerRecord) -> WorkerOut:
         host=worker.host,
         pid=worker.pid,
         version=worker.version,
-        pools=json.loads(worker.pools),
-        tasks=json.loads(worker.tasks),
+        pools=worker.pools,
+        tasks=worker.tasks,
         running=worker.running,
         started_at=worker.started_at,
         seen_at=worker.seen_at,
