@@ -8,8 +8,7 @@ that never left this machine.
 """
 
 from windlass.errors import Forbidden, NotFound, Refused, RemoteError, ServerUnavailable, TooManyRequests, Unauthorized
-from windlass.http_client.async_client import AsyncClient
-from windlass.http_client.client import Client
+from windlass.http_client.client import AsyncClient, Client
 from windlass.http_client.jobs import EnqueueOptions, JobForm
 
 __all__ = [
