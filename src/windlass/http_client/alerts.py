@@ -5,43 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from windlass.core.alert_rules import AlertSeverity
 from windlass.core.record import record
 from windlass.http_client.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
+from windlass.wire.alerts import AlertOut, SilenceOut
 
 _ALERTS = f"{API}/alerts"
-
-
-@record(kw_only=True)
-class RemoteSilence:
-    """Nobody is notified of a rule, or of one of its subjects, for a while."""
-
-    rule: str
-    subject: str = ""
-    until: datetime
-    reason: str
-    created_by: str | None = None
-    created_at: datetime
-
-
-@record(kw_only=True)
-class RemoteAlert:
-    """An alert with what helps."""
-
-    id: int
-    rule: str
-    subject: str = ""
-    severity: AlertSeverity
-    message: str
-    value: float
-    since: datetime
-    raised_at: datetime | None = None
-    seen_at: datetime
-    cleared_at: datetime | None = None
-    remedy: str
-    command: str
-    path: str
-    silence: RemoteSilence | None = None
+RemoteSilence = SilenceOut
+RemoteAlert = AlertOut
 
 
 @record(kw_only=True)

@@ -18,7 +18,7 @@ from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
-from windlass.wire import ExecutionOut
+from windlass.wire.jobs import ExecutionOut
 
 
 class ExecutionsOut(Listed):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 from fastapi import Query, Request, Response
 from pydantic import BaseModel
@@ -23,24 +21,12 @@ from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.request_context import reader_of
 from windlass.web.route import Route
+from windlass.wire.jobs import ItemOut
 
 _KINDS = {ItemFormat.JSONL: "application/x-ndjson", ItemFormat.CSV: "text/csv; charset=utf-8"}
 After = Annotated[int, Query(ge=0, le=MAX_ID, description="The id of the last item that is known already.")]
 Collection = Annotated[str, Query(min_length=1, max_length=MAX_NAME, pattern=LINE)]
 Format = Annotated[ItemFormat, Query(description="A JSON object a line, or a table with a column for every field.")]
-
-
-class ItemOut(BaseModel):
-    """One item, as it came."""
-
-    id: int
-    collection: str
-    key: str
-    """What tells it from the other items of its collection."""
-    job_id: UUID
-    """The job that found it first."""
-    data: dict[str, Any]
-    created_at: datetime
 
 
 class ItemsOut(Listed):

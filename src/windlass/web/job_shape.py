@@ -24,7 +24,7 @@ from windlass.core.retry import Profile, RetrySpec
 from windlass.errors import InvalidInput
 from windlass.secret_names import redact
 from windlass.web.request_context import context_of
-from windlass.wire import JobOut
+from windlass.wire.jobs import JobOut
 
 CRAWL = "crawl"
 """The task of the interval scheduler's jobs."""

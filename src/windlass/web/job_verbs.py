@@ -17,7 +17,7 @@ from windlass.web.job_shape import eyes_of, job_out
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-from windlass.wire import JobOut
+from windlass.wire.jobs import JobOut
 
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 _BY_HAND = "failed by an operator"

@@ -26,7 +26,7 @@ from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, nati
 from windlass.web.job_shape import JobDetailOut, eyes_of, job_fields, job_out
 from windlass.web.request_context import RequestContext, context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire import JobOut
+from windlass.wire.jobs import JobOut
 
 JobId = Annotated[str, Path(min_length=1, max_length=64, description="A job's UUID or its number.")]
 SortBy = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
