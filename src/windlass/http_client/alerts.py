@@ -7,7 +7,7 @@ from typing import Any
 
 from windlass.core.record import record
 from windlass.http_client.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
-from windlass.wire.alerts import AlertOut, SilenceOut
+from windlass.wire.operations import AlertOut, SilenceOut
 
 _ALERTS = f"{API}/alerts"
 RemoteSilence = SilenceOut

@@ -10,10 +10,20 @@ from uuid import UUID
 from windlass.core.job import JobState
 from windlass.core.record import record
 from windlass.core.topic import Topic
-from windlass.wire.breakers import BreakerEventOut, BreakerOut
-from windlass.wire.gates import DrainOut, GateOut, LaneOut, TaskOut
 from windlass.wire.jobs import ExecutionOut, ItemOut, JobOut, QueueStatsOut, TracedOut, TracedRunOut
-from windlass.wire.letters import CanaryOut, CountsOut, GroupOut, LetterOut, NoteOut
+from windlass.wire.operations import (
+    BreakerEventOut,
+    BreakerOut,
+    CanaryOut,
+    CountsOut,
+    DrainOut,
+    GateOut,
+    GroupOut,
+    LaneOut,
+    LetterOut,
+    NoteOut,
+    TaskOut,
+)
 
 # What the server sends as it is.
 RemoteExecution = ExecutionOut

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query, Request
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from windlass.core.access import Role
-from windlass.core.alert_rules import AlertRule, AlertSeverity, Unit
+from windlass.core.alert_rules import AlertSeverity, Unit
 from windlass.core.alerts import ShownAlert
 from windlass.core.record import shaped
 from windlass.store.calls.alerts import MAX_HISTORY
@@ -17,7 +17,8 @@ from windlass.web.errors import Refusal
 from windlass.web.fields import LINE, Body, Listed, PathName
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire.alerts import AlertOut, SilenceOut
+from windlass.wire import answer
+from windlass.wire.operations import AlertOut, SilenceOut
 
 _MOST = 500
 Subject = Annotated[str, Query(max_length=_MOST, description="Only this one; left out, every one.")]
@@ -39,7 +40,8 @@ class AlertHistoryOut(Listed):
     alerts: list[AlertOut]
 
 
-class AlertRuleOut(BaseModel):
+@answer
+class AlertRuleOut:
     """A rule as this server's settings have it."""
 
     name: str
@@ -85,20 +87,6 @@ def _out(shown: ShownAlert) -> AlertOut:
     )
 
 
-def _rule(rule: AlertRule) -> AlertRuleOut:
-    return AlertRuleOut(
-        name=rule.name,
-        watches=rule.watches,
-        subject=rule.subject,
-        unit=rule.unit,
-        threshold=rule.threshold,
-        for_seconds=rule.hold.total_seconds(),
-        severity=rule.severity,
-        is_on=rule.is_on,
-        remedy=rule.remedy,
-    )
-
-
 async def list_alerts(request: Request) -> AlertsOut:
     """List the alerts that are raised, worst first, and what is silenced."""
     seen = await context_of(request).app.alerts.board()
@@ -121,7 +109,11 @@ async def list_alert_history(
 
 async def list_alert_rules(request: Request) -> AlertRulesOut:
     """List the rules with the thresholds of this server's settings."""
-    rules = [_rule(one) for one in context_of(request).app.settings.alert_rules.values()]
+    known = context_of(request).app.settings.alert_rules.values()
+    rules = [shaped(AlertRuleOut, one, for_seconds=one.hold.total_seconds()) for one in known]
+        shaped(AlertRuleOut, one, for_seconds=one.hold.total_seconds())
+        for one in context_of(request).app.settings.alert_rules.values()
+    ]
     return AlertRulesOut(rules=rules, total=len(rules))
 
 

@@ -16,7 +16,7 @@ from windlass.web.errors import Refusal
 from windlass.web.fields import Body, Limit, Listed, PathName, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire.breakers import BreakerEventOut, BreakerOut
+from windlass.wire.operations import BreakerEventOut, BreakerOut
 
 _SECOND = timedelta(seconds=1)
 

@@ -17,7 +17,7 @@ from windlass.web.dead_letters import LetterFilterIn
 from windlass.web.fields import Body, Limit, Listed, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire.letters import CanaryOut
+from windlass.wire.operations import CanaryOut
 
 CanaryId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 

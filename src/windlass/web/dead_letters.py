@@ -20,7 +20,7 @@ from windlass.secret_names import redact
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire.letters import CountsOut, GroupOut, LetterOut, NoteOut
+from windlass.wire.operations import CountsOut, GroupOut, LetterOut, NoteOut
 
 LetterId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 Fingerprint = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]

@@ -12,7 +12,7 @@ from windlass.web.fields import Listed, PathName
 from windlass.web.gates import Force, chosen
 from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-from windlass.wire.gates import DrainOut, GateOut, LaneOut
+from windlass.wire.operations import DrainOut, GateOut, LaneOut
 
 
 class LanesOut(Listed):

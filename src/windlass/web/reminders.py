@@ -6,15 +6,16 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.ids import MAX_JOB
+from windlass.core.record import shaped
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 _TASK = "email"
 ReminderId = Annotated[int, Path(ge=1, le=MAX_JOB)]
@@ -28,7 +29,8 @@ class ReminderIn(Body):
     """The payload of an `email` job."""
 
 
-class ReminderOut(BaseModel):
+@answer
+class ReminderOut:
     """A reminder as it is kept."""
 
     id: int
@@ -49,14 +51,7 @@ class RemindersOut(Listed):
 
 
 def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
-    return ReminderOut(
-        id=reminder.id,
-        due_at=reminder.due_at,
-        mail=eyes.read(reminder.mail),
-        job_id=reminder.job_id,
-        enqueued_at=reminder.enqueued_at,
-        created_at=reminder.created_at,
-    )
+    return shaped(ReminderOut, reminder, mail=eyes.read(reminder.mail))
 
 
 async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:

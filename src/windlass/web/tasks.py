@@ -19,7 +19,7 @@ from windlass.web.gates import Force, chosen
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
 from windlass.wire import answer
-from windlass.wire.gates import DrainOut, GateOut, TaskOut
+from windlass.wire.operations import DrainOut, GateOut, TaskOut
 
 
 @answer

@@ -7,16 +7,18 @@ from datetime import datetime
 from typing import Any
 
 from fastapi import Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
+from windlass.core.record import shaped
 from windlass.core.worker import WorkerRecord
 from windlass.web.fields import Limit, Listed, PathName, capped
 from windlass.web.request_context import operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 
-class StartedOut(BaseModel):
+@answer
+class StartedOut:
     """A job that a worker runs."""
 
     id: int
@@ -24,7 +26,8 @@ class StartedOut(BaseModel):
     started_at: datetime
 
 
-class WorkerOut(BaseModel):
+@answer
+class WorkerOut:
     """A process; `running` is what its last heartbeat said, `jobs` what its leases say."""
 
     id: str
@@ -60,26 +63,12 @@ class WorkersOut(Listed):
 
 
 def _out(worker: WorkerRecord) -> WorkerOut:
-    return WorkerOut(
-        id=worker.id,
-        kind=worker.kind,
-        host=worker.host,
-        pid=worker.pid,
-        version=worker.version,
+    return shaped(
+        WorkerOut,
+        worker,
         pools=json.loads(worker.pools),
         tasks=json.loads(worker.tasks),
-        running=worker.running,
-        started_at=worker.started_at,
-        seen_at=worker.seen_at,
-        stopped_at=worker.stopped_at,
-        is_online=worker.is_online,
-        app_version=worker.app_version,
-        loop_blocks=worker.loop_blocks,
-        paused_at=worker.paused_at,
-        paused_by=worker.paused_by,
-        cpu_percent=worker.cpu_percent,
-        memory_mb=worker.memory_mb,
-        jobs=[StartedOut(id=job.id, task=job.task, started_at=job.started_at) for job in worker.jobs],
+        jobs=[shaped(StartedOut, job) for job in worker.jobs],
     )
 
 
