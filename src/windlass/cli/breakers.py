@@ -7,7 +7,7 @@ import click
 from windlass.cli import completing, options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, plain, say, say_json, say_table
+from windlass.cli.output import complain, say_either, say_rows
 from windlass.cli.session import operating
 from windlass.errors import nearest
 
@@ -28,10 +28,7 @@ def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> Non
     """List breakers by name."""
     with operating(database) as operator:
         found = operator.breakers.list_sync(after=after, limit=limit)
-    if as_json:
-        say_json({"breakers": [plain(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+    say_rows("breakers", found, _COLUMNS, as_json=as_json)
 
 
 @breakers.command()
@@ -46,10 +43,7 @@ def reset(name: str, *, as_json: bool, database: str | None) -> None:
     if closed is None:
         complain(f"breaker {name!r} has never left closed{nearest(name, known)}; `windlass breakers` lists those that have")
         raise click.exceptions.Exit(REFUSED)
-    if as_json:
-        say_json(plain(closed))
-    else:
-        say(f"breaker {name} is {closed.state}")
+    say_either(closed, f"breaker {name} is {closed.state}", as_json=as_json)
 
 
 @breakers.command(name="open")
@@ -61,7 +55,8 @@ def open_(name: str, *, for_: str | None, as_json: bool, database: str | None) -
     """Open a breaker: its tasks are not claimed until it is reset, or tried again after a while."""
     with operating(database) as operator:
         opened = operator.breakers.force_open_sync(name, for_)
-    if as_json:
-        say_json(plain(opened))
-    else:
-        say(f"breaker {name} is {opened.state}" + ("" if for_ else "; close it with `windlass breakers reset`"))
+    say_either(
+        opened,
+        f"breaker {name} is {opened.state}" + ("" if for_ else "; close it with `windlass breakers reset`"),
+        as_json=as_json,
+    )

@@ -12,7 +12,7 @@ from windlass.cli import options
 from windlass.cli.enqueue import read_object
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.names import refuse_unknown
-from windlass.cli.output import complain, job_fields, say, say_bulk, say_json
+from windlass.cli.output import complain, job_fields, say, say_bulk, say_either, say_json
 from windlass.cli.progress import progress
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
@@ -207,7 +207,6 @@ def edit(job_id: str, *, payload: str | None, metadata: str | None, as_json: boo
         raise click.UsageError("Say what to change.")
     with operating(database) as operator:
         job = operator.edit_sync(job_id, **changes)
-    if as_json:
-        say_json(job_fields(job))
-    else:
-        say(f"job {job.id} is changed: {', '.join(name.replace('_', ' ') for name in changes)}")
+    say_either(
+        job_fields(job), f"job {job.id} is changed: {', '.join(name.replace('_', ' ') for name in changes)}", as_json=as_json
+    )

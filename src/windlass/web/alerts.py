@@ -111,9 +111,6 @@ async def list_alert_rules(request: Request) -> AlertRulesOut:
     """List the rules with the thresholds of this server's settings."""
     known = context_of(request).app.settings.alert_rules.values()
     rules = [shaped(AlertRuleOut, one, for_seconds=one.hold.total_seconds()) for one in known]
-        shaped(AlertRuleOut, one, for_seconds=one.hold.total_seconds())
-        for one in context_of(request).app.settings.alert_rules.values()
-    ]
     return AlertRulesOut(rules=rules, total=len(rules))
 
 
