@@ -13,6 +13,7 @@ from windlass.core.job import MAX_KEY
 from windlass.core.record import shaped
 from windlass.core.related import Span
 from windlass.errors import shown
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed
 from windlass.web.request_context import reader_of
@@ -53,7 +54,7 @@ async def get_correlation(
     after: Annotated[int, Query(ge=0, le=MAX_JOB, description="Only jobs with a higher number.")] = 0,
 ) -> CorrelationOut:
     """Trace an action: its jobs and which came of which; a job's own UUID finds the job and what came of it."""
-    found = await (await reader_of(request).store()).trace(id, after=after)
+    found = await StoredJobs(reader_of(request)).trace(id, after=after)
     if not found.spans and not after:
         raise Refusal(404, f"correlation {shown(id)} not found: no job has it; GET /api/v1/jobs has each job's correlation_id")
     jobs = [_out(span, found.at) for span in found.spans]

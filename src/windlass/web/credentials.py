@@ -17,6 +17,7 @@ from windlass.config import Settings
 from windlass.core.access import TOKEN_PREFIX, Principal, Role
 from windlass.core.job import MAX_NAME
 from windlass.errors import shown
+from windlass.store.nouns import Sessions, Signatures
 from windlass.web.background_writes import BackgroundWrites
 from windlass.web.errors import BadToken, Refusal
 from windlass.web.limits import HttpLimits
@@ -108,7 +109,7 @@ class Credentials:
         except Refusal:
             self._failed.record(address)
             raise
-        if not await (await self._app.store()).signatures.record(signed.digest, KEPT_FOR):
+        if not await Signatures(self._app).record(signed.digest, KEPT_FOR):
             raise Refusal(401, "X-Signature: was used before; sign every request anew, with another X-Nonce", _BAD_CHALLENGE)
         return _worker(signed.worker)._replace(is_signed=True)
 
@@ -187,7 +188,7 @@ class Credentials:
         return None
 
     async def _find_token(self, secret: str) -> CheckedCredential | None:
-        token = await (await self._app.store()).tokens.find(secret)
+        token = await self._app.tokens.find(secret)
         if token is None:
             return None
         self._notes.seen(token.id)
@@ -202,7 +203,7 @@ class Credentials:
         return _for_now(_worker(name))
 
     async def _find_session(self, cookie: bytes) -> CheckedCredential | None:
-        session = await (await self._app.store()).sessions.find(self.session_digest(cookie))
+        session = await Sessions(self._app).find(self.session_digest(cookie))
         return None if session is None else _for_now(Principal(session.principal, session.role, csrf=session.csrf))
 
     def session_digest(self, cookie: bytes) -> str:

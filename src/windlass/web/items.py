@@ -15,6 +15,7 @@ from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
 from windlass.core.payload import decode
 from windlass.secret_names import REDACTED, redact
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
@@ -101,7 +102,7 @@ async def export_items(
 async def _known(request: Request, ref: str) -> int:
     """Find a job's number; raises JobNotFound when there is no such job, which otherwise would seem to have found nothing."""
     number = number_of(ref)
-    await (await reader_of(request).store()).job_status(number)
+    await StoredJobs(reader_of(request)).job_status(number)
     return number
 
 

@@ -20,6 +20,7 @@ from windlass.core.payload import decode_request
 from windlass.core.pool import PULL_LANE
 from windlass.core.record import record
 from windlass.errors import InvalidInput, UnknownTask
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.fields import Instant, Limit, Listed, capped
 from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
@@ -195,7 +196,7 @@ async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - 
 
 async def newest_result(app: Windlass, number: int) -> str | None:
     """Read what the newest run that has ended gave."""
-    runs = await (await app.store()).list_executions(number, limit=2)
+    runs = await app.executions(number, limit=2)
     return next((run.result for run in runs if run.status is not RunStatus.RUNNING), None)
 
 
@@ -207,7 +208,7 @@ async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa
         body.check_task((await operator.get(number)).task)
     if body.payload is not None:
         await operator.check_payload((await operator.get(number)).task, body.payload)
-    moved = await (await operator.store()).edit(number, edit_of(body))
+    moved = await StoredJobs(operator).edit(number, edit_of(body))
     return job_out(moved.one(), eyes_of(request))
 
 

@@ -154,9 +154,8 @@ class Server:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
-        store = await self.app.store()
         # Pull workers cannot say which breaker a task has, and without one no report counts and no gate closes.
-        await store.tasks.declare([declared_task(spec) for spec in self.app.registry if spec.breaker is not None])
+        await self.app.known_tasks.declare([declared_task(spec) for spec in self.app.registry if spec.breaker is not None])
         async with (
             self.notes.writing(),
             self.changes.watching(),

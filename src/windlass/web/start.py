@@ -46,8 +46,7 @@ def warn_of_weak_secrets(settings: Settings) -> None:
 async def prepare(server: Server) -> str | None:
     """Make the first token where nobody could log in; returns its secret. Refuses to be open to others without credentials."""
     warn_of_weak_secrets(server.app.settings)
-    store = await server.app.store()
-    if server.credentials.is_configured or await store.tokens.count_live():
+    if server.credentials.is_configured or await server.app.tokens.count_live():
         return None
     host = server.app.settings.host
     if not is_loopback(host):
@@ -55,7 +54,7 @@ async def prepare(server: Server) -> str | None:
             f"listening on {host} without credentials would let nobody in or everybody: set WINDLASS_ADMIN_TOKEN or "
             "WINDLASS_JWT_SECRET, or make a token with `windlass token new me --role admin`; or listen on 127.0.0.1"
         )
-    return (await store.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
+    return (await server.app.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
 
 
 def url_of(host: str, port: int) -> str:

@@ -53,12 +53,12 @@ async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MA
 
 async def get_task(request: Request, name: PathName) -> TaskDetailOut:
     """Read one task with its jobs by state."""
-    store = await context_of(request).app.store()
-    found = await store.tasks.get(name)
+    app = context_of(request).app
+    found = await app.known_tasks.get(name)
     if found is None:
         raise Refusal(404, f"task {name!r} not found: no process has declared it; GET /api/v1/tasks lists them")
     counts: Counter[JobState] = Counter()
-    for one in await store.count_jobs():
+    for one in await app.counts():
         if one.task == name:
             counts[one.state] += one.jobs
     return shaped(TaskDetailOut, _out(found), counts=counts)
