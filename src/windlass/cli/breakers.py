@@ -6,8 +6,8 @@ import click
 
 from windlass.cli import completing, options
 from windlass.cli.exit_codes import REFUSED
-from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, say_either, say_rows
+from windlass.cli.noun import NounGroup, add_list
+from windlass.cli.output import complain, say_either
 from windlass.cli.session import operating
 from windlass.errors import nearest
 
@@ -19,16 +19,7 @@ def breakers() -> None:
     """List, reset and open the circuit breakers that ever left closed."""
 
 
-@breakers.command(name="list")
-@click.option("--after", default="", metavar="NAME", help="Begin after this name.")
-@options.limit
-@options.listing
-@options.database
-def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
-    """List breakers by name."""
-    with operating(database) as operator:
-        found = operator.breakers.list_sync(after=after, limit=limit)
-    say_rows("breakers", found, _COLUMNS, as_json=as_json)
+add_list(breakers, "breakers", _COLUMNS)
 
 
 @breakers.command()

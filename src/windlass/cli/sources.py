@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from windlass.cli import options
-from windlass.cli.noun import NounGroup
-from windlass.cli.output import say, say_either, say_rows
+from windlass.cli.noun import NounGroup, add_list
+from windlass.cli.output import say, say_either
 from windlass.cli.session import operating
 from windlass.core.source import NewSource
 
@@ -18,16 +18,7 @@ def sources() -> None:
     """List, keep and delete what `crawl` crawls."""
 
 
-@sources.command(name="list")
-@click.option("--after", default="", metavar="ID", help="Begin after this id.")
-@options.limit
-@options.listing
-@options.database
-def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
-    """List sources by id."""
-    with operating(database) as operator:
-        found = operator.sources.list_sync(after=after, limit=limit)
-    say_rows("sources", found, _COLUMNS, as_json=as_json)
+add_list(sources, "sources", _COLUMNS, by="id")
 
 
 @sources.command(name="set")
