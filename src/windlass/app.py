@@ -21,7 +21,7 @@ from windlass import __version__
 from windlass.client.declared import DeclaredTasks
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
-from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
+from windlass.client.options import JOB_OPTIONS, TaskOptions, check_names, job_fields
 from windlass.client.stores_by_loop import OpenedStore, StoresByLoop
 from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
 from windlass.config import SettingOrigin, Settings, check_settings, load, origins
@@ -32,6 +32,7 @@ from windlass.core.durations import parse_duration
 from windlass.core.finding import DoctorOptions, Examination
 from windlass.core.hooks import Hook, Hooks
 from windlass.core.job import NewJob
+from windlass.core.job_options import Duration
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.payload import encode_object
 from windlass.core.pool import PULL_LANE

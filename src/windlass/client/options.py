@@ -12,12 +12,12 @@ from windlass.core.breaker import BreakerSpec
 from windlass.core.cadence import Cadence, Misfire, OnExhausted, Overlap
 from windlass.core.durations import parse_duration
 from windlass.core.job import Edit, OnConflict, UniqueScope
+from windlass.core.job_options import CommonOptions, Duration
 from windlass.core.payload import encode, encode_object
 from windlass.core.retry import PROFILES, RetryPolicy, RetrySpec
 from windlass.core.task import Isolation
 from windlass.errors import InvalidInput, nearest
 
-Duration = str | float | timedelta
 Cadenced = str | timedelta | Cadence
 Scope = UniqueScope | Literal["pending", "active", "forever"]
 Conflict = OnConflict | Literal["ignore", "replace", "rerun", "reject"]
@@ -34,26 +34,13 @@ class RetryOptions(TypedDict, total=False):
     jitter: float
 
 
-class JobOptions(TypedDict, total=False):
+class JobOptions(CommonOptions, total=False):
     """What one enqueue may say of its job."""
 
-    lane: str
-    priority: int
-    delay: Duration
-    run_at: datetime
-    max_attempts: int
     retry: RetrySpec | RetryOptions
-    timeout: Duration
-    unique_key: str
     unique_scope: Scope
     on_conflict: Conflict
-    subject: str
-    correlation_id: str
     parent_id: int
-    target_count: int
-    item_key: Sequence[str]
-    collection: str
-    metadata: Mapping[str, Any]
     description: str
     created_by: str
 

@@ -10,9 +10,10 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx2
 
 from windlass.core.blocking import run
+from windlass.core.job_options import Duration
 from windlass.core.page import MAX_OFFSET, MAX_PAGE
 from windlass.http_client import alerts, insights, items, jobs, nouns, records
-from windlass.http_client.ask import API, Ask, Duration, JobRef, as_one, get
+from windlass.http_client.ask import API, Ask, JobRef, as_one, get
 from windlass.http_client.courier import Courier
 from windlass.http_client.line import AwaitedLine, BlockingLine
 from windlass.http_client.methods import Awaits, Blocks, M, Method, Remote, Walk, verb

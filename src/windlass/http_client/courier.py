@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from windlass.core.job_options import Duration
 from windlass.core.payload import decode, encode
 from windlass.errors import ConfigError, InvalidInput, RemoteError, ServerUnavailable
 from windlass.http_client.answers import error_of
-from windlass.http_client.ask import Ask, Duration, seconds
+from windlass.http_client.ask import Ask, seconds
 
 T = TypeVar("T")
 _MOST_BYTES = 2**30

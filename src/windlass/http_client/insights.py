@@ -7,9 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from windlass.core.job_options import Duration
 from windlass.core.record import record
 from windlass.core.scale import LaneScale
-from windlass.http_client.ask import API, Ask, Duration, as_one, get, seconds, word
+from windlass.http_client.ask import API, Ask, as_one, get, seconds, word
 from windlass.wire.insights import (
     BreakerTripsOut,
     FlowOut,

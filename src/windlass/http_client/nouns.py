@@ -8,9 +8,10 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from windlass.core.explanation import Explanation
 from windlass.core.finding import Examination, Finding
+from windlass.core.job_options import Duration
 from windlass.core.letter_page import LetterStatus
 from windlass.http_client import records
-from windlass.http_client.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
+from windlass.http_client.ask import API, Ask, as_list, as_one, get, post, seconds, word
 
 T = TypeVar("T")
 _LETTERS = f"{API}/dead-letters"

@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from windlass.core.job import CLOSED, JobState
+from windlass.core.job_options import Duration
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, WaitTimeout
-from windlass.http_client.ask import Ask, Duration, seconds
+from windlass.http_client.ask import Ask, seconds
 from windlass.http_client.jobs import execution_page
 from windlass.http_client.records import ExecutionPage, RemoteJob
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from windlass.app import Windlass
+from windlass.client.options import JobOptions
 from windlass.core.cadence import Cadence, Every, Misfire, Recurrence, parse_cadence
 from windlass.core.durations import parse_duration
 from windlass.core.interval import IntervalForm
@@ -121,10 +122,7 @@ async def native_job(body: JobIn, app: Windlass, by: str) -> NewJob:
     return job if rule is None and body.name is None else _recurring(job, body, rule, options)
 
 
-_OPTIONS = (
-    *("lane", "priority", "delay", "run_at", "max_attempts", "timeout", "unique_key", "unique_scope", "on_conflict"),
-    *("subject", "correlation_id", "target_count", "item_key", "collection", "metadata"),
-)
+_OPTIONS = tuple(name for name in JobOptions.__annotations__ if name in JobIn.model_fields)
 
 
 def _recurring(job: NewJob, body: JobIn, rule: Recurrence | None, options: Mapping[str, Any]) -> NewJob:
