@@ -117,7 +117,7 @@ def rules(*, as_json: bool) -> None:
 @options.as_json
 @options.database
 def silence(rule: str, *, for_: str, reason: str, subject: str, as_json: bool, database: str | None) -> None:
-    """Notify nobody of a rule for a while."""
+    """Send no notice of a rule for a while."""
     check_rule(rule)
     with operating(database) as operator:
         made = operator.alerts.silence_sync(rule, for_, reason=reason, subject=subject)

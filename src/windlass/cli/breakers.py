@@ -27,7 +27,7 @@ add_list(breakers, "breakers", _COLUMNS)
 @options.as_json
 @options.database
 def reset(name: str, *, as_json: bool, database: str | None) -> None:
-    """Close a breaker, whoever is trying it."""
+    """Close a breaker, even while a run is trying it."""
     with operating(database) as operator:
         closed = operator.breakers.reset_sync(name)
         known = [] if closed is not None else [one.name for one in operator.breakers.list_sync()]

@@ -84,7 +84,7 @@ _GROUP_COLUMNS = ("fingerprint", "task", "letters", "in_hour", "in_day", "in_wee
 
 
 @dead.command()
-@click.option("--open", "is_open", is_flag=True, default=None, help="Only letters that nobody has dealt with.")
+@click.option("--open", "is_open", is_flag=True, default=None, help="Only letters that were not dealt with.")
 @click.option("--new", "is_new", is_flag=True, default=None, help="Only kinds that first appeared with the newest version.")
 @options.limit
 @options.listing

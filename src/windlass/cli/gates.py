@@ -81,7 +81,7 @@ def _drain(nouns: str, noun: str) -> click.Command:
     has_all = noun == "lane"
     every = ", or every one with --all," if has_all else ""
 
-    @click.command(name="drain", help=f"Pause a {noun}{every} and say what still runs in it; 1 while something does.")
+    @click.command(name="drain", help=f"Pause a {noun}{every} and count what still runs in it; 1 while something does.")
     @click.argument("name", required=not has_all, shell_complete=getattr(completing, f"{noun}s"))
     @_wait
     @_force
@@ -128,12 +128,12 @@ def _drained(gates: Any, name: str, seconds: float) -> Any:
 
 
 @click.command()
-@click.option("--all", "is_all", is_flag=True, help="Say that every lane is meant; it is needed.")
+@click.option("--all", "is_all", is_flag=True, help="Every lane is meant; it is needed.")
 @_wait
 @options.as_json
 @options.database
 def drain(*, is_all: bool, wait: str | None, as_json: bool, database: str | None) -> None:
-    """Pause every lane, also those that come later, and say what still runs; 1 while something does.
+    """Pause every lane, also those that come later, and count what still runs; 1 while something does.
 
     `windlass lanes resume --all` lets everything go on.
     """

@@ -99,7 +99,7 @@ def _each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool, to
         raise click.exceptions.Exit(REFUSED)
 
 
-cancel = _command("cancel", click.option("--reason", help="Why; kept with the job and told to whoever waits for it."))
+cancel = _command("cancel", click.option("--reason", help="Why; kept with the job and raised where its result is awaited."))
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

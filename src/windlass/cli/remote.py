@@ -65,7 +65,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
 
 
 def _detached(target: str, tasks: tuple[str, ...]) -> Windlass:
-    """Return the application for its tasks; a handler that asks for a database nobody named is told that there is none."""
+    """Return the application for its tasks; a handler that asks for a database without naming one gets an error."""
     app = open_app(target, tasks=tasks or None)
     if app.settings.database_url == Settings().database_url:
         app.configure(database_url=NO_DATABASE)
@@ -77,7 +77,7 @@ def _detached(target: str, tasks: tuple[str, ...]) -> Windlass:
 
 
 async def _work(app: Windlass, url: str, token: str | None, *, lanes: tuple[str, ...], slots: int, target: str) -> bool:
-    """Work until a signal; says whether handlers were left behind."""
+    """Work until a signal; returns whether handlers were left behind."""
     from windlass.remote_worker.running import working  # noqa: PLC0415 - needs the extra `remote`
 
     signals = Signals(app.settings.grace)

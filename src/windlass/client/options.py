@@ -35,7 +35,7 @@ class RetryOptions(TypedDict, total=False):
 
 
 class JobOptions(CommonOptions, total=False):
-    """What one enqueue may say of its job."""
+    """The options of one enqueue."""
 
     retry: RetrySpec | RetryOptions
     unique_scope: Scope
@@ -121,7 +121,7 @@ TASK_OPTIONS = frozenset(TaskOptions.__annotations__)
 
 
 def check_names(given: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Refuse an option nobody knows: a misspelt one would be left out in silence."""
+    """Refuse an unknown option: a misspelt one would be left out in silence."""
     for name in given:
         if name not in known:
             raise InvalidInput(name, given[name], f"is not an option{nearest(name, known)}; there are {', '.join(sorted(known))}")

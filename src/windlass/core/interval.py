@@ -1,4 +1,4 @@
-"""The interval scheduler's way to say when a job runs: so many minutes, hours or days, or five cron fields, or now."""
+"""The interval scheduler's form of when a job runs: so many minutes, hours or days, or five cron fields, or now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 52_596_000
 
 @record(kw_only=True)
 class IntervalForm:
-    """The fields of the interval scheduler's body that say when; absent ones are None."""
+    """The fields of the interval scheduler's body that set when; absent ones are None."""
 
     interval_minutes: int | None = None
     interval_type: str | None = None
@@ -80,7 +80,7 @@ def shown_interval(rule: Recurrence | None) -> tuple[int, str] | None:
 
 
 def interval(number: int, unit: str | None = None) -> Every:
-    """Read the interval scheduler's interval: a number of minutes, hours or days; minutes if nothing is said."""
+    """Read the interval scheduler's interval: a number of minutes, hours or days; minutes if no unit is given."""
     if unit is not None and unit not in UNITS:
         raise InvalidInput("interval_type", unit, f"use one of {', '.join(UNITS)}")
     length = UNITS[unit or "minutes"]

@@ -331,7 +331,7 @@ class Lease(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a renewal says of a lease that still stands."""
+    """What a renewal returns of a lease that still stands."""
 
     id: int
     token: int
@@ -339,7 +339,7 @@ class Held(NamedTuple):
     is_cancelled: bool
     lease_expires_at: datetime
     is_skipped: bool = False
-    """Somebody held the row and nobody vouched for the lease, so it ends when it did before."""
+    """Another transaction held the row and no process vouched for the lease, so it ends when it did before."""
 
 
 class Slice(NamedTuple):
@@ -417,7 +417,7 @@ class Promoted(NamedTuple):
     has_pending: bool = True
     """Whether anything could be claimable: False is certain, True may mean jobs that a gate holds back."""
     unleased_at: datetime | None = None
-    """When nobody held a lease, if so."""
+    """When no lease was held, if so."""
 
 
 class Count(NamedTuple):

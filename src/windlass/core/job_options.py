@@ -1,4 +1,4 @@
-"""What an enqueue may say of its job, in the same words from Python and over HTTP."""
+"""The options of an enqueue that are the same from Python and over HTTP."""
 
 from __future__ import annotations
 

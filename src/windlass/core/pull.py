@@ -74,7 +74,7 @@ def lease_length(asked: timedelta | None, default: timedelta) -> timedelta:
 
 
 def pick(order: PickOrder, candidates: Sequence[Candidate], turns: Mapping[str, datetime], rng: Random) -> list[int]:
-    """Return which jobs to try to take, the first first; `turns` tells when a job of a group was last finished."""
+    """Return which jobs to try to take, the first first; `turns` has when a job of a group was last finished."""
     if order is PickOrder.RANDOM:
         return [one.id for one in rng.sample(candidates, len(candidates))]
     if order is PickOrder.FAIR:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from windlass.django.options import task_options as task_options
 
 # Django opens SQLite files with the standard library's driver, and a second copy of SQLite in the same process can corrupt them.
-# Children inherit it. Whoever uses another driver with Django says so in the environment.
+# Children inherit it. Another driver for Django is set in the environment.
 os.environ.setdefault("WINDLASS_SQLITE_DRIVER", "sqlite3")
 
 _HOME_OF = {"WindlassBackend": ".backend", "task_options": ".options"}

@@ -37,7 +37,7 @@ def history(*, limit: int = 100) -> Ask[list[RemoteAlert]]:
 
 
 def silence(rule: str, for_: Duration, *, reason: str, subject: str = "") -> Ask[RemoteSilence]:
-    """Notify nobody of a rule, or of one of its subjects, for a while."""
+    """Send no notice of a rule, or of one of its subjects, for a while."""
     body = {"for": seconds(for_, "for"), "reason": reason, "subject": subject or None}
     return post(f"{_ALERTS}/{word(rule)}/silence", as_one(RemoteSilence), body, is_repeatable=True)
 

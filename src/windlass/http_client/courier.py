@@ -81,7 +81,7 @@ class Courier:
         return min(grown, _LONGEST_PAUSE_S) * self._rng.uniform(0.5, 1.0)
 
     def read(self, ask: Ask[T], response: httpx2.Response) -> T:
-        """Read an answer as its record, or raise what it says."""
+        """Read an answer as its record, or raise its error."""
         answer = read_json(response)
         if not response.is_success:
             raise error_of(response.status_code, answer, response.headers)

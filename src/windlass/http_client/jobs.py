@@ -19,7 +19,7 @@ Sort = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", 
 
 
 class EnqueueOptions(CommonOptions, total=False):
-    """What one enqueue may say of its job."""
+    """The options of one enqueue."""
 
     max_retries: int
     name: str
@@ -96,7 +96,7 @@ def explain(job: JobRef) -> Ask[Explanation]:
 
 
 def page(*, limit: int = 50, cursor: str | None = None, **wanted: Unpack[RemoteJobFilter]) -> Ask[records.JobPage]:
-    """Read a page of jobs, newest first if nothing else is said."""
+    """Read a page of jobs, newest first by default."""
     query: dict[str, Any] = {**wanted, "limit": limit, "cursor": cursor}
     status = wanted.get("status")
     if status is not None:
@@ -121,7 +121,7 @@ def move(name: str) -> Callable[[JobRef], Ask[records.RemoteJob]]:
 
 
 def delete(job: JobRef) -> Ask[records.RemoteJob]:
-    """Remove a job that nobody holds; the answer is the job as it was."""
+    """Remove a job that is not leased; the answer is the job as it was."""
     return Ask(method="DELETE", path=job_path(job), read=as_one(records.RemoteJob))
 
 

@@ -17,7 +17,7 @@ from windlass.http_client.courier import Courier, read_json, unavailable
 
 T = TypeVar("T")
 _SILENCE_S = 45.0
-"""Three times as long as a server says nothing."""
+"""Three times as long as a server is silent."""
 
 
 class Line(ABC):

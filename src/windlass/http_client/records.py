@@ -151,7 +151,7 @@ class DeadLetterPage:
 
 @record(kw_only=True)
 class RemoteBulk:
-    """How many were meant and what became of them."""
+    """How many were meant, changed, refused and missing."""
 
     matched: int
     changed: int

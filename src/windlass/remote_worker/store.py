@@ -304,7 +304,7 @@ def _is_cancelled() -> bool:
 
 def _claimed(pulled: Pulled, worker: str) -> Claimed:
     job = pulled.job
-    assert job is not None  # noqa: S101 - whoever calls has looked
+    assert job is not None  # noqa: S101 - the caller has looked
     return Claimed(
         id=job.id,
         task=job.task,

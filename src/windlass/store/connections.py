@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _CONNECT_S = 5
 # For what the pool itself asks: setting a connection up, looking whether it lives.
 _SETUP_S = 5.0
-# For a statement that nobody waits for any more: the driver asks the server to cancel it and waits for the answer.
+# For a statement that is not waited for any more: the driver asks the server to cancel it and waits for the answer.
 _CANCEL_S = 1.0
 # The server ends a statement first: its session stays usable, and it is known that nothing was written.
 _AFTER_SERVER_S = 1.0
@@ -93,7 +93,7 @@ _SOON = (
 
 
 class ConnectAttempts:
-    """What became of the attempts to connect, which a pool itself only logs."""
+    """The results of the attempts to connect, which a pool itself only logs."""
 
     def __init__(self, dsn: str) -> None:
         """Start without an attempt."""
@@ -207,7 +207,7 @@ class WatchedConnection(psycopg.Connection[Any]):
     def connect(  # type: ignore[override]  # the rest is handed on
         cls, conninfo: str = "", *, attempts: ConnectAttempts | None = None, **options: Any
     ) -> Self:
-        """Connect, and record for a pool what became of it."""
+        """Connect, and record the result for a pool."""
         try:
             with _connecting():
                 made = super().connect(conninfo, **options)
@@ -244,7 +244,7 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
     async def connect(  # type: ignore[override]  # the rest is handed on
         cls, conninfo: str = "", *, attempts: ConnectAttempts | None = None, **options: Any
     ) -> Self:
-        """Connect, and record for a pool what became of it."""
+        """Connect, and record the result for a pool."""
         try:
             with _connecting():
                 made = await super().connect(conninfo, **options)
@@ -270,7 +270,7 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 def lasting(dsn: str) -> dict[str, Any]:
-    """Describe a connection that notices the loss of its server; what the DSN says itself goes first."""
+    """Describe a connection that notices the loss of its server; what the DSN itself has goes first."""
     wanted = {
         "connect_timeout": _CONNECT_S,
         "keepalives_idle": 30,
@@ -304,7 +304,7 @@ class Terms(NamedTuple):
     prepare: bool
     """Off behind a transaction pooler, where a session is ours for one transaction only."""
     limit: timedelta
-    """How long one statement may take, unless its call says less, or that it has no limit."""
+    """How long one statement may take, unless its call sets less, or that it has no limit."""
 
     def limit_of(self, call: Call[Any]) -> timedelta:
         """How long one statement of a call may take: the shorter of both limits; nothing at all is for ever."""

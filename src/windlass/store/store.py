@@ -433,7 +433,7 @@ class Store(StoredJobs):
         locked = await self.run(work.locked_jobs([one.id for one in batch]))
         late.ids += [one.id for one in batch if one.id in locked]
         free = [one for one in batch if one.id not in locked]
-        # Only a job that goes back to waiting takes its key again, and may have to wait for whoever has it.
+        # Only a job that goes back to waiting takes its key again, and may have to wait for its holder.
         parts: list[Sequence[Ending]] = [
             [one for one in free if (one.state is JobState.SCHEDULED) is waits] for waits in (False, True)
         ]
@@ -482,13 +482,13 @@ class Store(StoredJobs):
         return job.id in await self.finish([ending])
 
     async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None) -> Held:
-        """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
+        """Extend a pull worker's lease and return whether it should stop; raises JobNotFound or LeaseLost."""
         held = await self.run(reports.heartbeat(job_id, token, extend))
         [vouched] = await self._vouch([held], extension(extend))
         return vouched
 
     async def reclaim(self, contact: Contact | None = None, *, limit: int = batches.MAX_ROWS) -> list[int]:
-        """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
+        """Take back what was not renewed, if contact is steady; without a contact, whatever has ended."""
         moment = await self.run(work.contact())
         is_steady = contact is None or contact.touch(moment)
         try:
@@ -507,7 +507,7 @@ class Store(StoredJobs):
             return []
 
     async def promote(self, limit: int = batches.MAX_ROWS) -> Promoted:
-        """Make due jobs claimable, and send what was missed where its rule says; tells when the next one is due."""
+        """Make due jobs claimable, and send what was missed where its rule leads; returns when the next one is due."""
         promoted = await self.run(recurrence.promote(limit))
         if not promoted.has_missed:
             return promoted

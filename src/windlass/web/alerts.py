@@ -115,7 +115,7 @@ async def list_alert_rules(request: Request) -> AlertRulesOut:
 
 
 async def silence_alerts(request: Request, rule: PathName, body: SilenceIn) -> SilenceOut:
-    """Notify nobody of a rule, or of one of its subjects, for a while; a silence that is there is replaced."""
+    """Send no notice of a rule, or of one of its subjects, for a while; a silence that is there is replaced."""
     alerts = operator_of(request).alerts
     return shaped(SilenceOut, await alerts.silence(rule, body.for_, reason=body.reason, subject=body.subject))
 

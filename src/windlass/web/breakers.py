@@ -80,12 +80,12 @@ async def list_breaker_history(request: Request, name: PathName, limit: Limit = 
 
 
 async def reset_breaker(request: Request, name: PathName) -> BreakerOut:
-    """Close a breaker, whoever is trying it."""
+    """Close a breaker, even while a run is trying it."""
     return _out(_known(name, await operator_of(request).breakers.reset(name)))
 
 
 async def force_open_breaker(request: Request, name: PathName, body: OpenIn | None = None) -> BreakerOut:
-    """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+    """Open a breaker, even while a run is trying it: for a while, or until it is reset."""
     return _out(await operator_of(request).breakers.force_open(name, None if body is None else body.for_))
 
 

@@ -101,7 +101,7 @@ class BulkIn(Body):
 
 
 class BulkOut(BaseModel):
-    """How many jobs there were and what became of them; a dry run only matches."""
+    """How many jobs were matched, changed, refused and missing; a dry run only matches."""
 
     action: str
     dry_run: bool
@@ -135,7 +135,7 @@ async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
 
 
 async def run_bulk(request: Request, body: BulkIn) -> BulkOut:
-    """Do something to many jobs, some hundred in a transaction; says exactly how many were changed."""
+    """Do something to many jobs, some hundred in a transaction; returns exactly how many were changed."""
     if body.ids is None and body.filter is None:
         raise InvalidInput("filter", None, "say which jobs are meant: ids, filter or both")
     ids = None if body.ids is None else list(dict.fromkeys(map(_number, body.ids)))

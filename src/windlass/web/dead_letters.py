@@ -124,7 +124,7 @@ class NotedLettersIn(LettersIn):
 
 
 class LettersBulkOut(BaseModel):
-    """How many letters were meant and what became of them."""
+    """How many letters were meant, changed, refused and missing."""
 
     matched: int
     changed: int
@@ -189,7 +189,7 @@ async def list_dead_letters(  # noqa: PLR0917 - the parameters of the query, by 
 async def group_dead_letters(
     request: Request,
     is_open: Annotated[
-        bool | None, Query(alias="open", description="Only those that nobody has dealt with, or only others.")
+        bool | None, Query(alias="open", description="Only those that were not dealt with, or only others.")
     ] = None,
     is_new: Annotated[
         bool | None,
@@ -211,7 +211,7 @@ async def get_dead_letter(request: Request, id: LetterId) -> WholeLetterOut:  # 
 
 
 async def count_dead_letters(request: Request) -> CountsOut:
-    """Count the letters of the last hour, day and week, and those that nobody has dealt with."""
+    """Count the letters of the last hour, day and week, and those that were not dealt with."""
     return shaped(CountsOut, await reader_of(request).letters.counts())
 
 

@@ -41,7 +41,7 @@ class FeedOut:
     site_url: str | None
     job_id: int | None
     next_fetch_at: datetime | None
-    """Null while nobody subscribes, or when it is gone."""
+    """Null while there is no subscriber, or when it is gone."""
     last_fetched_at: datetime | None
     consecutive_failures: int
     last_error: str | None

@@ -74,7 +74,7 @@ async def list_job_items(request: Request, id: JobId, after: After = 0, limit: L
 
 
 async def list_items(request: Request, collection: Collection, after: After = 0, limit: Limit = 100) -> ItemsOut:
-    """List the items of a collection; a job's collection is its task unless its enqueuer said otherwise."""
+    """List the items of a collection; a job's collection is its task unless its enqueuer set another."""
     return await _page(request, ExportRange(collection=collection, after=after), limit)
 
 

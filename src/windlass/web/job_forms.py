@@ -144,7 +144,7 @@ def read_rule(body: Any) -> Recurrence | None:
 
 
 def rule_fields(body: Any) -> dict[str, Any]:
-    """Return what a body says of a rule beside its cadence."""
+    """Return what a body has of a rule beside its cadence."""
     names = ("timezone", "fixed_rate", "start_at", "misfire")
     return {name: value for name in names if (value := getattr(body, name, None)) is not None}
 
@@ -158,7 +158,7 @@ def read_cadence(every: str | float | None, cron: str | None) -> Cadence | None:
             return Every(parse_duration(every, field="every"))
         return None if cron is None else parse_cadence(cron)
     except InvalidInput as error:
-        # The rules below call it a cadence; whoever sent it does not.
+        # The rules below call it a cadence; its sender does not.
         raise InvalidInput("cron" if every is None else "every", every or cron, error.reason) from None
 
 

@@ -157,7 +157,7 @@ def _rule(job: Job) -> Recurrence | None:
     try:
         return job.recurrence
     except InvalidInput:
-        # Shown as it is: one row that nobody can read must not hide the others.
+        # Shown as it is: one row that cannot be read must not hide the others.
         return None
 
 

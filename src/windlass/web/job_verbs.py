@@ -36,7 +36,7 @@ class BoostIn(Body):
 
 
 class BuryIn(Body):
-    """What the dead letter says."""
+    """The error of the dead letter."""
 
     error: Reason | None = None
 
@@ -48,7 +48,7 @@ class CloneIn(Body):
 
 
 class FailIn(BuryIn):
-    """What the run is said to have failed of."""
+    """The error that the run ends with."""
 
     will_retry: bool = True
     """Whether the retry policy decides; otherwise the job fails for good."""

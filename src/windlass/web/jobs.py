@@ -93,7 +93,7 @@ async def enqueue(context: RequestContext, body: JobIn | CrawlIn) -> Stored:
 
 
 async def check_crawl(context: RequestContext, job: NewJob, field: str, value: object) -> None:
-    """Refuse a crawl that nobody is known to have code for, by the name of what was sent."""
+    """Refuse a crawl without known code, by the name of what was sent."""
     app = context.app
     if not (job.lane == PULL_LANE or app.accepts_unknown or await app.declares(job.task)):
         raise InvalidInput(field, value, f"is for the task 'crawl', which {UnknownTask(job.task).reason}")
@@ -126,7 +126,7 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="For more, go on with the cursor.")] = 0,
     cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before.")] = None,
 ) -> JobsOut:
-    """List jobs, newest first if nothing else is said; `total` is exact unless it is marked."""
+    """List jobs, newest first by default; `total` is exact unless it is marked."""
     if status and state:
         raise InvalidInput("state", state, "give status or state, not both")
     wanted = JobFilter(
@@ -213,7 +213,7 @@ async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa
 
 
 async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's word
-    """Remove a job that nobody holds, with its executions; the answer is the job as it was."""
+    """Remove a job that is not leased, with its executions; the answer is the job as it was."""
     return job_out(await operator_of(request).delete(id), eyes_of(request))
 
 

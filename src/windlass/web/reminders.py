@@ -57,7 +57,7 @@ def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
 async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
     """Keep a mail until it is due; `produce-reminders` sends it then."""
     app = context_of(request).app
-    # What is wrong with the mail is said now, and not when it is due.
+    # What is wrong with the mail is answered now, and not when it is due.
     job = await app.described(_TASK, body.mail, {})
     kept = await operator_of(request).reminders.add(NewReminder(body.due_at, job.payload))
     return _out(kept, eyes_of(request))

@@ -117,7 +117,7 @@ class Server:
         self.notes = BackgroundWrites(app, self.limits)
         self.credentials = Credentials(app, self.notes, self.limits)
         self.profiles = settings.profiles
-        """What jobs do when their enqueuer said nothing; worked out once."""
+        """What jobs do when their enqueuer set nothing; worked out once."""
         self.logins = RateLimit(self.limits.failed_logins)
         """Failures on the login page."""
         self.stopping = asyncio.Event()
@@ -154,7 +154,7 @@ class Server:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Do what the server does beside answering, for as long as the block lasts."""
-        # Pull workers cannot say which breaker a task has, and without one no report counts and no gate closes.
+        # Pull workers cannot declare which breaker a task has, and without one no report counts and no gate closes.
         await self.app.known_tasks.declare([declared_task(spec) for spec in self.app.registry if spec.breaker is not None])
         async with (
             self.notes.writing(),
@@ -236,7 +236,7 @@ class Exchange:
         self._turn: Turn | None = None
 
     async def answer(self, receive: Receive) -> None:
-        """Let the request in and answer it, or say why not."""
+        """Let the request in and answer it, or refuse it."""
         current_request.set(self._request_id)
         entry: RoutedHandler | None = None
         try:
@@ -302,7 +302,7 @@ class Exchange:
         method = self._scope["method"]
         entry = found.methods.get("GET" if method == "HEAD" else method)
         if entry is None and all(other.route.least is None for other in found.methods.values()):
-            # A path that is public tells anybody which methods it has.
+            # A path that is public shows everybody which methods it has.
             raise _no_method(method, found)
         return entry
 
@@ -367,7 +367,7 @@ class Exchange:
         return self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == forms.FORM
 
     async def _read(self, route: Route, receive: Receive) -> bytes:
-        """Read the body whole, within its bounds of size and time; they are small where nobody had to show a credential."""
+        """Read the body whole, within its bounds of size and time; they are small where no credential was needed."""
         if self._is_read:
             return b""
         limits = self._server.limits
@@ -456,7 +456,7 @@ class Exchange:
             if self._scope.get("scheme") == "https":
                 headers.append(_HSTS)
             if not self._is_read:
-                # Nobody will read the rest, so no further request can come on this connection.
+                # The rest will not be read, so no further request can come on this connection.
                 headers.append(_CLOSE)
             message["headers"] = headers
         await self._send(message)
@@ -472,12 +472,12 @@ class Exchange:
         if refusal.status == INTERNAL:
             log.error("%s %s failed", self._scope["method"], self._path, exc_info=error)
         elif refusal.status == UNAVAILABLE and self._server.unavailable.is_due():
-            # The client is not told why.
+            # The client does not learn why.
             log.warning("%s %s: %s", self._scope["method"], self._path, error)
         if refusal.status in _AUDITED:
             self._note(refusal)
         if self._is_started:
-            # Half an answer is out; closing the connection is the only way left to say that it is not whole.
+            # Half an answer is out; closing the connection is the only way left to show that it is not whole.
             raise error
         await self._say(refusal)
 

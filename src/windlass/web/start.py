@@ -1,4 +1,4 @@
-"""What a server does and says before it listens."""
+"""What a server does and prints before it listens."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def warn_of_weak_secrets(settings: Settings) -> None:
 
 
 async def prepare(server: Server) -> str | None:
-    """Make the first token where nobody could log in; returns its secret. Refuses to be open to others without credentials."""
+    """Make the first token where no login is possible; returns its secret. Refuses to be open to others without credentials."""
     warn_of_weak_secrets(server.app.settings)
     if server.credentials.is_configured or await server.app.tokens.count_live():
         return None
@@ -71,7 +71,7 @@ class Line(NamedTuple):
 
 
 def greeting(server: Server, port: int, first_token: str | None, *, is_private: bool, task: str | None = None) -> list[Line]:
-    """Return where the server is and how to get in; secrets are told only where nobody else reads along.
+    """Return where the server is and how to get in; secrets are shown only where no other reads along.
 
     The command to try enqueues a job of `task`, or only looks.
     """

@@ -79,7 +79,7 @@ async def resume_task(request: Request, name: PathName, *, force: Force = False)
 
 
 async def drain_task(request: Request, name: PathName, *, force: Force = False) -> DrainOut:
-    """Pause a task and say what still runs of it."""
+    """Pause a task and count what still runs of it."""
     tasks = operator_of(request).known_tasks
     await chosen(tasks, name, force=force)
     return shaped(DrainOut, await tasks.drain(name))

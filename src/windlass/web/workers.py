@@ -28,7 +28,7 @@ class StartedOut:
 
 @answer
 class WorkerOut:
-    """A process; `running` is what its last heartbeat said, `jobs` what its leases say."""
+    """A process; `running` comes from its last heartbeat, `jobs` from its leases."""
 
     id: str
     kind: str

@@ -193,7 +193,7 @@ class ItemOut:
     id: int
     collection: str
     key: str
-    """What tells it from the other items of its collection."""
+    """What distinguishes it from the other items of its collection."""
     job_id: UUID
     """The job that found it first."""
     data: Mapping[str, Any]

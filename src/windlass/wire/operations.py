@@ -192,7 +192,7 @@ class GroupOut:
 
 @answer
 class CountsOut:
-    """How many letters died lately, and how many nobody has dealt with."""
+    """How many letters died lately, and how many were not dealt with."""
 
     hour: int
     day: int
@@ -204,7 +204,7 @@ class CountsOut:
 
 @answer
 class SilenceOut:
-    """Nobody is notified of a rule, or of one of its subjects, for a while."""
+    """No notice is sent of a rule, or of one of its subjects, for a while."""
 
     rule: str
     subject: str
@@ -220,7 +220,7 @@ class AlertOut:
     """An alert with what helps."""
 
     id: int
-    """0: that nobody looks, which only who asks can see."""
+    """0: that alerts are not evaluated, which only a reader can see."""
     rule: str
     subject: str
     """What it is about, such as a lane; empty: the whole queue."""

@@ -50,7 +50,7 @@ class Evaluation:
 def evaluate(rules: Mapping[str, AlertRule], machine: Machine | None = None, notify: Notify = _tell_nobody) -> Call[Evaluation]:
     """Look at every rule; alerts, and the jobs that `notify` makes of them, are written in the same transaction.
 
-    Any number may look at once: each alert is raised and cleared once. What is silenced is written, and nobody is notified.
+    Any number may look at once: each alert is raised and cleared once. What is silenced is written, and no notice is sent.
     """
 
     def steps(means: Means) -> Steps[Evaluation]:

@@ -175,7 +175,7 @@ def count_failures(name: str) -> Call[int]:
 
 
 def reset(name: str) -> Call[Breaker | None]:
-    """Close a breaker, whoever is trying it; nothing when it has never left closed."""
+    """Close a breaker, even while a run is trying it; nothing when it has never left closed."""
     check_text("breaker", name, MAX_NAME)
 
     def steps(_: Means) -> Steps[Breaker | None]:
@@ -192,7 +192,7 @@ def reset(name: str) -> Call[Breaker | None]:
 
 
 def force_open(name: str, for_: timedelta | None = None) -> Call[Breaker]:
-    """Open a breaker, whoever is trying it; without a duration until it is reset."""
+    """Open a breaker, even while a run is trying it; without a duration until it is reset."""
     spec = BreakerSpec(name)
     if for_ is not None:
         check_wait("for", for_, least=SHORTEST_OPEN)

@@ -30,7 +30,7 @@ STATEMENT_TIMEOUT = timedelta(seconds=10)
 class Step(NamedTuple):
     """One query of a call; `arms` is how many slices a claim or a list merges.
 
-    Whoever runs it says what time it is: `now` is a parameter of every query. One that is given holds for this query alone.
+    Its runner sets the time: `now` is a parameter of every query. One that is given holds for this query alone.
 
     With `columns` it is about many rows, given as the values of each column, all of one length: PostgreSQL gets arrays of these
     names, SQLite a `values` list made of the query's `_row`, which is padded with rows of nulls.
@@ -55,12 +55,12 @@ def asked(step: Step, connection: Any) -> Sequence[Row]:
 
 
 def nobody(_answer: object) -> Collection[Topic]:
-    """Wake nobody."""
+    """Wake no sleeper."""
     return ()
 
 
 class Means(NamedTuple):
-    """What whoever runs a call brings along."""
+    """What the runner of a call brings along."""
 
     rng: Random
     profiles: Mapping[str, Profile] = PROFILES
@@ -113,7 +113,7 @@ class Call(Generic[T]):
         return self.steps(_NONE)
 
 
-# Whoever needs chance is run by a store, which has its own.
+# A call that needs chance is run by a store, which has its own.
 _NONE = Means(Random(0))  # noqa: S311
 
 

@@ -57,7 +57,7 @@ def list_chores() -> Call[list[Chore]]:
 
 
 def pause(chore: str) -> Call[bool]:
-    """Let nobody take the chore until it is resumed; says whether that changed anything."""
+    """Let no process take the chore until it is resumed; returns whether that changed anything."""
     check_text("chore", chore, MAX_NAME)
     return single("pause_chore", {"chore": chore}, bool, deed=lambda _: Deed("pause chore", f"chore:{chore}"))
 

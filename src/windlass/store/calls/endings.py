@@ -98,13 +98,13 @@ def _later(job: _Due, means: Means) -> str:
 
 
 def _failed(lease: Lapsed, outcome: Raised, means: Means, now: datetime) -> Finish:
-    # A run that nobody reported as started counts from its claim: whoever fails it says that it ran.
+    # A run that was not reported as started counts from its claim: its failure means that it ran.
     run = Run(started_at=lease.started_at, finished_at=now, log_excerpt=lease.log_excerpt)
     return decide(lease.job, outcome, run, now=now, rng=means.rng, profiles=means.profiles)
 
 
 def take_lease(ids: Sequence[int]) -> Move:
-    """End leases as if nobody had renewed them, whenever they would have ended."""
+    """End leases as if they had not been renewed, whenever they would have ended."""
 
     def changes(means: Means) -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})

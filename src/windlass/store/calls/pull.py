@@ -30,7 +30,7 @@ def pull_each(
 ) -> Call[list[Claimed | None]]:
     """Hand each worker one job, or none; the answers are in the order of the pulls, and so are the jobs.
 
-    There may be fewer answers than pulls: a job that tries a breaker is the last, since whoever has moved the gates must wait
+    There may be fewer answers than pulls: a job that tries a breaker is the last, since a call that has moved the gates must wait
     for nothing. `found` is what the caller saw of the queue a moment ago.
     """
     check_range("pulls", len(pulls), 1, MAX_PULLS)

@@ -23,7 +23,7 @@ _IS_THERE = {
 _READ = f"select name, after, copied from {_PROGRESS}"  # noqa: S608 - our own name
 _ORIGIN = ""
 ITSELF = "the database itself"
-"""What the name that tells a database from others is called among the marks of its tables."""
+"""What the name that distinguishes a database from others is called among the marks of its tables."""
 
 
 class TableProgress(NamedTuple):

@@ -1,4 +1,4 @@
-"""Copies a database into an empty one while nobody may write to it."""
+"""Copies a database into an empty one while no writer is let in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RowSource(Protocol):
         ...
 
     def marks(self) -> dict[str, str]:
-        """Return what tells this state from any other, by table."""
+        """Return what distinguishes this state from any other, by table."""
         ...
 
     def rows(self, table: Table, progress: TableProgress) -> Iterator[Values]:
@@ -70,7 +70,7 @@ class MoveResult(NamedTuple):
 
 
 class TableReader:
-    """A database that is read while nobody may write to it."""
+    """A database that is read while no writer is let in."""
 
     def __init__(self, connection: Any, dialect: str) -> None:
         """Read on a connection that is inside a transaction."""
@@ -90,7 +90,7 @@ class TableReader:
             raise MoveRefused(f"{leased} jobs are leased (`windlass jobs --state running`); let them end, or add --force")
 
     def marks(self) -> dict[str, str]:
-        """Return what tells this state of this database from any other, by table."""
+        """Return what distinguishes this state of this database from any other, by table."""
         [identity] = self._ask("select database_id from windlass_gates")
         marks = {name: self._mark(table) for name, table in self.tables.items() if name not in OF_EACH_DATABASE}
         return {ITSELF: str(identity), **marks}
@@ -138,7 +138,7 @@ def move(
 ) -> MoveResult:
     """Copy everything, or what an earlier attempt has left; no process works with the target before `end_move`.
 
-    Whoever wants to write to the source waits until this has ended. Raises MoveRefused.
+    Writers of the source wait until this has ended. Raises MoveRefused.
     """
     if missing := [one.name for one in migrate.status(source) if not one.is_applied]:
         raise MoveRefused(f"the source lacks migrations ({', '.join(missing)}); run `windlass migrate` there first")

@@ -10,7 +10,7 @@ Values = Sequence[Value]
 """A row in the form that SQLite keeps: instants as microseconds since 1970 (UTC), truth values as 0 and 1, JSON as its text."""
 
 OF_EACH_DATABASE = frozenset({"windlass_schema", "windlass_gates"})
-"""What each database has of its own: which migrations it had, and the name that tells it from others."""
+"""What each database has of its own: which migrations it had, and the name that distinguishes it from others."""
 SUMMED = {"windlass_run_deltas": ("runs", "wait_ms", "duration_ms")}
 """Tables whose rows PostgreSQL appends and SQLite adds up in place; rows of one key become one."""
 

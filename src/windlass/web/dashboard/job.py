@@ -76,7 +76,7 @@ class Progress(NamedTuple):
 
 
 def progress_of(job: Job, at: datetime) -> Progress | None:
-    """Return how far a job is; None where it has not told."""
+    """Return how far a job is; None where it has not reported."""
     if not (job.progress_count or job.progress_message or job.target_count or job.last_cursor) or job.state in CLOSED:
         return None
     left = ""

@@ -56,7 +56,7 @@ class RecurringRow(NamedTuple):
     missed: int
     may_pause: bool
     may_disable: bool
-    """It runs: it can only be told to stay paused after this run."""
+    """It runs: it can only be paused after this run."""
     may_edit: bool
 
     @property
