@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from windlass.core.late_names import late_names
+from windlass.core.late_names import late_names as _late_names
 
 __version__ = "0.1.0.dev0"
 
@@ -88,4 +88,4 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604 - strings they are; type checkers read the imports above
 
 # So that `import windlass` costs next to nothing.
-__getattr__, __dir__ = late_names(__name__, _HOME_OF)
+__getattr__, __dir__ = _late_names(__name__, _HOME_OF)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from windlass.core.late_names import late_names
+from windlass.core.late_names import late_names as _late_names
 
 if TYPE_CHECKING:
     from windlass.django.backend import WindlassBackend as WindlassBackend
@@ -18,4 +18,4 @@ os.environ.setdefault("WINDLASS_SQLITE_DRIVER", "sqlite3")
 _HOME_OF = {"WindlassBackend": ".backend", "task_options": ".options"}
 
 # Django loads this module before its own applications are ready.
-__getattr__, __dir__ = late_names(__name__, _HOME_OF)
+__getattr__, __dir__ = _late_names(__name__, _HOME_OF)

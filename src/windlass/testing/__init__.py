@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from windlass.core.late_names import late_names
+from windlass.core.late_names import late_names as _late_names
 
 if TYPE_CHECKING:
     from windlass.testing.clock import FakeClock as FakeClock
@@ -26,4 +26,4 @@ _HOME_OF = {
 }
 
 # pytest loads the plugin beside it in every run, used or not.
-__getattr__, __dir__ = late_names(__name__, _HOME_OF)
+__getattr__, __dir__ = _late_names(__name__, _HOME_OF)
