@@ -118,15 +118,18 @@ class Acker:
                 pass
 
     async def _send(self) -> None:
-        self._sending = endings = self._endings
-        self._endings = []
+        # What is beyond one statement waits, and goes with what comes while that is on its way.
+        self._sending = endings = self._endings[:MOST_SENT]
+        del self._endings[:MOST_SENT]
         stops, self._stops = self._stops, []
+        if self._endings:
+            self._wake.set()
         self._in_flight += len(endings) + len(stops)
-        if not self.has_room:
+        if not self.has_room and len(self._endings) < MOST_WAITING:
             self.has_room = True
             self._has_caught_up()
-        for start in range(0, len(endings), MOST_SENT):
-            await self._send_endings(endings[start : start + MOST_SENT])
+        if endings:
+            await self._send_endings(endings)
         self._sending = ()
         for start in range(0, len(stops), MOST_SENT):
             await self._send_stops(stops[start : start + MOST_SENT])

@@ -14,8 +14,8 @@ from windlass.worker.slot import Kit, Slot
 from windlass.worker.worker_log import log
 
 MOST_CLAIMED = 500
-_MOST_AHEAD = 20
-"""Times the prefetch setting: what jobs of next to no length are held ready at most."""
+_MOST_AHEAD = 50
+"""Times the prefetch setting: what jobs of next to no length are held ready at most. They last while a claim is on its way."""
 _UNIT_S = 0.001
 _LONGEST_AHEAD_S = 0.02
 _LONGEST_TURN_S = 0.002
