@@ -9,7 +9,7 @@ from typing import Any
 
 from windlass.store import open_database
 from windlass.store.migrate import Scriptable
-from windlass.store.moving.sides import SIDES
+from windlass.store.moving.filling import SIDES
 from windlass.store.moving.tables import SUMMED, Table, plan
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from windlass.core.related import Trace
     from windlass.store.audit import Audit
     from windlass.store.breakers import Breakers
-    from windlass.store.canaries import Canaries
     from windlass.store.gates import KnownTasks, Lanes
+    from windlass.store.letters import Canaries
     from windlass.store.nouns import (
         Alerts,
         Chores,
@@ -60,7 +60,7 @@ class Operator(Scheduler):
     @property
     def canaries(self) -> Canaries:
         """Requeues that try a few letters first."""
-        from windlass.store.canaries import Canaries
+        from windlass.store.letters import Canaries
 
         return Canaries(self)
 

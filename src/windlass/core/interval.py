@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from windlass.core.cadence import Every, OnExhausted, Recurrence, parse_cadence
 from windlass.core.checks import check_range
+from windlass.core.filter import StateFilter
+from windlass.core.job import JobState, WaitReason
 from windlass.core.record import record
 from windlass.errors import InvalidInput
 
@@ -86,3 +88,24 @@ def interval(number: int, unit: str | None = None) -> Every:
     length = UNITS[unit or "minutes"]
     check_range("interval_minutes", number, 1, _MOST * UNITS["minutes"] // length)
     return Every(number * length)
+
+
+FRESH = frozenset({WaitReason.NEW, WaitReason.OPERATOR})
+"""Why a pending job waits that has not run since it was made or started afresh."""
+_OTHERS = frozenset(WaitReason) - FRESH
+
+
+def status_of(state: JobState, reason: WaitReason | None) -> JobState:
+    """Return the status of a job in this state for this reason."""
+    return JobState.SCHEDULED if state is JobState.PENDING and reason in _OTHERS else state
+
+
+def states_of(status: JobState) -> tuple[StateFilter, ...]:
+    """Return which jobs have this status."""
+    match status:
+        case JobState.PENDING:
+            return (StateFilter(JobState.PENDING, FRESH),)
+        case JobState.SCHEDULED:
+            return (StateFilter(JobState.SCHEDULED), StateFilter(JobState.PENDING, _OTHERS))
+        case _:
+            return (StateFilter(status),)

@@ -13,17 +13,17 @@ from windlass.core.blocking import run
 from windlass.core.job_options import Duration
 from windlass.core.page import MAX_OFFSET, MAX_PAGE
 from windlass.http_client import alerts, insights, items, jobs, nouns, records
+from windlass.http_client.answers import EVENT_STREAM, Lines
 from windlass.http_client.ask import API, Ask, JobRef, as_one, get
 from windlass.http_client.courier import Courier
-from windlass.http_client.line import AwaitedLine, BlockingLine
-from windlass.http_client.methods import Awaits, Blocks, M, Method, Remote, Walk, verb
-from windlass.http_client.streams import EVENT_STREAM, Lines
+from windlass.http_client.methods import Awaits, Blocks, M, RemoteMethod, RemoteNoun, RemoteStream, verb
+from windlass.http_client.transport import AwaitedTransport, BlockingTransport
 from windlass.http_client.waiting import Waiting
 
 T = TypeVar("T")
 
 
-class RemoteLetters(Remote[M]):
+class RemoteLetters(RemoteNoun[M]):
     """What died, of what, and what operators do about it."""
 
     page = verb(nouns.letter_page)
@@ -38,12 +38,12 @@ class RemoteLetters(Remote[M]):
     edit = verb(nouns.edit_letter)
     add_note = verb(nouns.add_note)
 
-    @Walk
+    @RemoteStream
     async def list(self, **wanted: Unpack[nouns.RemoteLetterFilter]) -> AsyncGenerator[records.RemoteDeadLetter, None]:
         """Go through all dead letters that `page` would show, newest death first."""
         cursor: str | None = None
         while True:
-            page = await self._line.send(nouns.letter_page(limit=MAX_PAGE, cursor=cursor, **wanted))
+            page = await self._transport.send(nouns.letter_page(limit=MAX_PAGE, cursor=cursor, **wanted))
             for one in page.dead_letters:
                 yield one
             cursor = page.next
@@ -51,7 +51,7 @@ class RemoteLetters(Remote[M]):
                 return
 
 
-class RemoteCanaries(Remote[M]):
+class RemoteCanaries(RemoteNoun[M]):
     """Requeues that try a few letters first."""
 
     start = verb(nouns.start_canary)
@@ -60,7 +60,7 @@ class RemoteCanaries(Remote[M]):
     cancel = verb(nouns.cancel_canary)
 
 
-class RemoteBreakers(Remote[M]):
+class RemoteBreakers(RemoteNoun[M]):
     """Circuit breakers that ever left closed."""
 
     page = verb(nouns.breaker_page)
@@ -69,18 +69,18 @@ class RemoteBreakers(Remote[M]):
     reset = verb(nouns.reset_breaker)
     force_open = verb(nouns.force_open_breaker)
 
-    @Walk
+    @RemoteStream
     async def list(self) -> AsyncGenerator[records.RemoteBreaker, None]:
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = await self._line.send(nouns.breaker_page(after=after, limit=MAX_PAGE))
+            page = await self._transport.send(nouns.breaker_page(after=after, limit=MAX_PAGE))
             for one in page.breakers:
                 yield one
             after = page.next
 
 
-class RemoteLanes(Remote[M]):
+class RemoteLanes(RemoteNoun[M]):
     """Lanes that were paused, declared or have jobs."""
 
     list = verb(nouns.list_lanes)
@@ -91,7 +91,7 @@ class RemoteLanes(Remote[M]):
     drain = verb(nouns.drain_lane)
 
 
-class RemoteTasks(Remote[M]):
+class RemoteTasks(RemoteNoun[M]):
     """Tasks that processes declared; the entries outlive them."""
 
     page = verb(nouns.task_page)
@@ -101,18 +101,18 @@ class RemoteTasks(Remote[M]):
     resume = verb(nouns.resume_task)
     drain = verb(nouns.drain_task)
 
-    @Walk
+    @RemoteStream
     async def list(self) -> AsyncGenerator[records.RemoteTask, None]:
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = await self._line.send(nouns.task_page(after=after, limit=MAX_PAGE))
+            page = await self._transport.send(nouns.task_page(after=after, limit=MAX_PAGE))
             for one in page.tasks:
                 yield one
             after = page.next
 
 
-class RemoteInsights(Remote[M]):
+class RemoteInsights(RemoteNoun[M]):
     """How the queue fares: by task and lane now, and over time."""
 
     summary = verb(insights.summary)
@@ -120,7 +120,7 @@ class RemoteInsights(Remote[M]):
     scale = verb(insights.scale)
 
 
-class RemoteAlerts(Remote[M]):
+class RemoteAlerts(RemoteNoun[M]):
     """What is wrong, since when, and what helps; silences."""
 
     board = verb(alerts.board)
@@ -129,35 +129,35 @@ class RemoteAlerts(Remote[M]):
     unsilence = verb(alerts.unsilence)
 
 
-class RemoteItems(Remote[M]):
+class RemoteItems(RemoteNoun[M]):
     """What workers have found, each once in its collection."""
 
     page = verb(items.page)
 
-    @Walk
+    @RemoteStream
     async def list(
         self, job: JobRef | None = None, *, collection: str | None = None, after: int = 0
     ) -> AsyncGenerator[records.RemoteItem, None]:
         """Go through all items that a job was the first to find, or a whole collection, in the order they came."""
         at: int | None = after
         while at is not None:
-            page = await self._line.send(items.page(job, collection=collection, after=at, limit=MAX_PAGE))
+            page = await self._transport.send(items.page(job, collection=collection, after=at, limit=MAX_PAGE))
             for one in page.items:
                 yield one
             at = page.next
 
-    @Walk
+    @RemoteStream
     async def export(
         self, job: JobRef | None = None, *, collection: str | None = None, kind: items.Format = "jsonl", after: int = 0
     ) -> AsyncGenerator[str, None]:
         """Read the same as text, as it comes; raises ServerUnavailable when it breaks off."""
         whole = items.whole(job, collection=collection, kind=kind, after=after)
-        async with aclosing(self._line.stream(whole, by_line=False)) as texts:
+        async with aclosing(self._transport.stream(whole, by_line=False)) as texts:
             async for text in texts:
                 yield text
 
 
-class Server(Remote[M]):
+class RemoteServer(RemoteNoun[M]):
     """The verbs of jobs, and the nouns beside them."""
 
     enqueue = verb(jobs.enqueue)
@@ -187,90 +187,90 @@ class Server(Remote[M]):
     @property
     def letters(self) -> RemoteLetters[M]:
         """The dead letters."""
-        return RemoteLetters(self._line)
+        return RemoteLetters(self._transport)
 
     @property
     def canaries(self) -> RemoteCanaries[M]:
         """Requeues of dead letters that try a few first."""
-        return RemoteCanaries(self._line)
+        return RemoteCanaries(self._transport)
 
     @property
     def breakers(self) -> RemoteBreakers[M]:
         """The circuit breakers."""
-        return RemoteBreakers(self._line)
+        return RemoteBreakers(self._transport)
 
     @property
     def lanes(self) -> RemoteLanes[M]:
         """Lanes: pause, resume, drain."""
-        return RemoteLanes(self._line)
+        return RemoteLanes(self._transport)
 
     @property
     def tasks(self) -> RemoteTasks[M]:
         """Tasks: pause, resume, drain."""
-        return RemoteTasks(self._line)
+        return RemoteTasks(self._transport)
 
     @property
     def insights(self) -> RemoteInsights[M]:
         """How the queue fares."""
-        return RemoteInsights(self._line)
+        return RemoteInsights(self._transport)
 
     @property
     def alerts(self) -> RemoteAlerts[M]:
         """What is wrong."""
-        return RemoteAlerts(self._line)
+        return RemoteAlerts(self._transport)
 
     @property
     def items(self) -> RemoteItems[M]:
         """What workers have found."""
-        return RemoteItems(self._line)
+        return RemoteItems(self._transport)
 
-    @Walk
+    @RemoteStream
     async def list(
         self, *, page_size: int = MAX_PAGE, **wanted: Unpack[jobs.RemoteJobFilter]
     ) -> AsyncGenerator[records.RemoteJob, None]:
         """Go through all jobs of a list, page by page."""
         cursor: str | None = None
         while True:
-            page = await self._line.send(jobs.page(limit=page_size, cursor=cursor, **wanted))
+            page = await self._transport.send(jobs.page(limit=page_size, cursor=cursor, **wanted))
             for one in page.jobs:
                 yield one
             cursor = page.next_cursor
             if cursor is None:
                 return
 
-    @Walk
+    @RemoteStream
     async def executions(self, job: JobRef, *, page_size: int = MAX_PAGE) -> AsyncGenerator[records.RemoteExecution, None]:
         """Go through a job's runs, the one that goes on first, then newest first; some 10,000 at most."""
         size = min(page_size, MAX_PAGE)
         for offset in range(0, MAX_OFFSET + 1, size):
-            page = await self._line.send(jobs.execution_page(job, limit=size, offset=offset))
+            page = await self._transport.send(jobs.execution_page(job, limit=size, offset=offset))
             for one in page.executions:
                 yield one
             if len(page.executions) < size:
                 return
 
-    @Method
+    @RemoteMethod
     async def wait(self, job: JobRef, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - as the blocking client has it
         """Wait until a job has ended and return its result; raises JobFailed, JobCancelled or WaitTimeout."""
         waiting = Waiting(timeout)
-        while not waiting.is_over(found := await self._line.send(jobs.get_job(job))):
-            await self._line.sleep(waiting.pause_s(found))
+        while not waiting.is_over(found := await self._transport.send(jobs.get_job(job))):
+            await self._transport.sleep(waiting.pause_s(found))
         if (last_run := waiting.last_run(found)) is None:
             return waiting.result_of(found)
-        runs = await self._line.send(last_run)
+        runs = await self._transport.send(last_run)
         return waiting.result_of(found, runs)
 
-    @Walk
+    @RemoteStream
     async def events(self) -> AsyncGenerator[records.RemoteChange, None]:
         """Go through changes as they happen: at once how things are, then until the server ends the stream."""
         changes = Lines(as_one(records.RemoteChange))
-        async with aclosing(self._line.stream(get(f"{API}/events", str), by_line=True, accept=EVENT_STREAM)) as lines:
+        async with aclosing(self._transport.stream(get(f"{API}/events", str), by_line=True, accept=EVENT_STREAM)) as lines:
             async for line in lines:
                 for change in changes.add(line):
                     yield change
 
 
-class Client(Server[Blocks], Blocks):
+class Client(RemoteServer[Blocks], Blocks):
     """A Windlass server from another program; safe to share between threads."""
 
     def __init__(
@@ -286,7 +286,7 @@ class Client(Server[Blocks], Blocks):
     ) -> None:
         """Connect at the first call; see `windlass.remote` for the arguments."""
         courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker, more=headers)
-        super().__init__(BlockingLine(courier, transport))
+        super().__init__(BlockingTransport(courier, transport))
 
     def __enter__(self) -> Self:
         return self
@@ -296,14 +296,14 @@ class Client(Server[Blocks], Blocks):
 
     def close(self) -> None:
         """Close the connections."""
-        run(self._line.close())
+        run(self._transport.close())
 
     def call(self, ask: Ask[T]) -> T:
         """Send a request and read its answer."""
-        return run(self._line.send(ask))
+        return run(self._transport.send(ask))
 
 
-class AsyncClient(Server[Awaits], Awaits):
+class AsyncClient(RemoteServer[Awaits], Awaits):
     """A Windlass server from another program; belongs to one event loop."""
 
     def __init__(
@@ -319,7 +319,7 @@ class AsyncClient(Server[Awaits], Awaits):
     ) -> None:
         """Connect at the first call; see `windlass.remote` for the arguments."""
         courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker, more=headers)
-        super().__init__(AwaitedLine(courier, transport))
+        super().__init__(AwaitedTransport(courier, transport))
 
     async def __aenter__(self) -> Self:
         return self
@@ -329,8 +329,8 @@ class AsyncClient(Server[Awaits], Awaits):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._line.close()
+        await self._transport.close()
 
     async def call(self, ask: Ask[T]) -> T:
         """Send a request and read its answer."""
-        return await self._line.send(ask)
+        return await self._transport.send(ask)

@@ -8,12 +8,12 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from windlass.core.blocking import run
 from windlass.http_client.ask import Ask
-from windlass.http_client.line import Line
+from windlass.http_client.transport import Transport
 
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M")
-S = TypeVar("S", bound="Remote[Any]")
+S = TypeVar("S", bound="RemoteNoun[Any]")
 
 
 class Blocks:
@@ -24,15 +24,15 @@ class Awaits:
     """Marks the nouns of the client for asyncio."""
 
 
-class Remote(Generic[M]):
+class RemoteNoun(Generic[M]):
     """Something whose methods are requests."""
 
-    def __init__(self, line: Line) -> None:
-        """Send them over `line`; over a blocking one every method blocks."""
-        self._line = line
+    def __init__(self, transport: Transport) -> None:
+        """Send them over `transport`; over a blocking one every method blocks."""
+        self._transport = transport
 
 
-class Method(Generic[P, R]):
+class RemoteMethod(Generic[P, R]):
     """A method made of a coroutine function."""
 
     def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
@@ -40,9 +40,9 @@ class Method(Generic[P, R]):
         self._function = function
 
     @overload
-    def __get__(self, noun: Remote[Blocks], owner: type) -> Callable[P, R]: ...
+    def __get__(self, noun: RemoteNoun[Blocks], owner: type) -> Callable[P, R]: ...
     @overload
-    def __get__(self, noun: Remote[Awaits], owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(self, noun: RemoteNoun[Awaits], owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
     @overload
     def __get__(self, noun: None, owner: type) -> Callable[..., Any]: ...
     def __get__(self, noun: Any, owner: type) -> Callable[..., Any]:
@@ -50,7 +50,7 @@ class Method(Generic[P, R]):
         return _bound(self._function, _blocking(self._function), noun, owner)
 
 
-class Walk(Generic[P, R]):
+class RemoteStream(Generic[P, R]):
     """A method made of a function that is an asynchronous generator."""
 
     def __init__(self, function: Callable[Concatenate[Any, P], AsyncGenerator[R, None]]) -> None:
@@ -58,31 +58,31 @@ class Walk(Generic[P, R]):
         self._function = function
 
     @overload
-    def __get__(self, noun: Remote[Blocks], owner: type) -> Callable[P, Iterator[R]]: ...
+    def __get__(self, noun: RemoteNoun[Blocks], owner: type) -> Callable[P, Iterator[R]]: ...
     @overload
-    def __get__(self, noun: Remote[Awaits], owner: type) -> Callable[P, AsyncIterator[R]]: ...
+    def __get__(self, noun: RemoteNoun[Awaits], owner: type) -> Callable[P, AsyncIterator[R]]: ...
     @overload
     def __get__(self, noun: None, owner: type) -> Callable[..., Any]: ...
     def __get__(self, noun: Any, owner: type) -> Callable[..., Any]:
         """Return the method as its client has it."""
-        return _bound(self._function, _blocking_walk(self._function), noun, owner)
+        return _bound(self._function, _blocking_stream(self._function), noun, owner)
 
 
-def verb(describe: Callable[P, Ask[R]]) -> Method[P, R]:
+def verb(describe: Callable[P, Ask[R]]) -> RemoteMethod[P, R]:
     """Make a method that sends what `describe` describes."""
 
     @wraps(describe)
-    async def send(self: Remote[Any], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._line.send(describe(*args, **kwargs))
+    async def send(self: RemoteNoun[Any], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._transport.send(describe(*args, **kwargs))
 
-    return Method(send)
+    return RemoteMethod(send)
 
 
 def _bound(awaited: Callable[..., Any], blocking: Callable[..., Any], noun: Any, owner: type) -> Callable[..., Any]:
     if noun is None:
         # A noun has a client only when it is made; the clients themselves are known by their class.
         return blocking if issubclass(owner, Blocks) else awaited
-    method: Callable[..., Any] = (blocking if noun._line.is_blocking else awaited).__get__(noun, owner)  # noqa: SLF001
+    method: Callable[..., Any] = (blocking if noun._transport.is_blocking else awaited).__get__(noun, owner)  # noqa: SLF001
     return method
 
 
@@ -94,7 +94,7 @@ def _blocking(function: Callable[Concatenate[S, P], Coroutine[Any, Any, R]]) -> 
     return call
 
 
-def _blocking_walk(function: Callable[Concatenate[S, P], AsyncGenerator[R, None]]) -> Callable[Concatenate[S, P], Iterator[R]]:
+def _blocking_stream(function: Callable[Concatenate[S, P], AsyncGenerator[R, None]]) -> Callable[Concatenate[S, P], Iterator[R]]:
     @wraps(function)
     def walk(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         steps = function(self, *args, **kwargs)

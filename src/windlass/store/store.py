@@ -44,10 +44,9 @@ if TYPE_CHECKING:
     from windlass.core.explanation import Explanation
     from windlass.store.audit import Audit
     from windlass.store.breakers import Breakers
-    from windlass.store.canaries import Canaries
     from windlass.store.cron_migration import CronMigration
     from windlass.store.gates import KnownTasks, Lanes
-    from windlass.store.letters import Letters
+    from windlass.store.letters import Canaries, Letters
     from windlass.store.nouns import (
         Alerts,
         Chores,
@@ -206,7 +205,7 @@ class Store(StoredJobs):
     @property
     def canaries(self) -> Canaries:
         """Requeues that try a few letters first."""
-        from windlass.store.canaries import Canaries
+        from windlass.store.letters import Canaries
 
         return Canaries(self)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter
 from windlass.core.ids import MAX_JOB, job_uuid, parse_job_id
-from windlass.core.interval_status import states_of
+from windlass.core.interval import states_of
 from windlass.core.job import INT32, MAX_NAME, MAX_TEXT, JobState, NewJob
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput

@@ -15,8 +15,7 @@ from fastapi import Request
 from windlass.core.access import Role
 from windlass.core.cadence import Cron, Recurrence
 from windlass.core.ids import job_uuid
-from windlass.core.interval import shown_interval
-from windlass.core.interval_status import status_of
+from windlass.core.interval import shown_interval, status_of
 from windlass.core.job import RETRIED, WAITING, Job, JobState
 from windlass.core.payload import decode
 from windlass.core.record import record

@@ -13,7 +13,7 @@ from windlass.app import Windlass
 from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
-from windlass.core.interval_status import states_of
+from windlass.core.interval import states_of
 from windlass.core.job import INT32, MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
 from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request

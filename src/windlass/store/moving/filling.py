@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 from windlass.errors import MoveRefused, StoreRefused
 from windlass.store import migrate
 from windlass.store.migrate import Scriptable
-from windlass.store.moving.sides import SIDES
-from windlass.store.moving.tables import OF_EACH_DATABASE, Table, Values
+from windlass.store.moving.postgres_side import PostgresSide
+from windlass.store.moving.sqlite_side import SqliteSide
+from windlass.store.moving.tables import OF_EACH_DATABASE, Side, Table, Values
 
 T = TypeVar("T")
 
@@ -141,3 +142,6 @@ class Filling:
 
 def _has_rows(connection: Any, table: str) -> bool:
     return connection.execute(f"select 1 from {table} limit 1").fetchone() is not None  # noqa: S608 - a name from the catalog
+
+
+SIDES: dict[str, Side] = {"sqlite": SqliteSide(), "postgres": PostgresSide()}

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple, Protocol
 from windlass.errors import MoveRefused
 from windlass.store import migrate
 from windlass.store.migrate import Scriptable
-from windlass.store.moving.batches import MOST_ROWS, batched
-from windlass.store.moving.filling import ITSELF, Filling, TableProgress
-from windlass.store.moving.sides import SIDES
-from windlass.store.moving.tables import OF_EACH_DATABASE, SUMMED, Table, TableColumn, Values, plan
+from windlass.store.moving.filling import ITSELF, SIDES, Filling, TableProgress
+from windlass.store.moving.tables import MOST_ROWS, OF_EACH_DATABASE, SUMMED, Table, TableColumn, Values, batched, plan
 
 Notice = Callable[[int, int, str], None]
 """Takes how many rows are copied, of how many, and of which table now."""

@@ -20,8 +20,8 @@ _SILENCE_S = 45.0
 """Three times as long as a server is silent."""
 
 
-class Line(ABC):
-    """Sends requests; the coroutines of a blocking line never suspend."""
+class Transport(ABC):
+    """Sends requests; the coroutines of a blocking transport never suspend."""
 
     is_blocking: ClassVar[bool]
 
@@ -78,7 +78,7 @@ class Line(ABC):
     def _pieces(self, response: httpx2.Response, *, by_line: bool) -> AsyncIterator[str]: ...
 
 
-class BlockingLine(Line):
+class BlockingTransport(Transport):
     """Holds up its thread while it waits; safe to share between threads."""
 
     is_blocking = True
@@ -112,7 +112,7 @@ class BlockingLine(Line):
             yield piece
 
 
-class AwaitedLine(Line):
+class AwaitedTransport(Transport):
     """Belongs to one event loop."""
 
     is_blocking = False
