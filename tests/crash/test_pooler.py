@@ -213,7 +213,8 @@ async def kept_by(store: Store) -> list[tuple[int, ...]]:
     assert isinstance(store.database, Postgres)
     found: list[tuple[int, ...]] = []
     pools = store.database._pools
-    for connection in [*pools._engine._pool, *pools._others._pool]:
+    spare = [pool._spare._kept for pool in (pools._engine, pools._others)]
+    for connection in filter(None, [*pools._engine._pool._pool, *pools._others._pool._pool, *spare]):
         cursor = await connection.execute(
             """select (select count(*) from pg_prepared_statements),
             (select count(*) from pg_settings where source = 'session'),

@@ -102,6 +102,44 @@ async def test_sessions_of_ours_end_by_themselves_when_their_client_vanishes(sto
         assert await cursor.fetchone() == ("1min", "10s")
 
 
+WHO = single("identity", {}, lambda found: found, is_engine=True)
+
+
+async def session_of(store: Store) -> int:
+    """Name the server's process that serves the next engine call."""
+    async with store.database._pools.connection(WHO) as connection:  # type: ignore[attr-defined]
+        return int(connection.info.backend_pid)
+
+
+async def test_calls_that_follow_each_other_share_a_session(store: Store) -> None:
+    await store.run(WHO)
+    assert len({await session_of(store) for _ in range(5)}) == 1
+    async with store.database._pools.connection(WHO) as connection:  # type: ignore[attr-defined]
+        assert connection.info.backend_pid != await session_of(store)
+
+
+async def test_session_that_the_server_has_ended_fails_no_call_and_leaves_the_loop_at_rest(store: Store, dsn: str) -> None:
+    await store.run(WHO)
+    ended = await session_of(store)
+    with psycopg.connect(dsn, autocommit=True) as stranger:
+        stranger.execute("select pg_terminate_backend(%s, 5000)", [ended])
+    began = time.process_time()
+    await asyncio.sleep(0.3)
+    assert time.process_time() - began < 0.15
+    await store.run(WHO)
+    assert await session_of(store) != ended
+
+
+async def test_call_that_is_cancelled_leaves_its_connection_fit_for_the_next(store: Store, dsn: str) -> None:
+    with stuck(dsn):
+        read = asyncio.create_task(store.sources.list())
+        await asyncio.sleep(0.2)
+        read.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await read
+    assert await store.sources.list() == []
+
+
 _CONNECTS = """
 import os, resource, sys
 from windlass.store.connections import WatchedConnection

@@ -33,9 +33,6 @@ from windlass.store.calls.call import STATEMENT_TIMEOUT, asked
 from windlass.store.connections import (
     ConnectFailed,
     NoAnswer,
-    Pools,
-    SyncPools,
-    Terms,
     WatchedAsyncConnection,
     WatchedConnection,
     lasting,
@@ -43,6 +40,7 @@ from windlass.store.connections import (
 from windlass.store.fork_guard import ForkGuard
 from windlass.store.listener import WakeupListener
 from windlass.store.other_drivers import NOT_OURS, refuse_stranger
+from windlass.store.pools import Pools, SyncPools, Terms
 from windlass.store.queries import PARAMETER, Queries, queries
 
 if TYPE_CHECKING:
