@@ -28,11 +28,10 @@ from windlass.config import SettingOrigin, Settings, check_settings, load, origi
 from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
-from windlass.core.durations import parse_duration
+from windlass.core.durations import Duration, parse_duration
 from windlass.core.finding import DoctorOptions, Examination
 from windlass.core.hooks import Hook, Hooks
 from windlass.core.job import NewJob
-from windlass.core.job_options import Duration
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.payload import encode_object
 from windlass.core.pool import PULL_LANE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from windlass.core.access import Role
-from windlass.core.job_options import Duration
+from windlass.core.durations import Duration
 
 Names = str | list[str] | tuple[str, ...]
 

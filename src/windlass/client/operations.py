@@ -9,11 +9,10 @@ from windlass.client.client import move
 from windlass.client.job_ref import JobRef, number_of
 from windlass.client.scheduler import Scheduler
 from windlass.core.blocking import twin_of
-from windlass.core.durations import parse_duration
+from windlass.core.durations import Duration, parse_duration
 from windlass.core.filter import JobFilter, own_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Job, JobState
-from windlass.core.job_options import Duration
 from windlass.core.job_verbs import Bulk, BulkPart
 from windlass.core.payload import encode_object
 from windlass.core.related import MOST_RELATED

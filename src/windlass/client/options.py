@@ -10,9 +10,8 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from windlass.core.breaker import BreakerSpec
 from windlass.core.cadence import Cadence, Misfire, OnExhausted, Overlap
-from windlass.core.durations import parse_duration
-from windlass.core.job import Edit, OnConflict, UniqueScope
-from windlass.core.job_options import CommonOptions, Duration
+from windlass.core.durations import Duration, parse_duration
+from windlass.core.job import CommonOptions, Edit, OnConflict, UniqueScope
 from windlass.core.payload import encode, encode_object
 from windlass.core.retry import PROFILES, RetryPolicy, RetrySpec
 from windlass.core.task import Isolation

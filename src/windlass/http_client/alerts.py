@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from windlass.core.job_options import Duration
+from windlass.core.durations import Duration
 from windlass.core.record import record
 from windlass.http_client.ask import API, Ask, as_list, as_one, get, post, seconds, word
 from windlass.wire.operations import AlertOut, SilenceOut

@@ -12,8 +12,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from windlass.core.durations import parse_duration
-from windlass.core.job_options import Duration
+from windlass.core.durations import Duration, parse_duration
 from windlass.core.record import record
 from windlass.http_client.records import RemoteEnqueued, RemoteJob
 

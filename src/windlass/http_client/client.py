@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx2
 
 from windlass.core.blocking import run
-from windlass.core.job_options import Duration
+from windlass.core.durations import Duration
 from windlass.core.page import MAX_OFFSET, MAX_PAGE
 from windlass.http_client import alerts, insights, items, jobs, nouns, records
 from windlass.http_client.answers import EVENT_STREAM, Lines

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from windlass.core.job_options import Duration
+from windlass.core.durations import Duration
 from windlass.core.payload import decode, encode
 from windlass.errors import ConfigError, InvalidInput, RemoteError, ServerUnavailable
 from windlass.http_client.answers import error_of

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from windlass.core.job_options import Duration
+from windlass.core.durations import Duration
 from windlass.core.record import record
 from windlass.core.scale import LaneScale
 from windlass.http_client.ask import API, Ask, as_one, get, seconds, word

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
+from windlass.core.durations import Duration
 from windlass.core.explanation import Explanation
-from windlass.core.job import JobState
-from windlass.core.job_options import CommonOptions, Duration
+from windlass.core.job import CommonOptions, JobState
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
 from windlass.http_client import records

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
+from windlass.core.durations import Duration
 from windlass.core.explanation import Explanation
 from windlass.core.finding import Examination, Finding
-from windlass.core.job_options import Duration
 from windlass.core.letter_page import LetterStatus
 from windlass.http_client import records
 from windlass.http_client.ask import API, Ask, as_list, as_one, get, post, seconds, word

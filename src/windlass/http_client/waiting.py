@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from windlass.core.durations import Duration
 from windlass.core.job import CLOSED, JobState
-from windlass.core.job_options import Duration
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, WaitTimeout
 from windlass.http_client.ask import Ask, seconds
 from windlass.http_client.jobs import execution_page
