@@ -16,6 +16,7 @@ from windlass.core.durations import parse_duration
 from windlass.core.interval import IntervalForm
 from windlass.core.item import MAX_FIELDS
 from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, NewJob
+from windlass.core.record import shaped
 from windlass.core.retry import RetrySpec
 from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, check_url, new_source
 from windlass.errors import InvalidInput
@@ -189,12 +190,4 @@ def _interval_form(body: CrawlIn) -> IntervalForm:
     if body.interval_minutes is None and not body.schedule_time:
         for name, value in rule_fields(body).items():
             raise InvalidInput(name, value, "goes with interval_minutes or schedule_time")
-    return IntervalForm(
-        interval_minutes=body.interval_minutes,
-        interval_type=body.interval_type,
-        schedule_time=body.schedule_time,
-        schedule_enabled=body.schedule_enabled,
-        start_at=body.start_at,
-        fixed_rate=bool(body.fixed_rate),
-        timezone=body.timezone or "UTC",
-    )
+    return shaped(IntervalForm, body, fixed_rate=bool(body.fixed_rate), timezone=body.timezone or "UTC")
