@@ -17,17 +17,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.support.postgres_server import running_postgres
 from tests.support.stores import fresh_postgres
 from windlass import Windlass
-from windlass.client.task import FunctionTask
+from windlass.client.task import Task
 
 CALLERS = (1, 10, 100)
 GOALS = {10: 4.0, 100: 10.0}
 ROUNDS = 3
 SECONDS = 0.7
 
-Measure = Callable[[FunctionTask[[int], None], int], Awaitable[float]]
+Measure = Callable[[Task[[int], None], int], Awaitable[float]]
 
 
-async def from_loop(note: FunctionTask[[int], None], callers: int) -> float:
+async def from_loop(note: Task[[int], None], callers: int) -> float:
     """Count jobs per second by coroutines."""
     stop, done = time.monotonic() + SECONDS, 0
 
@@ -42,7 +42,7 @@ async def from_loop(note: FunctionTask[[int], None], callers: int) -> float:
     return done / (time.monotonic() - started)
 
 
-async def from_threads(note: FunctionTask[[int], None], callers: int) -> float:
+async def from_threads(note: Task[[int], None], callers: int) -> float:
     """Count jobs per second by threads."""
     stop = time.monotonic() + SECONDS
 

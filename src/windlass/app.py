@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from windlass import __version__
 from windlass.client.declared import DeclaredTasks
@@ -23,14 +23,14 @@ from windlass.client.guard import Guard
 from windlass.client.operations import Operator
 from windlass.client.options import JOB_OPTIONS, TaskOptions, check_names, job_fields
 from windlass.client.stores_by_loop import OpenedStore, StoresByLoop
-from windlass.client.task import ContextTask, FunctionTask, Task, descended, takes
+from windlass.client.task import Task, descended, takes
 from windlass.config import SettingOrigin, Settings, check_settings, load, origins
 from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import Duration, parse_duration
 from windlass.core.finding import DoctorOptions, Examination
-from windlass.core.hooks import Hook, Hooks
+from windlass.core.hooks import EndHook, EnqueueHook, Hooks, StartHook
 from windlass.core.job import NewJob
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.payload import encode_object
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-H = TypeVar("H", bound=Hook)
 _PULLED = RetrySpec(profile="pull")
 Lifespan = Callable[..., Any]
 """An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
@@ -67,13 +66,7 @@ class TaskDecorator:
         self._app = app
         self._options = options
 
-    @overload
-    def __call__(self, function: Callable[Concatenate[JobContext, P], R], /) -> ContextTask[JobContext, P, R]: ...
-
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
-
-    def __call__(self, function: Callable[..., Any], /) -> Task[..., Any]:
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]:
         """Register the function."""
         return self._app.add_task(function, self._options)
 
@@ -295,10 +288,7 @@ class Windlass(Operator):
             self._failures.update(failures)
 
     @overload
-    def task(self, function: Callable[Concatenate[JobContext, P], R], /) -> ContextTask[JobContext, P, R]: ...
-
-    @overload
-    def task(self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
     @overload
     def task(self, function: None = None, /, **options: Unpack[TaskOptions]) -> TaskDecorator: ...
@@ -307,15 +297,14 @@ class Windlass(Operator):
         """Declare a task: `@app.task` or `@app.task(lane=…, …)`."""
         return TaskDecorator(self, options) if function is None else self.add_task(function, options)
 
-    def add_task(self, function: Callable[..., Any], options: TaskOptions) -> Task[..., Any]:
+    def add_task(self, function: Callable[P, R], options: TaskOptions) -> Task[P, R]:
         """Declare a task without the decorator; raises InvalidInput for an option or a signature that cannot work."""
         if isinstance(function, Task):
             raise InvalidInput("function", function, "is a task already; declare its function under another name")
         breaker = options.get("breaker")
         if isinstance(breaker, str):
             options = {**options, "breaker": self.settings.breaker(breaker)}
-        kind: type[Task[..., Any]] = ContextTask if takes(function, JobContext) else FunctionTask
-        made = kind(function, options, (self, self._twin))
+        made = Task(function, options, (self, self._twin), takes_context=takes(function, JobContext))
         # Found out now, and not when a worker starts.
         made.schedule(self.name)
         self.registry.add(made.spec)
@@ -347,10 +336,19 @@ class Windlass(Operator):
             fields.setdefault("retry", _PULLED)
         return NewJob(**descended(fields)), False
 
-    def on(self, event: str) -> Callable[[H], H]:
+    @overload
+    def on(self, event: Literal["enqueue"]) -> Callable[[EnqueueHook], EnqueueHook]: ...
+
+    @overload
+    def on(self, event: Literal["start"]) -> Callable[[StartHook], StartHook]: ...
+
+    @overload
+    def on(self, event: Literal["finish", "fail"]) -> Callable[[EndHook], EndHook]: ...
+
+    def on(self, event: str) -> Callable[[Any], Any]:
         """Register a hook for `enqueue`, `start`, `finish` or `fail`."""
 
-        def register(hook: H) -> H:
+        def register(hook: Any) -> Any:
             self.hooks.add(event, hook)
             return hook
 

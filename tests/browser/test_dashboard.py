@@ -73,7 +73,7 @@ def test_one_job_is_acted_on_from_its_page(app: Windlass, page: Page, provoked: 
     page.get_by_label("Payload (JSON)").fill('{"name": "ann"}')
     page.locator("#ask-yes").click()
     said(page, "The job is changed.")
-    assert app.get_sync(job).payload == '{"name":"ann"}'
+    assert app.get_sync(job).payload_json == '{"name":"ann"}'
     page.get_by_role("button", name="Priority …").click()
     page.get_by_label("Priority (1 to 100)").fill("77")
     page.keyboard.press("Enter")
@@ -172,7 +172,7 @@ def test_lanes_tasks_recurring_jobs_breakers_and_letters_are_acted_on(app: Windl
     page.get_by_role("button", name="Call off").click()
     said(page, "The rest stays where it is.")
     assert app.canaries.get_sync(canary.id).state == "cancelled"
-    app.bury_sync(canary.tries[0].job_id, "broken again")
+    app.bury_sync(canary.runs[0].job_id, "broken again")
     page.locator("section:has(#groups-title)").get_by_role("button", name="Acknowledge all …").click()
     page.get_by_label("Note (optional)").fill("known")
     page.keyboard.press("Enter")

@@ -138,7 +138,7 @@ def test_big_integers_stay_exact_from_the_page_through_an_edit_and_a_clone(app: 
     page.locator("#ask-yes").click()
     said(page, "The job is changed.")
     changed = app.get_sync(job)
-    assert (changed.payload, changed.max_attempts, changed.timeout_us) == (
+    assert (changed.payload_json, changed.max_attempts, changed.timeout_us) == (
         '{"name":"eve","number":4611686018427387907}',
         7,
         90_000_000,
@@ -151,7 +151,7 @@ def test_big_integers_stay_exact_from_the_page_through_an_edit_and_a_clone(app: 
     page.locator("#ask-yes").click()
     page.wait_for_url(re.compile(rf"/jobs/{job + 1}$"))
     copy = app.get_sync(job + 1)
-    assert (copy.payload, copy.parent_id) == ('{"number":4611686018427387909}', job)
+    assert (copy.payload_json, copy.parent_id) == ('{"number":4611686018427387909}', job)
 
 
 def press(page: Page, key: str) -> None:

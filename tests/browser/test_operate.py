@@ -98,7 +98,7 @@ def test_a_recurring_job_is_made_with_the_mouse_and_its_errors_stand_at_their_fi
         "Europe/Helsinki",
         "skip",
     )
-    assert (job.task, job.payload) == ("hello", '{"name":"Ann"}')
+    assert (job.task, job.payload) == ("hello", {"name": "Ann"})
     page.wait_for_selector(f"#job-{job.id}:has-text('at 03:30 (Europe/Helsinki)')")
 
 
@@ -166,7 +166,7 @@ def test_letters_are_noted_and_tried_with_a_few_first_by_keyboard(app: Windlass,
     page.keyboard.press("Enter")
     said(page, "Noted.")
     page.wait_for_selector(f"#letter-{letter.id}:has-text('ask <b>Ann</b>')")
-    assert "ask <b>Ann</b>" in str(app.letters.get_sync(letter.id).notes)
+    assert [one.text for one in app.letters.get_sync(letter.id).notes] == ["ask <b>Ann</b>"]
     page.locator(f"#payload-{letter.id} summary").press("Enter")
     page.wait_for_selector(f"#payload-{letter.id} pre:has-text('{{}}')")
     press(page.get_by_role("button", name="Acknowledge …"))

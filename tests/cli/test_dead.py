@@ -27,7 +27,7 @@ def test_a_letter_is_edited_and_noted(windlass: Command, ask: Any, app: Windlass
     assert "see ticket 7" in page
     assert '{"to":"bob"}' in page
     windlass("dead", "requeue", "1")
-    assert app.get_sync(job).payload == '{"to":"bob"}'
+    assert app.get_sync(job).payload_json == '{"to":"bob"}'
     assert "it was requeued before" in windlass("dead", "edit", "1", "--payload", "{}", code=1).stderr
 
 

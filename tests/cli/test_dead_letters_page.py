@@ -34,5 +34,5 @@ def test_the_commands_of_the_page_do_what_it_says(windlass: Command, app: Windla
     assert "8 match; nothing was changed" in answers["windlass dead requeue --fingerprint 8fbe8bdd1c2a4e8b --dry-run"]
     assert "8 matched: 8 requeued" in answers["windlass dead requeue --fingerprint 8fbe8bdd1c2a4e8b"]
     assert "canary 1: trying, 0 of 2" in answers["windlass dead canaries start --fingerprint 8fbe8bdd1c2a4e8b --size 2"]
-    assert app.get_sync(addresses[0]).payload == '{"text":"Main Street 1, Springfield"}'
+    assert app.get_sync(addresses[0]).payload_json == '{"text":"Main Street 1, Springfield"}'
     assert "checkout" in answers["windlass trace 11 --ascii"]

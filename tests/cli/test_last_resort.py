@@ -12,17 +12,16 @@ from datetime import timedelta
 
 import pytest
 
-from windlass.cli import last_resort
+from windlass.cli.deadline import AFTER_GRACE_S, AFTER_HURRY_S, Deadline
 from windlass.cli.exit_codes import HUNG
-from windlass.cli.last_resort import Deadline
 
 HANGING = """
 import asyncio, sys, threading, time
 from datetime import timedelta
-from windlass.cli import last_resort
+from windlass.cli import deadline
 from windlass.cli.signals import Signals
 
-last_resort.AFTER_GRACE_S = 0.5
+deadline.AFTER_GRACE_S = 0.5
 
 async def main():
     stopping = asyncio.Event()
@@ -44,10 +43,10 @@ DEAF = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 SUPERVISING = f"""
 import sys
 from datetime import timedelta
-from windlass.cli import last_resort
+from windlass.cli import deadline
 from windlass.cli.supervisor import Supervisor
 
-last_resort.AFTER_GRACE_S = 0.5
+deadline.AFTER_GRACE_S = 0.5
 sys.exit(Supervisor([[sys.executable, "-c", {DEAF!r}]] * 2, timedelta(seconds=float(sys.argv[1]))).run())
 """
 
@@ -105,7 +104,7 @@ def test_supervisor_kills_processes_that_hear_no_signal(grace: str, signals: int
 def test_further_signals_never_lengthen_the_time() -> None:
     deadline = Deadline(timedelta(seconds=1))
     deadline.note_signal(100.0)
-    assert deadline.at == 101 + last_resort.AFTER_GRACE_S
+    assert deadline.at == 101 + AFTER_GRACE_S
     deadline.note_signal(101.0)
     deadline.note_signal(104.0)
-    assert deadline.at == 101 + last_resort.AFTER_HURRY_S
+    assert deadline.at == 101 + AFTER_HURRY_S

@@ -61,7 +61,7 @@ def test_a_job_without_a_correlation_id_shows_its_own_uuid_in_json(windlass: Com
     assert [one["original_job"]["correlation_id"] for one in ask("dead")["dead_letters"]] == [own]
     assert [one["original_job"]["correlation_id"] for one in ask("dead", "acknowledge", "1")["dead_letters"]] == [own]
     assert own in windlass("dead", "show", "1").stdout
-    assert app.letters.get_sync(1).original()["correlation_id"] == own
+    assert app.letters.get_sync(1).original_job["correlation_id"] == own
 
 
 def test_breakers_are_opened_listed_and_reset(windlass: Command, ask: Any) -> None:

@@ -63,7 +63,7 @@ def test_new_code_runs_and_a_broken_file_is_survived(command: str, tmp_path: Pat
         def answered(number: int, process: subprocess.Popen[bytes]) -> None:
             [job] = app.enqueue_jobs_sync([NewJob(task="version")])
             until(lambda: app.get_sync(job.id).state is JobState.COMPLETED, process)
-            assert app.executions_sync(job.id)[0].result == str(number)
+            assert app.executions_sync(job.id)[0].result_json == str(number)
 
         with reloading(tmp_path, command, "jobs:app", *port) as process:
             answered(1, process)

@@ -136,7 +136,7 @@ async def test_a_killed_worker_costs_one_attempt_once_its_lease_is_over(url: str
                 again = until(app, number, lambda job: job.state in {JobState.COMPLETED, JobState.FAILED})
             runs = (await store.list_executions(number))[::-1]
     assert (again.state, again.attempt, again.last_cursor) == (JobState.COMPLETED, 2, "here")
-    assert [(run.reason, run.result) for run in runs] == [(RunReason.LEASE_EXPIRED, None), (None, '"again"')]
+    assert [(run.reason, run.result_json) for run in runs] == [(RunReason.LEASE_EXPIRED, None), (None, '"again"')]
 
 
 def test_what_cannot_work_is_said_at_once(house: tuple[str, Windlass, str], folder: Path) -> None:

@@ -181,3 +181,29 @@ def test_the_banner_counts_the_tasks_that_do_not_fit_a_line() -> None:
     assert len(line) < 120
     assert line.startswith("send_something_00, send_something_01, ")
     assert line.endswith(" and 55 more")
+
+
+def memory_mib(pid: int) -> float:
+    """Return what a process has in memory."""
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1]) / 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for sizes")
+def test_process_that_keeps_workers_running_is_small_and_starts_another_for_one_that_is_killed(tmp_path: Path) -> None:
+    with running(tmp_path, "worker", "jobs:app", "--migrate") as worker:
+        worker.await_words("stop      Ctrl-C")
+        keeper = worker.process.pid
+        assert memory_mib(keeper) < 20
+        [first] = children_of(keeper)
+        os.kill(first, signal.SIGKILL)
+        worker.await_words("was killed by SIGKILL; the next one starts in")
+        late = time.monotonic() + 30
+        while not (found := [pid for pid in children_of(keeper) if pid != first]) and time.monotonic() < late:
+            time.sleep(0.05)
+        assert len(found) == 1
+        worker.stop()
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -166,9 +166,9 @@ def test_a_payload_is_edited_only_to_what_the_task_takes(app: Windlass, windlass
     assert "too: is not an argument; there are to" in refused.stderr
     with pytest.raises(InvalidPayload, match="must be str"):
         app.edit_sync(job, payload={"to": 1})
-    assert app.get_sync(job).payload == '{"to":"ann"}'
+    assert app.get_sync(job).payload_json == '{"to":"ann"}'
     windlass("edit", str(job.id), "--payload", '{"to": "bob"}')
-    assert app.get_sync(job).payload == '{"to":"bob"}'
+    assert app.get_sync(job).payload_json == '{"to":"bob"}'
     [pulled] = app.enqueue_jobs_sync([NewJob(task="scrape", lane="pull")])
     windlass("edit", str(pulled.id), "--payload", '{"any": "thing"}')
 

@@ -114,7 +114,7 @@ def test_a_crontab_is_shown_then_imported_once(folder: Path, store: Store) -> No
     assert [one["status"] for one in again] == ["unchanged", "unchanged", None]
     first, second = jobs(store)
     assert (first.task, first.name, first.max_attempts) == ("command", made[0]["name"], 1)
-    assert json.loads(second.payload) == {"command": "report", "env": {"MAILTO": "ops"}, "stdin": "hello\n"}
+    assert second.payload == {"command": "report", "env": {"MAILTO": "ops"}, "stdin": "hello\n"}
 
 
 def test_an_imported_line_runs_on_a_worker_with_the_pack(folder: Path, store: Store) -> None:

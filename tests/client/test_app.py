@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from windlass import ConfigError, InvalidInput, SchemaError, StoreUnavailable, Windlass
-from windlass.client.task import FunctionTask
+from windlass.client.task import Task
 
 
-def declared(app: Windlass) -> FunctionTask[[int], None]:
+def declared(app: Windlass) -> Task[[int], None]:
     @app.task
     def note(number: int) -> None: ...
 
@@ -60,7 +60,7 @@ def test_a_database_in_memory_is_the_same_for_loops_and_blocking_code() -> None:
         assert count(app) == 3
 
 
-async def enqueue_some(note: FunctionTask[[int], None], jobs: int) -> None:
+async def enqueue_some(note: Task[[int], None], jobs: int) -> None:
     for number in range(jobs):
         await note.enqueue(number)
 
@@ -73,7 +73,7 @@ def test_one_loop_after_another_may_use_the_application(url: str) -> None:
         assert count(app) == 6
 
 
-async def close_after(app: Windlass, note: FunctionTask[[int], None]) -> None:
+async def close_after(app: Windlass, note: Task[[int], None]) -> None:
     async with app:
         await enqueue_some(note, 2)
 

@@ -106,8 +106,8 @@ async def test_a_plain_asyncpg_connection_decides(dsn: str) -> None:
                 await on.using(unique_key="a", on_conflict="reject").enqueue(3)
             await connection.execute("create temporary table orders (id integer)")
             assert await count(app) == 0
-        assert (await app.get(job)).payload == '{"order":2}'
-        assert (await app.get(job)).metadata == '{"by":"asyncpg"}'
+        assert (await app.get(job)).payload_json == '{"order":2}'
+        assert (await app.get(job)).metadata_json == '{"by":"asyncpg"}'
         before = await count(app)
         # Outside of a transaction it is committed at once, as everything else is.
         await on.enqueue(4)

@@ -37,6 +37,10 @@ def test_every_example_of_the_page_runs(tmp_path: Path, postgres_server: Postgre
         run(blocks("tasks.md", "", "postgres").replace("postgresql://localhost/shop", dsn), tmp_path)
 
 
+def test_the_example_of_public_names_runs(tmp_path: Path) -> None:
+    run(blocks("api.md", ""), tmp_path)
+
+
 def test_the_sqlalchemy_example_of_the_page_runs(tmp_path: Path) -> None:
     if importlib.util.find_spec("sqlalchemy") is None:
         pytest.skip("SQLAlchemy is not installed: its example is NOT tested here")

@@ -65,7 +65,7 @@ async def test_checked_calls_and_mappings_may_be_mixed_in_one_batch(app: Windlas
 
     async with app:
         jobs = await greet.enqueue_many([greet.call("ann"), greet.call(name="bob", greeting="Hi"), {"name": "eve"}])
-        payloads = [(await app.get(job)).payload for job in jobs]
+        payloads = [(await app.get(job)).payload_json for job in jobs]
         assert payloads == ['{"name":"ann"}', '{"name":"bob","greeting":"Hi"}', '{"name":"eve"}']
         first, second = await once.enqueue_many([once.call(1), once.call(1)])
         assert second == Enqueued(first.id, is_duplicate=True)

@@ -46,7 +46,7 @@ async def test_a_declared_schedule_appears_when_a_worker_starts(app: Windlass) -
         swept, reported, polled = [await app.schedules.get(name) for name in ("sweep", "report", "poll")]
     assert swept.recurrence == Recurrence(cadence=Every(30 * MINUTE), jitter=timedelta(seconds=10))
     assert reported.recurrence == Recurrence(cadence=Cron("0 3 * * mon-fri"), timezone="Europe/Helsinki", misfire=Misfire.SKIP)
-    assert (reported.payload, reported.declared_by, reported.run_at.astimezone(UTC).minute) == ('{"to":"ada"}', "app", 0)
+    assert (reported.payload_json, reported.declared_by, reported.run_at.astimezone(UTC).minute) == ('{"to":"ada"}', "app", 0)
     assert (polled.lane, polled.priority, polled.max_attempts) == ("slow", 4, 7)
     assert len((await app.list()).jobs) == 3
 
@@ -150,11 +150,11 @@ async def test_a_schedule_is_made_and_changed_by_a_call(app: Windlass) -> None:
     def sweep(depth: int = 1) -> None: ...
 
     made = await app.recurring("nightly", sweep, "0 3 * * *", {"depth": 5}, timezone="Europe/Berlin", subject="s", priority=3)
-    assert (made.name, made.task, made.payload, made.subject, made.priority) == ("nightly", "sweep", '{"depth":5}', "s", 3)
+    assert (made.name, made.task, made.payload_json, made.subject, made.priority) == ("nightly", "sweep", '{"depth":5}', "s", 3)
     again = await asyncio.to_thread(
         app.recurring_sync, "nightly", "sweep", "0 3 * * *", {"depth": 6}, timezone="Europe/Berlin", subject="s", priority=3
     )
-    assert (again.id, again.payload, again.run_at) == (made.id, '{"depth":6}', made.run_at)
+    assert (again.id, again.payload_json, again.run_at) == (made.id, '{"depth":6}', made.run_at)
     moved = await app.recurring("nightly", sweep, HOUR, fixed_rate=True)
     assert moved.recurrence == Recurrence(cadence=Every(HOUR), fixed_rate=True)
     rule = Recurrence(cadence=Cron("@daily"), misfire=Misfire.ALL)

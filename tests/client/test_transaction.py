@@ -10,11 +10,11 @@ import pytest
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres
 from windlass import ConfigError, Enqueued, Windlass
-from windlass.client.task import FunctionTask
+from windlass.client.task import Task
 from windlass.store.sqlite_library import sqlite_driver as driver
 
 
-def declared(app: Windlass) -> FunctionTask[[int], None]:
+def declared(app: Windlass) -> Task[[int], None]:
     @app.task
     def note(number: int) -> None: ...
 

@@ -16,8 +16,10 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 PROGRAM = """
 from __future__ import annotations
 
-from windlass import Enqueued, JobContext, Windlass
-from windlass.client.task import Task
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from windlass import EndEvent, EnqueueEvent, EnqueuedJob, Enqueued, Execution, HandlerCall, Job, JobContext, Task, Windlass
 
 app = Windlass("sqlite:///jobs.db")
 
@@ -34,6 +36,88 @@ def double(number: int) -> int:
 
 @app.task
 async def bare(ctx: JobContext, number: int) -> None: ...
+
+
+@app.task
+async def tally(ctx: JobContext, words: dict[str, Any], most=3) -> dict[str, Any]:  # type: ignore[no-untyped-def]
+    return words
+
+
+@app.task
+def bare_words(words, most: int = 3) -> int:  # type: ignore[no-untyped-def]
+    return len(words)
+
+
+async def right_with_any(ctx: JobContext, unknown: Any) -> None:
+    words: EnqueuedJob[dict[str, Any]] = await tally.enqueue({"a": 1}, most=4)
+    kept: dict[str, Any] = await words.result()
+    count: int = await (await bare_words.enqueue(unknown, most=4)).result()
+    same: int = bare_words.enqueue_sync(["a"]).result_sync()
+    await double.enqueue(unknown)
+    await tally.enqueue_many([tally.call({}), {"words": {}}])
+    print(kept, count, same, await ctx.enqueue(tally, {}, most=1), ctx.enqueue_sync(bare_words, "ab", most=1))
+    print(await tally(ctx, {}), bare_words([]))
+
+
+async def wrong_with_any(ctx: JobContext, unknown: Any) -> None:
+    await tally.enqueue("a")  # error
+    await tally.enqueue({}, least=4)  # error
+    tally.enqueue_sync(unknown, unknown, unknown, unknown)  # error
+    await bare_words.enqueue([], most="4")  # error
+    await tally.enqueue_many([tally.call([])])  # error
+    await tally.enqueue_many([double.call(3)])  # error
+    await ctx.enqueue(tally, 3)  # error
+    await ctx.enqueue(bare_words, [], most="4")  # error
+    await ctx.enqueue(len, "ab")  # error
+    count: int = await (await tally.enqueue({})).result()  # error
+    text: str = bare_words.enqueue_sync(unknown).result_sync()  # error
+    print(count, text)
+    await tally({})  # error
+
+
+@app.on("fail")
+async def report(event: EndEvent) -> None:
+    cause: BaseException | None = event.exception
+    print(cause)
+
+
+@app.on("enqueue")
+def count(event: EnqueueEvent) -> None: ...
+
+
+@app.on("start")  # error
+def wrong_count(event: EnqueueEvent) -> None: ...
+
+
+@app.on("finsh")  # error
+def misspelt_event(event: Any) -> None: ...
+
+
+@app.middleware
+def timed(call: HandlerCall) -> Iterator[None]:
+    print(call.context.task, call.arguments["to"])
+    result = yield
+    print(result)
+
+
+@app.middleware
+async def waits(call: HandlerCall) -> AsyncIterator[None]:
+    yield
+
+
+@app.middleware  # error
+def no_middleware(call: HandlerCall) -> int:
+    return call.number  # error
+
+
+def values(job: Job, run: Execution) -> None:
+    payload: dict[str, Any] = job.payload
+    texts: list[str | None] = [job.payload_json, job.metadata_json, run.result_json]
+    fields: list[str] | None = job.item_key
+    print(payload["to"], texts, fields, run.result["sum"], run.metadata.get("a"), job.metadata.get("a"))
+    raw: str = job.payload  # error
+    job.payload = {}  # error
+    print(raw, job.result)  # error
 
 
 async def right(ctx: JobContext) -> None:
@@ -56,6 +140,9 @@ async def right(ctx: JobContext) -> None:
     app.edit_sync(first, priority=5)
     print(paused, also, moved, app.letters.list_sync().letters)
     general: Task[[int], int] = double
+    handle: EnqueuedJob[int] = await email.enqueue("ann")
+    by_name: Enqueued = await app.enqueue("anything", {"to": 5}, lane="fast")
+    print(handle, by_name)
     print(first, count, twice, general, email.job(to="ann").payload)
 
 
@@ -67,7 +154,6 @@ async def wrong(ctx: JobContext) -> None:
     await email.using(priority="high").enqueue(to="ann")  # error
     await email.using(colour="red").enqueue(to="ann")  # error
     await email.using(priority=1).enqueue(to=5)  # error
-    await email.enqueue(ctx, to="ann")  # error
     double("3")  # error
     double.enqueue_sync("3")  # error
     await bare.enqueue(number="3")  # error

@@ -87,7 +87,7 @@ async def test_a_failed_job_is_retried_and_its_letters_are_read(app: Windlass, n
 async def test_a_job_is_edited(app: Windlass, note: Any) -> None:
     job = await note.enqueue(1)
     changed = await app.edit(job, payload={"number": 2}, priority=4, timeout="5s", metadata={"a": 1}, retry={"base": 3})
-    assert (changed.payload, changed.priority, changed.timeout_us) == ('{"number":2}', 4, 5_000_000)
+    assert (changed.payload_json, changed.priority, changed.timeout_us) == ('{"number":2}', 4, 5_000_000)
     assert app.edit_sync(job, description="hello").description == "hello"
     bad: Any = {"state": "completed"}
     with pytest.raises(InvalidInput, match="state: is not an option"):

@@ -25,7 +25,7 @@ from windlass.store.sqlite_library import sqlite_driver as driver
 async def test_a_basic_job(app: Windlass) -> None:
     number = jobs.enqueue_job(app, "email", {"to": "user@example.com", "template": "welcome"})
     job = await app.get(number)
-    assert (job.lane, job.priority, job.state, job.payload) == (
+    assert (job.lane, job.priority, job.state, job.payload_json) == (
         "fast",
         0,
         "pending",

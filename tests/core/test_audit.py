@@ -61,7 +61,7 @@ def test_every_field_counts() -> None:
         {"action": "retry"},
         {"target": None},
         {"outcome": "refused"},
-        {"details": '{"a": 1}'},
+        {"details_json": '{"a": 1}'},
         {"request_id": "r"},
     )
     links = {next_link(START, replace(entry, **change)) for change in changes}

@@ -131,4 +131,4 @@ async def has_lapsed(store: Store) -> bool:
 async def check_cancelled(store: Store, job_id: int) -> None:
     job, runs = await seen(store, job_id)
     assert (job.state, job.token, job.last_cursor) == (JobState.CANCELLED, None, None)
-    assert [(run.status, run.reason, run.result) for run in runs] == [("cancelled", "cancelled", None)]
+    assert [(run.status, run.reason, run.result_json) for run in runs] == [("cancelled", "cancelled", None)]

@@ -10,6 +10,7 @@ RUNNERS: dict[str, dict[str, str]] = {
     "README.md": {"python": "tests/docs/test_readme.py", "sh": "tests/docs/test_readme.py"},
     "docs/admin-api.md": {"http": "tests/web/test_admin_docs.py"},
     "docs/alerts.md": {"python": "tests/docs/test_pages.py", "sh": "tests/docs/test_pages.py"},
+    "docs/api.md": {"python": "tests/client/test_docs.py"},
     "docs/cli.md": {"sh": "tests/cli/test_docs.py"},
     "docs/crawl.md": {
         "http": "tests/web/test_crawl_docs.py",

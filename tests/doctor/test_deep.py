@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 from tests.doctor.conftest import Patient
 from windlass import Windlass
@@ -31,7 +30,7 @@ async def test_a_wrong_count_is_found_and_repaired_and_audited(patient: Patient)
     assert [count.jobs for count in await store.count_jobs()] == [3]
     assert (await patient.finding("counts", deep=True)).verdict is Severity.OK
     [line] = await store.audit.list(AuditFilter(action="repair counts"))
-    assert (line.principal, json.loads(str(line.details))["changed"]) == ("ada", list(mended.details))
+    assert (line.principal, (line.details or {})["changed"]) == ("ada", list(mended.details))
     again = await patient.finding("repair", repair=True, actor=ADA)
     assert (again.verdict, "nothing was changed" in again.message) == (Severity.OK, True)
     assert len(await store.audit.list(AuditFilter(action="repair counts"))) == 1

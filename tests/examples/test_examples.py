@@ -86,4 +86,4 @@ def test_the_flask_shop_writes_only_to_those_it_keeps(tmp_path: Path, postgres_s
 def test_only_the_order_that_is_kept_is_packed(tmp_path: Path, postgres_server: PostgresServer) -> None:
     with fresh_postgres(postgres_server) as dsn:
         said = run("sqlalchemy_async", tmp_path, ORDERS_DATABASE_URL=dsn.replace("postgresql:", "postgresql+asyncpg:", 1))
-    assert said.splitlines() == ["order 7 is packed", "jobs: [('{\"number\":7}', 'completed')]"]
+    assert said.splitlines() == ["order 7 is packed", "jobs: [({'number': 7}, 'completed')]"]

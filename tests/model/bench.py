@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
@@ -58,7 +57,8 @@ KEPT = ("windlass_gates", "windlass_schema", "windlass_audit", "windlass_contact
 UNKNOWN = 10**12
 """A number no store gives out."""
 _PERMIT = ("probe", "last_probe")
-_COMPARED = [field.name for field in fields(Row) if field.name in Job.__dataclass_fields__]
+_FIELD_OF = {field.name.removesuffix("_json"): field.name for field in fields(Job)}
+_COMPARED = [field.name for field in fields(Row) if field.name in _FIELD_OF]
 
 
 class Refusal(NamedTuple):
@@ -336,7 +336,7 @@ class Side:
         return [_only(run, PastRun) for run in reversed(runs)], [self._own_letter(letter) for letter in letters]
 
     def _own_letter(self, letter: DeadLetter) -> dict[str, Any]:
-        kept = json.loads(letter.original_job)
+        kept = letter.original_job
         assert kept["id"] == letter.job_id
         assert kept["task"] == letter.task
         return _only(letter, Letter)
@@ -400,7 +400,7 @@ def attempt(verb: Callable[[], T]) -> T | Refusal:
 
 def differences(row: Row, job: Job) -> dict[str, tuple[Any, Any]]:
     """List what a store's row should be and is not."""
-    found = {name: (getattr(row, name), getattr(job, name)) for name in _COMPARED}
+    found = {name: (getattr(row, name), getattr(job, _FIELD_OF[name])) for name in _COMPARED}
     if row.state not in CLOSED:
         # A recurring job keeps the done_reason of its last run, or `ended` when run-now brought it back: reported, SPEC silent.
         del found["done_reason"]

@@ -77,7 +77,7 @@ async def test_a_site_is_crawled_within_its_limits_and_counted_exactly(app: Wind
     assert [one.title for one in await store.pages.search("n137")] == ["Page 137"]
     assert [one.title for one in await store.pages.search("welcome")] == ["Home of the site"]
     assert (await store.sources.get("site")).last_run_at is not None
-    notes = str(execution.metadata)
+    notes = str(execution.metadata_json)
     for word in ("/loop-a: ", "in a circle", "larger than 2000000 bytes", "/gone answers HTTP 410", "/boom answers HTTP 500"):
         assert word in notes
 
@@ -222,7 +222,7 @@ async def test_a_page_that_cannot_be_read_is_one_error(app: Windlass, monkeypatc
     async with serve(answer) as served:
         run, _, execution = await crawled(app, served.url(), max_depth=1)
         assert run.result == {"crawled": 3, "indexed": 3, "errors": 1, "skipped": 0}, run.message
-        assert "/odd cannot be read: RecursionError" in str(execution.metadata)
+        assert "/odd cannot be read: RecursionError" in str(execution.metadata_json)
         run, job, _ = await crawled(app, served.url("/odd"))
         assert (job.state, "cannot be read" in (run.message or "")) == (JobState.FAILED, True)
 

@@ -140,7 +140,7 @@ async def test_a_feed_that_has_not_changed_is_not_sent_again(reader: Windlass, s
     assert (left.etag, left.title, len(await reader.feeds.entries(left.id))) == ('"v1"', "News", 1)
     assert is_near(await wait_of(reader, left), 20 * MINUTE)
     first, second = reversed(await reader.executions(left.job_id or 0))
-    assert [first.result, second.result] == [
+    assert [first.result_json, second.result_json] == [
         '{"new":1,"entries":1,"is_changed":true}',
         '{"new":0,"entries":0,"is_changed":false}',
     ]

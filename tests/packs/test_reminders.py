@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -69,12 +68,12 @@ async def remind(app: Windlass, *whats: str, days: float = -1) -> None:
     due_at = await (await app.store()).clock() + timedelta(days=days)
     for what in whats:
         mail = {"to": "ada@example.org", "template": "reminder", "data": {"what": what}}
-        await app.reminders.add(NewReminder(due_at, json.dumps(mail)))
+        await app.reminders.add(NewReminder(due_at, mail))
 
 
 async def mails_of(app: Windlass) -> list[str]:
     jobs = (await app.list()).jobs
-    return sorted(json.loads(job.payload)["data"]["what"] for job in jobs if job.task == "email")
+    return sorted(job.payload["data"]["what"] for job in jobs if job.task == "email")
 
 
 async def test_what_is_due_is_mailed_once_and_the_rest_waits(url: str) -> None:
@@ -94,7 +93,7 @@ async def test_what_is_due_is_mailed_once_and_the_rest_waits(url: str) -> None:
 
 async def test_a_reminder_that_cannot_be_sent_holds_up_no_other(url: str) -> None:
     async with mail_server() as box, notifying(url, smtp_url=box.url) as app:
-        await app.reminders.add(NewReminder(await (await app.store()).clock(), '{"to":"nobody"}'))
+        await app.reminders.add(NewReminder(await (await app.store()).clock(), {"to": "nobody"}))
         await remind(app, "rent")
         await app.enqueue("produce-reminders")
         await run_all(app)

@@ -22,7 +22,7 @@ from windlass import Windlass
 from windlass.core.access import NewToken, Role
 from windlass.core.cadence import Every, Recurrence
 from windlass.core.job import Execution, Job, JobState, Lease, NewJob, RunReason, RunStatus, WaitReason
-from windlass.core.payload import decode, encode_object
+from windlass.core.payload import encode_object
 from windlass.core.retry import RetrySpec
 from windlass.errors import ConfigError, StoreUnavailable
 from windlass.remote import AsyncClient
@@ -104,12 +104,12 @@ async def test_runs_end_over_the_wire_as_they_do_in_process(house: House) -> Non
     assert "raise ValueError" in (died.stack_trace or "")
     assert len(await house.store.list_dead_letters(ways["always"])) == 1
     [run] = await house.runs(added.id)
-    assert run.result is not None
-    answer = decode(run.result)
+    assert run.result_json is not None
+    answer = run.result
     assert (answer["sum"], answer["subject"], answer["state"], answer["lane"]) == (3, "about", {"opened": True}, "pull")
     [apart] = await house.runs(alone.id)
-    assert decode(apart.result or "")[1:] == [1, 1]
-    assert decode(apart.result or "")[0] != answer["pid"]
+    assert apart.result[1:] == [1, 1]
+    assert apart.result[0] != answer["pid"]
     assert apart.memory_peak_mb is not None
     assert (slept.state, {run.reason for run in await house.runs(slept.id)}) == (JobState.FAILED, {RunReason.TIMED_OUT})
 
@@ -137,7 +137,7 @@ async def test_a_handler_reports_as_it_does_in_process_also_past_its_target(hous
         done = await house.ended(made.id)
     assert (done.result_count, done.progress_count, done.last_cursor, done.progress_message) == (5, 7, "half", "half way")
     [run] = await house.runs(made.id)
-    assert (run.result, run.status, done.done_reason) == ("5", RunStatus.COMPLETED, None)
+    assert (run.result_json, run.status, done.done_reason) == ("5", RunStatus.COMPLETED, None)
     assert (await house.store.items.count(job_id=made.id)).items == 5
 
 
@@ -149,7 +149,7 @@ async def test_content_that_cannot_be_sent_does_not_keep_a_run_from_ending(house
     assert (odd.state, odd.attempt, odd.last_error) == (JobState.FAILED, 3, "ValueError: \ufffd and \ufffd")
     assert "a NUL: \\u0000" in ((await house.runs(oddly))[0].log_excerpt or "")
     [run] = await house.runs(deeply)
-    assert (deep.state, run.result) == (JobState.COMPLETED, None)
+    assert (deep.state, run.result_json) == (JobState.COMPLETED, None)
 
 
 @ON_SQLITE
@@ -189,7 +189,7 @@ async def test_a_handler_whose_lease_was_taken_stops_and_changes_nothing(house: 
         await house.store.take_lease([number])
         await _until(lambda: number in stopped)
     [run] = await house.runs(number)
-    assert run.result is None
+    assert run.result_json is None
 
 
 @ON_SQLITE

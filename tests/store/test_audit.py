@@ -46,7 +46,7 @@ async def test_a_line_says_who_did_what(store: Store, clock: FakeClock) -> None:
     [number] = await wrote(store, clock, 1)
     [line] = await store.audit.list()
     assert (line.id, line.at, line.principal, line.request_id) == (number, clock.now() - timedelta(seconds=1), "ada", "request-1")
-    assert (line.action, line.target, line.outcome, line.details) == ("look", "job:0", "refused", '{"n":1}')
+    assert (line.action, line.target, line.outcome, line.details_json) == ("look", "job:0", "refused", '{"n":1}')
     assert (line.chain, line.place) == (None, None)
 
 

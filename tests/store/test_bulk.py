@@ -259,7 +259,7 @@ async def test_a_clone_may_have_another_payload(store: Store) -> None:
     done = await enqueue_one(store, a_job("t", payload='{"n":1}'))
     await store.cancel([done])
     [copy] = (await store.clone([done], "ann", '{"n":2}')).changed
-    assert (copy.payload, copy.parent_id, copy.created_by) == ('{"n":2}', done, "ann")
+    assert (copy.payload_json, copy.parent_id, copy.created_by) == ('{"n":2}', done, "ann")
     with pytest.raises(InvalidInput):
         await store.clone([done], None, "[1]")
 

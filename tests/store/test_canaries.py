@@ -45,7 +45,7 @@ async def test_the_rest_follows_when_the_first_succeed(store: Store, clock: Fake
     jobs = await bury_many(store, 12)
     started = await store.canaries.start(EVERY, size=3, by="ann")
     assert (started.state, started.size, started.requeued, started.created_by) == ("trying", 3, 3, "ann")
-    assert [one.job_id for one in started.tries] == jobs[:3]
+    assert [one.job_id for one in started.runs] == jobs[:3]
     assert await advance(store) is None
     later = await bury_many(store, 1)
     assert await run_all(store, clock) == jobs[:3]
@@ -112,9 +112,9 @@ async def test_a_canary_that_was_cancelled_or_is_gone_stops_it(store: Store, clo
         [letter] = await store.list_dead_letters(job)
         started = await store.canaries.start(LetterFilter(fingerprint=letter.fingerprint), size=1, by="ann")
         if what == "is gone":
-            await forget_job(store, started.tries[0].job_id)
+            await forget_job(store, started.runs[0].job_id)
         else:
-            await store.cancel([started.tries[0].job_id])
+            await store.cancel([started.runs[0].job_id])
         stopped = await store.canaries.advance(started.id)
         assert stopped is not None
         assert (stopped.state, what in (stopped.reason or "")) == (CanaryState.STOPPED, True)

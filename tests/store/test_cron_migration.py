@@ -73,7 +73,7 @@ async def test_undo_restores_rule_and_metadata(store: Store) -> None:
     before = [await store.get(job_id) for job_id in (bare, told, empty)]
     operator = store.acting(Actor("ada"))
     await convert(operator)
-    assert set(json.loads((await store.get(told)).metadata or "{}")) == {"category", MARK}
+    assert set(json.loads((await store.get(told)).metadata_json or "{}")) == {"category", MARK}
     assert changed(await undo(operator)) == [bare, told, empty]
     assert [core(await store.get(job_id)) for job_id in (bare, told, empty)] == [core(job) for job in before]
     assert await undo(operator) == []
@@ -81,7 +81,7 @@ async def test_undo_restores_rule_and_metadata(store: Store) -> None:
 
 
 def core(job: Job) -> tuple[object, ...]:
-    return job.cadence, job.metadata, job.run_at, job.slot_at, job.state, job.wait_reason
+    return job.cadence, job.metadata_json, job.run_at, job.slot_at, job.state, job.wait_reason
 
 
 async def test_undo_leaves_a_job_whose_cadence_was_edited_since(store: Store, clock: FakeClock) -> None:

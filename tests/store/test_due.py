@@ -71,7 +71,7 @@ async def test_a_template_is_never_claimed_and_spawns_when_due(store: Store, clo
     assert await claim(store) == []
     [child] = await store.spawn()
     job = await store.get(child.id)
-    assert (job.task, job.payload, job.priority, job.subject) == ("crawl", '{"n":1}', 4, "r/python")
+    assert (job.task, job.payload_json, job.priority, job.subject) == ("crawl", '{"n":1}', 4, "r/python")
     assert (job.state, job.parent_id, job.created_by) == (JobState.PENDING, template, "scheduler:hourly")
     moved = await store.get(template)
     assert (moved.state, moved.run_at, moved.slot_at) == (JobState.SCHEDULED, slot + timedelta(hours=1), moved.run_at)

@@ -91,7 +91,7 @@ async def test_a_replaced_job_shows_what_it_became(store: Store) -> None:
     await store.enqueue([a_job("x", unique_key="k", payload='{"a":1}')])
     wanted = a_job("x", unique_key="k", payload='{"a":2}', priority=4, on_conflict=OnConflict.REPLACE)
     [stored] = await store.enqueue_and_get([wanted])
-    assert (stored.is_duplicate, stored.job.payload, stored.job.priority) == (True, '{"a":2}', 4)
+    assert (stored.is_duplicate, stored.job.payload_json, stored.job.priority) == (True, '{"a":2}', 4)
 
 
 async def test_of_racing_enqueues_of_a_key_all_see_the_one_job(store: Store) -> None:

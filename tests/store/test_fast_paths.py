@@ -129,7 +129,7 @@ async def test_plain_jobs_are_inserted_as_others_are(store: Store) -> None:
     assert [one.id for one in fast] == sorted(one.id for one in fast)
     for one, other in [(fast[0], slow[0]), (fast[999], slow[999]), (fast[1000], slow[1000])]:
         assert await _rows(store, one.id) == await _rows(store, other[1])
-    assert [job.payload for job in await store.get_many([one.id for one in fast[:3]])] == [job.payload for job in jobs[:3]]
+    assert [job.payload_json for job in await store.get_many([one.id for one in fast[:3]])] == [job.payload for job in jobs[:3]]
 
 
 async def test_a_claim_reads_everything_a_job_has(store: Store) -> None:
@@ -137,4 +137,6 @@ async def test_a_claim_reads_everything_a_job_has(store: Store) -> None:
     held = {job.id: job for job in await claim(store, limit=100)}
     for one in made:
         job, taken = await store.get(one.id), held[one.id]
-        assert taken._asdict() == {name: getattr(job, {"execution": "executions"}.get(name, name)) for name in Claimed._fields}
+        assert taken._asdict() == {
+            name: getattr(job, {"execution": "executions", "payload": "payload_json"}.get(name, name)) for name in Claimed._fields
+        }

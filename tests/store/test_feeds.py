@@ -57,7 +57,7 @@ async def test_a_first_subscription_makes_the_feed_and_its_job_due_at_once(store
     feed = await subscribed(store)
     [job] = await fetch_jobs(store)
     assert (job.id, job.name, job.subject) == (feed.job_id, f"fetch_feed:{feed.id}", str(feed.id))
-    assert job.payload == f'{{"feedId":"{feed.id}"}}'
+    assert job.payload_json == f'{{"feedId":"{feed.id}"}}'
     assert (feed.next_fetch_at, feed.subscribers, feed.url) == (clock.now(), 1, URL)
     assert await store.feeds.get(feed.id) == await store.feeds.find(URL) == feed
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -42,7 +41,7 @@ async def test_a_completed_run_leaves_job_and_execution(store: Store, clock: Fak
     assert (row.number, row.attempt, row.status, row.reason) == (1, 1, RunStatus.COMPLETED, None)
     assert (row.duration_ms, row.wait_ms, row.worker) == (2000, 3000, "worker-1")
     assert (row.log_excerpt, row.cpu_time_ms, row.memory_peak_mb) == ("line", 12, 34)
-    assert (row.items_crawled, row.items_indexed, row.metadata, row.result) == (5, 4, '{"m":1}', '{"ok":true}')
+    assert (row.items_crawled, row.items_indexed, row.metadata_json, row.result_json) == (5, 4, '{"m":1}', '{"ok":true}')
 
 
 async def test_a_failure_waits_and_keeps_its_error(store: Store, clock: FakeClock) -> None:
@@ -61,13 +60,13 @@ async def test_attempts_used_up_leave_a_dead_letter_with_the_whole_job(store: St
     given = a_job("email", payload='{"to":"ann@example.org"}', max_attempts=1, correlation_id="c-1", created_by="api")
     job = await fail_for_good(store, clock, given)
     [letter] = await store.list_dead_letters(job.id)
-    original = json.loads(letter.original_job)
+    original = letter.original_job
     assert job.state is JobState.FAILED
     assert (letter.error, letter.task, letter.died_at, letter.deaths) == ("boom", "email", clock.now(), 1)
     assert (original["id"], original["type"], original["payload"]) == (job.id, "email", {"to": "ann@example.org"})
     assert (original["correlation_id"], original["created_by"], original["attempts"]) == ("c-1", "api", 1)
     assert original["created_at"] == clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    assert json.loads(letter.details or "")["type"] == "RuntimeError"
+    assert (letter.details or {})["type"] == "RuntimeError"
 
 
 async def test_snooze_and_release_use_no_attempt_and_leave_their_execution(store: Store, clock: FakeClock) -> None:
@@ -173,7 +172,7 @@ async def test_a_batch_of_mixed_endings_is_each_its_own(store: Store, clock: Fak
         expected = JobState.COMPLETED if place % 3 else JobState.SCHEDULED if place % 2 else JobState.FAILED
         assert accepted[job.id] is expected
         [row] = await store.list_executions(job.id)
-        assert row.result == (f'{{"n":{place}}}' if place % 3 else None)
+        assert row.result_json == (f'{{"n":{place}}}' if place % 3 else None)
         assert row.error == (None if place % 3 else f"boom {place}")
 
 
@@ -186,7 +185,7 @@ async def test_one_poisoned_row_does_not_hold_back_the_others(store: Store, cloc
     assert len(accepted) == 500
     assert set(accepted.values()) == {JobState.COMPLETED}
     [row] = await store.list_executions(batch[100].id)
-    assert (row.status, row.result) == (RunStatus.COMPLETED, None)
+    assert (row.status, row.result_json) == (RunStatus.COMPLETED, None)
 
 
 async def test_a_poisoned_decision_ends_as_a_failure_that_says_so(store: Store, clock: FakeClock) -> None:

@@ -14,7 +14,6 @@ from tests.store.rivals import rivals
 from tests.support.raw import execute
 from windlass.core.item import Added, ItemCount
 from windlass.core.job import JobState
-from windlass.core.payload import decode
 from windlass.errors import InvalidInput, InvalidPayload, JobNotFound, LeaseLost
 from windlass.store import Store
 from windlass.store.calls import items as calls
@@ -27,7 +26,7 @@ def phones(*numbers: object) -> list[dict[str, Any]]:
 
 
 async def kept(store: Store, collection: str) -> list[Any]:
-    return [decode(item.data) for item in await store.items.list(collection=collection)]
+    return [item.data for item in await store.items.list(collection=collection)]
 
 
 async def test_what_is_new_is_kept_and_what_is_known_is_counted(store: Store, clock: FakeClock) -> None:
@@ -53,7 +52,7 @@ async def test_an_item_is_kept_as_it_came(store: Store, clock: FakeClock) -> Non
     odd = {"z": 1, "a": [1.5, True, None, {}], "ü": "ß\n\"'", "big": 2**63, "": ""}
     await store.items.add(held.id, held.token, [odd])
     [item] = await store.items.list(job_id=held.id)
-    assert list(decode(item.data).items()) == list(odd.items())
+    assert list(item.data.items()) == list(odd.items())
     assert (item.collection, item.job_id, item.created_at) == ("work", held.id, clock.now())
 
 
@@ -161,7 +160,7 @@ async def test_items_are_read_page_by_page(store: Store) -> None:
         await store.items.add(other.id, other.token, phones(number))
     first = await store.items.list(collection="work", limit=3)
     rest = await store.items.list(collection="work", after=first[-1].id)
-    assert [decode(item.data) for item in [*first, *rest]] == phones(*range(7))
+    assert [item.data for item in [*first, *rest]] == phones(*range(7))
     assert len(await store.items.list(job_id=other.id, limit=2)) == 2
     everything = [item async for item in store.items.export("work", page=2)]
     assert everything == [*first, *rest]
@@ -240,4 +239,4 @@ async def test_a_reader_that_goes_on_after_the_last_item_it_saw_misses_none(stor
         await connection.commit()
     await other
     seen += await store.items.list(collection="work", after=seen[-1].id if seen else 0)
-    assert [decode(item.data) for item in seen] == phones(1, 2)
+    assert [item.data for item in seen] == phones(1, 2)

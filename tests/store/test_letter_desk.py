@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import timedelta
 
 import pytest
@@ -14,7 +13,7 @@ from windlass.core.audit import Actor
 from windlass.core.job import DeadLetter
 from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterCounts, LetterGroup
-from windlass.core.letters import MAX_NOTE, MOST_NOTES, LetterFilter, notes_of
+from windlass.core.letters import MAX_NOTE, MOST_NOTES, LetterFilter
 from windlass.core.payload import MAX_BYTES, encode_object
 from windlass.core.worker import NewWorker
 from windlass.errors import InvalidInput, InvalidPayload, LetterGroupNotFound, LetterNotFound, LetterSettled
@@ -44,11 +43,11 @@ async def test_an_edited_payload_is_what_the_job_comes_back_with(store: Store, c
     letter = await dead_letter(store, clock, payload=encode_object({"order": 7}))
     edited = await store.letters.edit(letter.id, {"order": 8, "big": 12345678901234567890, "ü": 1.0}, by="ann")
     assert (edited.edited_by, edited.edited_at) == ("ann", clock.now())
-    assert (await store.get(letter.job_id)).payload == '{"order":7}'
+    assert (await store.get(letter.job_id)).payload_json == '{"order":7}'
     settled = await store.letters.requeue([letter.id])
-    assert json.loads(settled.jobs[0].payload) == {"order": 8, "big": 12345678901234567890, "ü": 1.0}
+    assert settled.jobs[0].payload == {"order": 8, "big": 12345678901234567890, "ü": 1.0}
     kept = settled.one()
-    assert (kept.original()["payload"], json.loads(kept.edited_payload or "")["order"]) == ({"order": 7}, 8)
+    assert (kept.original_job["payload"], (kept.edited_payload or {})["order"]) == ({"order": 7}, 8)
 
 
 async def test_a_job_that_is_gone_is_made_again_with_the_edited_payload(store: Store, clock: FakeClock) -> None:
@@ -57,7 +56,7 @@ async def test_a_job_that_is_gone_is_made_again_with_the_edited_payload(store: S
     await store.letters.edit(letter.id, {"order": 9}, by="ann")
     await forget_job(store, letter.job_id)
     [job] = (await store.letters.requeue([letter.id])).jobs
-    assert (job.id != letter.job_id, job.payload) == (True, '{"order":9}')
+    assert (job.id != letter.job_id, job.payload_json) == (True, '{"order":9}')
 
 
 async def test_a_schedule_that_went_on_keeps_the_edited_payload(store: Store, clock: FakeClock) -> None:
@@ -65,7 +64,7 @@ async def test_a_schedule_that_went_on_keeps_the_edited_payload(store: Store, cl
     [letter] = await store.list_dead_letters(held.id)
     await store.letters.edit(letter.id, {"fixed": True}, by="ann")
     assert (await store.letters.requeue_all(LetterFilter())) == Bulk(1, 1, 0)
-    assert (await store.get(held.id)).payload == '{"fixed":true}'
+    assert (await store.get(held.id)).payload_json == '{"fixed":true}'
 
 
 async def test_what_cannot_be_edited_is_refused_with_its_reason(store: Store, clock: FakeClock) -> None:
@@ -95,13 +94,13 @@ async def test_notes_are_kept_in_order_with_who_and_when(stores: list[Store], cl
     store = stores[0]
     letter = await dead_letter(store, clock)
     first = await store.letters.add_note(letter.id, "a\nlong story", by="ann")
-    assert [tuple(one) for one in notes_of(first)] == [(clock.now(), "ann", "a\nlong story")]
+    assert [tuple(one) for one in first.notes] == [(clock.now(), "ann", "a\nlong story")]
     await asyncio.gather(*(one.letters.add_note(letter.id, f"note {place}", by="bob") for place, one in enumerate(stores)))
     seen = await store.letters.get(letter.id)
-    assert {one.text for one in notes_of(seen)} == {"a\nlong story", *(f"note {place}" for place in range(5))}
+    assert {one.text for one in seen.notes} == {"a\nlong story", *(f"note {place}" for place in range(5))}
     assert seen.acknowledged_at is None
     await store.letters.requeue([letter.id])
-    assert len(notes_of(await store.letters.add_note(letter.id, "it ran", by="ann"))) == 7
+    assert len((await store.letters.add_note(letter.id, "it ran", by="ann")).notes) == 7
 
 
 async def test_a_note_that_is_too_long_or_one_too_many_is_refused(store: Store, clock: FakeClock) -> None:

@@ -37,7 +37,7 @@ def reference(jobs: list[Job], query: JobQuery) -> list[int]:
 
 def is_meant(job: Job, wanted: JobFilter) -> bool:
     states = {(one.state, reason) for one in wanted.state_filters for reason in (one.reasons or [*WaitReason, None])}
-    texts = (job.task, job.name, job.subject, job.unique_key, job.last_error, job.payload)
+    texts = (job.task, job.name, job.subject, job.unique_key, job.last_error, job.payload_json)
     return (
         (not wanted.states or (job.state, job.wait_reason) in states)
         and (not wanted.tasks or job.task in wanted.tasks)

@@ -42,7 +42,7 @@ async def test_each_way_to_end_is_decided(store: Store, outcome: Outcome, left: 
     job = await store.get(number)
     [run] = await store.list_executions(number)
     assert (answer.state, job.attempt, run.reason) == (job.state, job.attempt, run.reason) == left
-    assert (run.cpu_time_ms, run.memory_peak_mb, run.items_crawled, run.metadata) == (5, 7, 9, '{"m":1}')
+    assert (run.cpu_time_ms, run.memory_peak_mb, run.items_crawled, run.metadata_json) == (5, 7, 9, '{"m":1}')
     # The log of a whole run is its execution's and not the job's message.
     assert (run.log_excerpt, job.progress_message) == ("all of it", None)
 

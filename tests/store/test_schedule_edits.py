@@ -54,7 +54,7 @@ async def test_a_change_is_partial_and_keeps_the_time(store: Store, clock: FakeC
     edit = ScheduleEdit(name="tock", subject="b", child_key="b", priority=7, cadence=Every(HOUR))
     left = await store.schedules.change(made.id, edit)
     assert (left.name, left.subject, left.child_key, left.base_priority, left.run_at) == ("tock", "b", "b", 7, made.run_at)
-    assert (left.description, left.metadata, left.recurrence) == ("d", made.metadata, made.recurrence)
+    assert (left.description, left.metadata_json, left.recurrence) == ("d", made.metadata_json, made.recurrence)
     emptied = await store.schedules.change(made.id, ScheduleEdit(description=""))
     assert (emptied.description, emptied.name) == (None, "tock")
 

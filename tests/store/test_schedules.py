@@ -46,7 +46,7 @@ async def test_changing_payload_or_metadata_never_moves_the_next_time(store: Sto
     changed = a_schedule(payload='{"n":2}', metadata='{"m":1}', priority=7, lane="slow", max_attempts=9, subject="s")
     left = await store.schedules.define(changed)
     assert (left.run_at, left.slot_at, left.state) == (made.run_at, made.slot_at, made.state)
-    assert (left.payload, left.metadata, left.priority, left.lane, left.max_attempts) == ('{"n":2}', '{"m":1}', 7, "slow", 9)
+    assert (left.payload, left.metadata, left.priority, left.lane, left.max_attempts) == ({"n": 2}, {"m": 1}, 7, "slow", 9)
 
 
 async def test_options_that_say_nothing_of_time_do_not_move_it_either(store: Store, clock: FakeClock) -> None:

@@ -25,7 +25,7 @@ async def test_a_registered_worker_is_listed_with_the_jobs_it_has_started(store:
     [job] = await claim(store, worker="ada")
     [worker] = await store.workers.list()
     assert (worker.id, worker.kind, worker.host, worker.pid, worker.version) == ("ada", "worker", "box", 7, "1.0")
-    assert (worker.pools, worker.tasks, worker.running, worker.is_online) == ('{"fast":3}', '["work"]', 0, True)
+    assert (worker.pools_json, worker.tasks_json, worker.running, worker.is_online) == ('{"fast":3}', '["work"]', 0, True)
     assert worker.jobs == ((job.id, "work", clock.now()),)
     assert held.id != job.id
 

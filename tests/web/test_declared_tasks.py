@@ -85,7 +85,7 @@ async def make(web: Served, task: str, payload: dict[str, Any], **more: Any) -> 
 
 async def test_a_registered_task_gets_its_own_options(declared: Served) -> None:
     job = await declared.app.get((await make(declared, "email", {"to": "a@example.org"}))["number"])
-    assert (job.lane, job.max_attempts, job.timeout_us, job.priority, job.unique_scope, job.metadata) == (
+    assert (job.lane, job.max_attempts, job.timeout_us, job.priority, job.unique_scope, job.metadata_json) == (
         "mails",
         8,
         90_000_000,

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -137,7 +136,7 @@ async def send(web: Served, feed: Feed, body: bytes, signed: str | None) -> http
 
 async def content_jobs(web: Served) -> list[dict[str, Any]]:
     page = await web.app.list()
-    return [json.loads(job.payload) for job in page.jobs if job.task == "websub_content"]
+    return [job.payload for job in page.jobs if job.task == "websub_content"]
 
 
 async def test_a_hub_that_was_asked_gets_its_challenge_back(web: Served, hub: Feed) -> None:

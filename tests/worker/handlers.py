@@ -290,6 +290,11 @@ async def report(ctx: JobContext) -> list[int]:
 
 
 @task()
+def keep_a_list(ctx: JobContext) -> None:
+    ctx.metadata = ["a"]  # type: ignore[assignment]
+
+
+@task()
 def wish_oddly(ctx: JobContext) -> None:
     ctx.items_crawled = "many"  # type: ignore[assignment]
     ctx.metadata = {"odd": object()}

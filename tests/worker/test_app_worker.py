@@ -40,7 +40,7 @@ async def test_an_application_runs_its_own_jobs_and_children_know_their_parent(u
         plain = await blocking_parent.enqueue()
         await app.wait(plain, timeout=20)
         children = await _completed(app, "child", 3)
-        found = {(one.payload, one.parent_id, one.correlation_id) for one in children}
+        found = {(one.payload_json, one.parent_id, one.correlation_id) for one in children}
     assert found == {
         ('{"n":1}', job.id, "user-action-123"),
         ('{"n":2}', job.id, "user-action-123"),
@@ -105,7 +105,7 @@ async def test_a_worker_is_known_to_the_fleet_while_it_works(url: str) -> None:
             async with asyncio.timeout(20):
                 while not (workers := await store.workers.list()):  # noqa: ASYNC110 - it says so in the database
                     await asyncio.sleep(0.01)
-            assert (workers[0].is_online, workers[0].tasks) == (True, '["email"]')
+            assert (workers[0].is_online, workers[0].tasks_json) == (True, '["email"]')
             assert await store.tasks.knows("email")
         [worker] = await store.workers.list()
         assert not worker.is_online

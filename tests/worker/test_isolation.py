@@ -33,7 +33,7 @@ async def test_a_function_runs_in_a_thread_and_its_cpu_time_is_kept(rig: Rig) ->
     await rig.start()
     await rig.ended(job_id)
     [execution] = await rig.executions(job_id)
-    assert "5 in windlass-slot" in (execution.result or "")
+    assert "5 in windlass-slot" in (execution.result_json or "")
     assert (execution.cpu_time_ms or 0) >= 50
 
 
@@ -130,12 +130,12 @@ async def test_a_process_runs_jobs_and_measures_them(processes: Rig) -> None:
     for n, job_id in enumerate(ids):
         await processes.ended(job_id)
         [execution] = await processes.executions(job_id)
-        assert execution.result == str(n + 1)
+        assert execution.result_json == str(n + 1)
         assert execution.cpu_time_ms is not None
         assert (execution.memory_peak_mb or 0) > 5
     job = await processes.ended(crawled)
     [execution] = await processes.executions(crawled)
-    assert execution.result == '"2 new, 1 known"'
+    assert execution.result_json == '"2 new, 1 known"'
     assert (job.last_cursor, job.result_count) == ("page-3", 2)
 
 

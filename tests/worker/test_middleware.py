@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -79,7 +78,7 @@ async def test_it_goes_around_the_handler_in_the_order_it_was_declared(app: Wind
         assert await app.wait(job, timeout=20) == 10
         [run] = await app.executions(job)
     assert heard == [("outer", "work", 1, {"number": 4}), 5, "inner end", ("outer result", 10)]
-    assert run.metadata == '{"spent":3}'
+    assert run.metadata_json == '{"spent":3}'
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -167,7 +166,7 @@ async def test_a_context_variable_it_sets_is_the_handlers_and_no_other_runs(app:
     async with app, app.working():
         jobs = [await app.enqueue("work", {"number": number}) for number in range(5)]
         assert [await app.wait(job, timeout=20) for job in jobs] == [f"tenant {number}" for number in range(5)]
-        assert [(await app.executions(job))[0].metadata for job in jobs] == ['{"before":"none"}'] * 5
+        assert [(await app.executions(job))[0].metadata_json for job in jobs] == ['{"before":"none"}'] * 5
 
 
 async def test_one_that_awaits_goes_around_coroutines_and_leaves_functions_alone(app: Windlass) -> None:
@@ -313,7 +312,7 @@ async def test_in_a_child_process_it_runs_there(url: str) -> None:
             job = await app.enqueue(task, {"number": 4})
             assert await app.wait(job, timeout=60) == 10
             [run] = await app.executions(job)
-            noted = json.loads(run.metadata or "{}")
+            noted = run.metadata
             assert noted["result"] == 10
             assert noted["pid"] != os.getpid()
         with pytest.raises(JobFailed, match="unlucky"):

@@ -57,4 +57,4 @@ async def test_a_result_that_came_too_late_for_renewal_counts_while_the_lease_is
         await asyncio.sleep(LEASE.total_seconds() + 1)
     await rig.ended(job_id, JobState.COMPLETED)
     [run] = await rig.executions(job_id)
-    assert run.result == '"done"'
+    assert run.result_json == '"done"'

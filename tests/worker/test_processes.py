@@ -505,6 +505,12 @@ async def test_a_coroutines_calls_reach_the_worker_and_its_wishes_come_back(runn
     assert (end.items_crawled, end.items_indexed, end.metadata) == (5, 4, '{"source":"test"}')
 
 
+async def test_metadata_that_is_no_object_is_kept_as_the_reason(runner: ChildRunner) -> None:
+    end = await run(runner, "keep_a_list")
+    assert end.outcome == ChildReturned(None)
+    assert json.loads(end.metadata or "") == {"error": """metadata: must be a JSON object (got "['a']")"""}
+
+
 async def test_a_handler_that_sets_nonsense_on_its_context_fails_alone(runner: ChildRunner) -> None:
     outcome = (await run(runner, "wish_oddly")).outcome
     assert isinstance(outcome, ChildRaised)

@@ -115,7 +115,7 @@ async def test_a_suspect_runs_in_a_child_beside_other_work(rig: Rig) -> None:
     for job_id in others:
         assert (await rig.ended(job_id)).attempt == 1
     assert (await rig.ended(innocent)).state is JobState.COMPLETED
-    assert json.loads((await rig.executions(innocent))[0].result or "") == 5
+    assert json.loads((await rig.executions(innocent))[0].result_json or "") == 5
     assert (await rig.ended(killer)).state is JobState.FAILED
     assert [run.reason for run in await rig.executions(killer)] == [RunReason.WORKER_CRASHED] * 2
     assert (await rig.store.get(killer)).crashes > 0

@@ -37,7 +37,7 @@ async def test_every_function_of_a_long_queue_runs_once_with_its_own_arguments_a
     for number, job_id in enumerate(ids):
         assert (await rig.ended(job_id)).state is JobState.COMPLETED
         [run] = await rig.executions(job_id)
-        assert run.result == str(number * 2)
+        assert run.result_json == str(number * 2)
         assert run.finished_at is not None
         assert run.started_at <= run.finished_at
         assert run.cpu_time_ms is not None

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.worker.rig import Rig
-from windlass.core.job import JobState, NewJob, RunReason, RunStatus, Slices, WaitReason
+from windlass.core.job import Claimed, JobState, NewJob, RunReason, RunStatus, Slices, WaitReason
+from windlass.core.payload import encode_object
 from windlass.core.pool import FAST_LANE
 from windlass.core.retry import RetryPolicy, RetrySpec
 from windlass.core.signals import Cancel, Discard, Retry, Snooze
@@ -32,7 +33,7 @@ async def test_a_job_runs_with_its_arguments_and_its_result_is_kept(rig: Rig) ->
     await rig.start()
     job = await rig.ended(job_id)
     [execution] = await rig.executions(job_id)
-    assert (job.state, execution.status, execution.result, execution.number) == ("completed", RunStatus.COMPLETED, "5", 1)
+    assert (job.state, execution.status, execution.result_json, execution.number) == ("completed", RunStatus.COMPLETED, "5", 1)
     assert execution.worker == "worker-1"
 
 
@@ -356,3 +357,29 @@ async def test_a_woken_worker_takes_nothing_from_a_remembered_lane_that_was_paus
     worker.wake()
     await rig.ended(free)
     assert (await rig.store.get(held)).state is JobState.PENDING
+
+
+async def test_large_payloads_are_claimed_a_few_at_a_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim, sizes, ran = rig.store.claim, list[int](), list[int]()
+
+    async def noted(*args: Any, **options: Any) -> list[Claimed]:
+        taken = await claim(*args, **options)
+        sizes.append(len(taken))
+        return taken
+
+    async def read(filler: str) -> None:
+        ran.append(len(filler))
+
+    monkeypatch.setattr(rig.store, "claim", noted)
+    rig.task(read)
+    await rig.store.enqueue([NewJob(task="read", payload=encode_object({"filler": "x" * 200_000}))] * 200)
+    await rig.start(pools="*=60")
+
+    async def is_over() -> bool:
+        return len(ran) == 200
+
+    await rig.until(is_over)
+    first, *later = [size for size in sizes if size]
+    assert first == 60
+    # Four megabytes: a worker holds ready no more, however short the jobs are.
+    assert max(later) <= 21

@@ -121,4 +121,4 @@ def _progress(canary: Canary) -> str:
 
 
 def _fields(canary: Canary) -> dict[str, Any]:
-    return {**plain(canary), "runs": [one._asdict() for one in canary.tries]}
+    return {**plain(canary), "runs": [one._asdict() for one in canary.runs]}

@@ -19,7 +19,7 @@ from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
 from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus
-from windlass.core.letters import LetterFilter, Settled, notes_of
+from windlass.core.letters import LetterFilter, Settled
 from windlass.errors import WindlassError
 
 _COLUMNS = ("id", "job_id", "task", "lane", "deaths", "died_at", "acknowledged_by", "closed_reason", "error")
@@ -133,7 +133,7 @@ def note(letter_id: int, text: str, *, as_json: bool, database: str | None) -> N
     if as_json:
         say_json(letter_fields(letter))
     else:
-        notes = len(notes_of(letter))
+        notes = len(letter.notes)
         say(f"dead letter {letter.id} has {notes} {'note' if notes == 1 else 'notes'}")
 
 

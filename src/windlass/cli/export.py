@@ -25,7 +25,7 @@ from windlass.store import open_database
 from windlass.store.moving.lines import FORMAT, write_lines
 
 JOBS = "jobs"
-COLUMNS = sorted(SHARED | {"id", "state", "base_priority", "cadence", "timeout_us"} - {"priority"})
+COLUMNS = sorted(SHARED.keys() | {"id", "state", "base_priority", "cadence", "timeout_us"} - {"priority"})
 
 
 @click.command()

@@ -20,7 +20,6 @@ from windlass.cli.terminal import is_terminal
 from windlass.client.item_export import ExportRange, ItemFormat, Part, export
 from windlass.client.job_ref import number_of
 from windlass.client.operations import Operator
-from windlass.core.payload import decode
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COLUMNS = ("id", "job_id", "created_at", "data")
@@ -52,10 +51,10 @@ def list_(job: str | None, *, collection: str | None, after: int, limit: int, as
         found = operator.items.list_sync(job_id=wanted.job_id, collection=collection, after=after, limit=limit)
         count = operator.items.count_sync(collection, job_id=wanted.job_id)
     if as_json:
-        rows = [plain(one) | {"data": decode(one.data)} for one in found]
+        rows = [plain(one) for one in found]
         say_json({"items": rows, "total": count.items, "is_total_exact": count.is_exact})
         return
-    say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+    say_table(({column: getattr(one, column) for column in _COLUMNS} | {"data": one.data_json} for one in found), _COLUMNS)
     if len(found) < count.items:
         more = "" if count.is_exact else "at least "
         click.echo(f"{len(found)} of {more}{count.items}", err=True)

@@ -38,7 +38,7 @@ def draw_job(job: Job, runs: Sequence[Execution], letters: Sequence[DeadLetter],
         _title(out, "attempts")
         draw_table(_timeline(runs, now), _RUN_COLUMNS, _SPARE_COLUMNS)
     newest = runs[0] if runs else None
-    for name, text in (("payload", job.payload), ("metadata", job.metadata), ("result", newest and newest.result)):
+    for name, text in (("payload", job.payload_json), ("metadata", job.metadata_json), ("result", newest and newest.result_json)):
         if text and text != "{}":
             _document(out, name, text)
     if newest is not None and newest.log_excerpt:

@@ -15,7 +15,6 @@ from windlass.core.cadence_text import describe
 from windlass.core.durations import in_words
 from windlass.core.ids import job_uuid
 from windlass.core.job import DeadLetter, Execution, Job, JobState, RunStatus, WaitReason
-from windlass.core.letters import notes_of
 from windlass.core.one_line import one_line
 from windlass.core.retry import Profile, most_attempts
 from windlass.errors import InvalidInput
@@ -42,8 +41,8 @@ def show_job(job: Job, runs: Sequence[Execution], letters: Sequence[DeadLetter],
         return
     _show(facts(job, profiles, moment))
     newest = runs[0] if runs else None
-    if newest is not None and newest.result is not None:
-        _show_block("result", document_lines(newest.result))
+    if newest is not None and newest.result_json is not None:
+        _show_block("result", document_lines(newest.result_json))
     if error := error_lines(job, newest):
         _show_block("error", error)
     if newest is not None and newest.log_excerpt:
@@ -56,8 +55,8 @@ def show_job(job: Job, runs: Sequence[Execution], letters: Sequence[DeadLetter],
 
 def show_letter(letter: DeadLetter) -> None:
     """Print a dead letter with its traceback and the job as it was."""
-    details = {} if letter.details is None else json.loads(letter.details)
-    original = letter.original()
+    details = letter.details or {}
+    original = letter.original_job
     acknowledged = None if letter.acknowledged_at is None else f"{moment(letter.acknowledged_at)} by {letter.acknowledged_by}"
     closed = None if letter.closed_at is None else f"{moment(letter.closed_at)}: {letter.closed_reason}"
     worker, attempt = details.get("worker"), details.get("attempt")
@@ -74,7 +73,7 @@ def show_letter(letter: DeadLetter) -> None:
             "fingerprint": letter.fingerprint,
             "version": letter.version,
             "payload": document_text(original.get("payload")),
-            "comes back with": letter.edited_payload,
+            "comes back with": letter.edited_payload_json,
             "edited": None if letter.edited_at is None else f"{moment(letter.edited_at)} by {letter.edited_by}",
             "correlation id": original["correlation_id"],
             "acknowledged": acknowledged,
@@ -82,7 +81,7 @@ def show_letter(letter: DeadLetter) -> None:
             "closed": closed,
         }
     )
-    if notes := notes_of(letter):
+    if notes := letter.notes:
         _show_block("notes", [f"{moment(one.at)} {one.by}: {one.text}" for one in notes])
     if details.get("stack_trace"):
         _show_block("traceback", str(details["stack_trace"]).splitlines())
@@ -121,8 +120,8 @@ def facts(job: Job, profiles: Mapping[str, Profile], moment: Callable[[datetime]
         "timeout": None if job.timeout_us is None else in_words(timedelta(microseconds=job.timeout_us)),
         "progress": _progress(job),
         "cursor": job.last_cursor,
-        "payload": job.payload if job.payload != "{}" else None,
-        "metadata": job.metadata if job.metadata != "{}" else None,
+        "payload": job.payload_json if job.payload_json != "{}" else None,
+        "metadata": job.metadata_json if job.metadata_json != "{}" else None,
         "unique key": job.unique_key,
         "correlation id": job.correlation_id or str(job_uuid(job.id)),
         "parent": job.parent_id,

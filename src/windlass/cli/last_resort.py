@@ -13,28 +13,12 @@ import traceback
 from collections.abc import Iterator
 from datetime import timedelta
 
+from windlass.cli.deadline import Deadline
 from windlass.cli.exit_codes import HUNG
 
 log = logging.getLogger("windlass.cli")
 
-AFTER_GRACE_S = 4.5
-"""How long the orderly end may take beyond the grace."""
-AFTER_HURRY_S = 1.0
-"""How long it may take after a second signal."""
 _LOG_S = 0.3
-
-
-class Deadline:
-    """When an end has to be over: the first signal starts the time, a further one cuts it short."""
-
-    def __init__(self, grace: timedelta) -> None:
-        """Leave so much time for what runs."""
-        self._within_s = grace.total_seconds() + AFTER_GRACE_S
-        self.at: float | None = None
-
-    def note_signal(self, now: float) -> None:
-        """Note that a signal came."""
-        self.at = now + self._within_s if self.at is None else min(self.at, now + AFTER_HURRY_S)
 
 
 class LastResort:

@@ -23,22 +23,6 @@ _WIDEST = 60
 _GAP = 2
 NOTHING = "-"
 """What stands for no value."""
-# Columns that hold JSON text.
-_DOCUMENTS = frozenset(
-    {
-        "payload",
-        "metadata",
-        "item_key",
-        "cadence",
-        "original_job",
-        "edited_payload",
-        "notes",
-        "details",
-        "options",
-        "pools",
-        "result",
-    }
-)
 # A token would let its reader act as the worker that holds the job.
 _SECRETS = frozenset({"token", "unique_slot"})
 
@@ -198,7 +182,13 @@ def _record(value: Any) -> Mapping[str, Any] | None:
 
 def _fields(record: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in record.items() if name not in _SECRETS}
-    return {name: _document(value) if name in _DOCUMENTS else plain(value) for name, value in kept.items()}
+    return dict(_field(name, value) for name, value in kept.items())
+
+
+def _field(name: str, value: Any) -> tuple[str, Any]:
+    if name.endswith("_json") or name == "cadence":
+        return name.removesuffix("_json"), _document(value)
+    return name, plain(value)
 
 
 def _document(value: Any) -> Any:
@@ -215,4 +205,4 @@ def job_fields(job: Job) -> dict[str, Any]:
 
 def letter_fields(letter: DeadLetter) -> dict[str, Any]:
     """Return a dead letter's fields for JSON, with the job as it died."""
-    return {**plain(letter), "original_job": letter.original()}
+    return {**plain(letter), "original_job": letter.original_job}

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from windlass.cli.supervisor import Supervisor
+from windlass.cli import supervisor
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PR_SET_PDEATHSIG = 1
@@ -30,16 +30,26 @@ def processes(command: F) -> F:
 
 
 def supervise(
-    count: int, told: str = "", *, grace: timedelta, without: str | None = None, each: Sequence[Sequence[str]] = ((),)
+    count: int,
+    told: str = "",
+    *,
+    grace: timedelta,
+    without: str | None = None,
+    each: Sequence[Sequence[str]] = ((),),
+    does_more: bool = False,
 ) -> NoReturn:
     """Keep so many copies of this command running for each set of arguments, without a flag that was for the start.
 
-    `told` is printed once signals are caught: a reader of how to stop it may do so at once.
+    `told` is printed once signals are caught: a reader of how to stop it may do so at once. A process that `does_more`
+    meanwhile stays as it is; any other makes room for one that is a third of its size.
     """
     name, *typed = [argument for argument in sys.argv[1:] if argument != without]
     # Before what was typed, where a `--` cannot make arguments of them.
     ours = [sys.executable, "-m", "windlass", name, "--alone", "--parent", str(os.getpid())]
-    sys.exit(Supervisor([[*ours, *extra, *typed] for extra in each for _ in range(count)], grace).run(told))
+    commands = [[*ours, *extra, *typed] for extra in each]
+    if not does_more:
+        supervisor.become(commands, count, grace, told)
+    sys.exit(supervisor.Supervisor([command for command in commands for _ in range(count)], grace).run(told))
 
 
 def die_with_parent(parent: int | None) -> None:

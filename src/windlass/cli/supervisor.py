@@ -1,25 +1,32 @@
-"""Keeps worker processes running: a handler may take its whole process with it."""
+"""Keeps worker processes running: a handler may take its whole process with it.
+
+Runs as a program of its own, `python -m windlass.cli.supervisor`, which loads next to nothing and so takes next to no memory.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
+from typing import NoReturn
 
-import click
-
+from windlass.cli.deadline import Deadline
 from windlass.cli.exit_codes import BAD_USAGE, HUNG, REPLACED
-from windlass.cli.last_resort import Deadline
+from windlass.telemetry import configure_like_parent
 
 log = logging.getLogger("windlass.supervisor")
 
+PLAN = "_WINDLASS_SUPERVISOR"
+"""The environment variable in which the program finds what to run. Not among the settings."""
 _LEAST_S = 0.01
 _KILL_AFTER_S = 0.45
 _FIRST_WAIT_S = 0.5
@@ -101,7 +108,7 @@ class Supervisor:
         """Print `told` and run until stopped; returns the exit code for our own process."""
         with self._signals() as wake:
             if told:
-                click.echo(told)
+                print(told, flush=True)  # noqa: T201 - the command's own words, once a signal is heard
             children = [Child(command) for command in self._commands]
             while self._deadline.at is None:
                 self._sleep(wake, min(filter(None, (child.starts_at for child in children)), default=None))
@@ -163,3 +170,25 @@ class Supervisor:
     def _note(self, number: int, _frame: FrameType | None = None) -> None:
         self._asked.append(number)
         self._deadline.note_signal(time.monotonic())
+
+
+def become(commands: Sequence[Sequence[str]], count: int, grace: timedelta, told: str) -> NoReturn:
+    """Replace this process by the program, which runs each command so many times."""
+    plan = json.dumps({"commands": commands, "count": count, "grace_s": grace.total_seconds(), "told": told})
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # What was typed stands behind it, for those who look at the list of processes.
+    command = [sys.executable, "-m", "windlass.cli.supervisor", *sys.argv[1:]]
+    os.execve(sys.executable, command, os.environ | {PLAN: plan})  # noqa: S606 - our own command
+
+
+def main() -> int:
+    """Run what the command before has left in the environment."""
+    plan = json.loads(os.environ.pop(PLAN))
+    configure_like_parent()
+    commands = [command for command in plan["commands"] for _ in range(plan["count"])]
+    return Supervisor(commands, timedelta(seconds=plan["grace_s"])).run(plan["told"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -88,7 +88,9 @@ def worker(  # noqa: PLR0913 - one for each option
             lines = worker_lines(app)
             told = banner(_described(processes * len(each)), lines if address is None else [*lines, ("metrics", address)])
             app.close()
-            supervised.supervise(processes, told, grace=app.settings.grace, without="--migrate", each=each)
+            supervised.supervise(
+                processes, told, grace=app.settings.grace, without="--migrate", each=each, does_more=address is not None
+            )
     supervised.die_with_parent(parent)
     if asyncio.run(_work(_settled(target, migrate=False, pools=pools, packs=packs), target, lane)):
         abandon()

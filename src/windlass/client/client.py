@@ -22,7 +22,6 @@ from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Jo
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.page import JobQuery, Page
-from windlass.core.payload import decode
 from windlass.core.pool import PULL_LANE
 from windlass.core.runs import QueueStats
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
@@ -301,7 +300,7 @@ async def _result(store: Store, job: Job) -> Any:
     runs = await store.list_executions(job.id, limit=1)
     if job.state is JobState.FAILED:
         raise JobFailed(job.id, "failed", job.last_error, runs[0].stack_trace if runs else None)
-    return None if not runs or runs[0].result is None else decode(runs[0].result, field="result")
+    return runs[0].result if runs else None
 
 
 def _tell(hooks: Sequence[Callable[[Any], Any]], job: NewJob, enqueued: Enqueued) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.item import Item
 from windlass.core.item_csv import Columns
-from windlass.core.payload import decode, encode
+from windlass.core.payload import encode
 
 if TYPE_CHECKING:
     from windlass.store.nouns import Items
@@ -49,17 +49,17 @@ async def export(
     """
     if kind is ItemFormat.JSONL:
         async for page in _pages(items, wanted):
-            text = "".join(f"{item.data if seen is None else encode(seen(decode(item.data)))}\n" for item in page)
+            text = "".join(f"{item.data_json if seen is None else encode(seen(item.data))}\n" for item in page)
             yield Part(text, len(page), page[-1].id)
         return
     columns, last_id = Columns(), 0
     async for page in _pages(items, wanted):
         for item in page:
-            columns.add(decode(item.data))
+            columns.add(item.data)
         last_id = page[-1].id
     yield Part(columns.heading())
     async for page in _pages(items, wanted, last_id):
-        read = [decode(item.data) for item in page]
+        read = [item.data for item in page]
         yield Part(columns.rows(read if seen is None else map(seen, read)), len(page), page[-1].id)
 
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import copy
 from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from windlass.client.arguments import Arguments
 from windlass.client.client import DatabaseClient
@@ -31,30 +31,54 @@ from windlass.core.payload import JsonText, encode_object
 from windlass.core.task import TaskSpec
 from windlass.errors import InvalidInput
 
+
+class RunContext(Protocol):
+    """What tells the context of a run from an argument, for type checkers."""
+
+    @property
+    def job_id(self) -> int:
+        """The job's number."""
+        ...
+
+    @property
+    def again(self) -> Any:
+        """When the handler wants to run next."""
+        ...
+
+
 P = ParamSpec("P")
+A = ParamSpec("A")
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
-C = TypeVar("C")
+C = TypeVar("C", bound=RunContext)
 
 
 class Task(Generic[P, R_co]):
-    """A function that can be enqueued; `P` are its arguments without the context."""
+    """A function that can be enqueued; `P` are its parameters.
 
-    takes_context = False
-    """Whether the function's first parameter is the context."""
+    That it is enqueued without its context is in the overloads of its methods, and not in overloads of the decorator: mypy does
+    not choose among those for a function that has `Any` in its signature, and makes the whole task an `Any`.
+    """
 
     def __init__(
-        self, function: Callable[..., Any], options: Mapping[str, Any], clients: tuple[DatabaseClient, DatabaseClient]
+        self,
+        function: Callable[P, R_co],
+        options: Mapping[str, Any],
+        clients: tuple[DatabaseClient, DatabaseClient],
+        *,
+        takes_context: bool,
     ) -> None:
         """Read the options; `clients` are the way for asyncio and for blocking code."""
         check_names(options, TASK_OPTIONS)
         self._client, self._twin = clients
-        self._arguments = Arguments(function, takes_context=self.takes_context, model=options.get("payload"))
+        self.takes_context = takes_context
+        """Whether the function's first parameter is the context."""
+        self._arguments = Arguments(function, takes_context=takes_context, model=options.get("payload"))
         self._fields = job_fields({name: options[name] for name in _STORED if name in options})
         self._key = key_rule(options.get("unique"), self._arguments)
         self._subject: Callable[..., str | None] | None = options.get("subject")
         self._connection: Any = None
-        self.spec = _spec(function, options, self._fields, self._arguments, takes_context=self.takes_context)
+        self.spec = _spec(function, options, self._fields, self._arguments, takes_context=takes_context)
         self._fields["task"] = self.spec.name
         self._rule = declared_rule(options)
         self._schedule = {name: options.get(name) for name in ("schedule_payload", "spawn", "child_key")}
@@ -83,7 +107,18 @@ class Task(Generic[P, R_co]):
         changed.__dict__["_connection"] = self._connection if connection is None else connection
         return changed
 
-    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the plain function."""
+        result: R_co = self.spec.function(*args, **kwargs)
+        return result
+
+    @overload
+    def job(self: Task[Concatenate[C, A], Any], *args: A.args, **kwargs: A.kwargs) -> NewJob: ...
+
+    @overload
+    def job(self: Task[A, Any], *args: A.args, **kwargs: A.kwargs) -> NewJob: ...
+
+    def job(self, *args: Any, **kwargs: Any) -> NewJob:
         """Describe a job without enqueueing it; raises InvalidPayload naming the argument that is wrong."""
         return self._described(self._arguments.bind(args, kwargs))
 
@@ -95,7 +130,13 @@ class Task(Generic[P, R_co]):
             fields["subject"] = self._subject(**self._arguments.complete(given))
         return NewJob(**descended(fields))
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> TaskCall[P]:
+    @overload
+    def call(self: Task[Concatenate[C, A], Any], *args: A.args, **kwargs: A.kwargs) -> TaskCall[P]: ...
+
+    @overload
+    def call(self: Task[A, Any], *args: A.args, **kwargs: A.kwargs) -> TaskCall[P]: ...
+
+    def call(self, *args: Any, **kwargs: Any) -> TaskCall[P]:
         """Describe the arguments of one job for `enqueue_many`, so that a type checker sees them."""
         return TaskCall(self._arguments.bind(args, kwargs))
 
@@ -119,23 +160,39 @@ class Task(Generic[P, R_co]):
         return scheduled(job, self.name, self._rule, self._schedule, declared_by=app)
 
     @overload
-    async def enqueue(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[T]: ...
+    async def enqueue(
+        self: Task[Concatenate[C, A], Coroutine[Any, Any, T]], *args: A.args, **kwargs: A.kwargs
+    ) -> EnqueuedJob[T]: ...
 
     @overload
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[R_co]: ...
+    async def enqueue(self: Task[Concatenate[C, A], T], *args: A.args, **kwargs: A.kwargs) -> EnqueuedJob[T]: ...
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[Any]:
+    @overload
+    async def enqueue(self: Task[A, Coroutine[Any, Any, T]], *args: A.args, **kwargs: A.kwargs) -> EnqueuedJob[T]: ...
+
+    @overload
+    async def enqueue(self: Task[A, T], *args: A.args, **kwargs: A.kwargs) -> EnqueuedJob[T]: ...
+
+    async def enqueue(self, *args: Any, **kwargs: Any) -> EnqueuedJob[Any]:
         """Enqueue a job with these arguments; returns after the commit."""
         job = self._described(self._arguments.bind(args, kwargs))
         return EnqueuedJob.of(await self._client.enqueue_job(job, self._connection), (self._client, self._twin))
 
     @overload
-    def enqueue_sync(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[T]: ...
+    def enqueue_sync(
+        self: Task[Concatenate[C, A], Coroutine[Any, Any, T]], *args: A.args, **kwargs: A.kwargs
+    ) -> EnqueuedJob[T]: ...
 
     @overload
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[R_co]: ...
+    def enqueue_sync(self: Task[Concatenate[C, A], T], *args: A.args, **kwargs: A.kwargs) -> EnqueuedJob[T]: ...
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> EnqueuedJob[Any]:
+    @overload
+    def enqueue_sync(self: Task[A, Coroutine[Any, Any, T]], *args: A.args, **kwargs: A.kwargs) -> EnqueuedJob[T]: ...
+
+    @overload
+    def enqueue_sync(self: Task[A, T], *args: A.args, **kwargs: A.kwargs) -> EnqueuedJob[T]: ...
+
+    def enqueue_sync(self, *args: Any, **kwargs: Any) -> EnqueuedJob[Any]:
         """Do the same without an event loop."""
         job = self._described(self._arguments.bind(args, kwargs))
         return EnqueuedJob.of(run(self._twin.enqueue_job(job, self._connection)), (self._client, self._twin))
@@ -147,26 +204,6 @@ class Task(Generic[P, R_co]):
     def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[Enqueued]:
         """Do the same without an event loop."""
         return run(self._twin.enqueue_jobs(self._all_described(calls), self._connection))
-
-
-class FunctionTask(Task[P, R_co]):
-    """A task whose function takes no context."""
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Call the plain function."""
-        result: R_co = self.spec.function(*args, **kwargs)
-        return result
-
-
-class ContextTask(Task[P, R_co], Generic[C, P, R_co]):
-    """A task whose function takes the context first."""
-
-    takes_context = True
-
-    def __call__(self, context: C, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Call the plain function."""
-        function: Callable[Concatenate[C, P], R_co] = self.spec.function
-        return function(context, *args, **kwargs)
 
 
 _STORED = ("lane", "priority", "max_attempts", "retry", "timeout", "unique_scope", "on_conflict", "metadata")

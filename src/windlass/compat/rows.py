@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from windlass.core.ids import job_uuid
 from windlass.core.job import RETRIED, DeadLetter, Job, JobState
-from windlass.core.payload import decode
 from windlass.core.retry import most_attempts
 
 DEFAULT_PRIORITY = 100
@@ -65,7 +64,7 @@ def job_row(job: Job) -> LegacyJob:
     return LegacyJob(
         id=job.id,
         type=job.task,
-        payload=decode(job.payload),
+        payload=job.payload,
         status=status_of(job),
         priority=DEFAULT_PRIORITY - job.priority,
         attempts=job.attempt,
@@ -88,12 +87,12 @@ def job_row(job: Job) -> LegacyJob:
 
 def letter_row(letter: DeadLetter) -> LegacyLetter:
     """Show a dead letter as the seed does; one whose job came back counts as acknowledged."""
-    job = letter.original()
+    job = letter.original_job
     return LegacyLetter(
         id=letter.id,
         original_job={**job, "priority": DEFAULT_PRIORITY - job["priority"]},
         error_message=letter.error,
-        error_details=None if letter.details is None else decode(letter.details),
+        error_details=letter.details,
         died_at=letter.died_at,
         acknowledged=letter.acknowledged_at is not None or letter.closed_at is not None,
         acknowledged_by=letter.acknowledged_by,

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from windlass.core.checks import check_instant, check_text
 from windlass.core.job import MAX_KEY, MAX_NAME
+from windlass.core.payload import decode_object
 from windlass.core.record import record
 
 
@@ -41,7 +42,8 @@ class Deed(NamedTuple):
 class AuditEntry:
     """A line of the audit log.
 
-    Once upkeep has chained it, `place` is its place in the chain and `chain` the digest over it and all lines before.
+    `details_json` is text as it is stored. Once upkeep has chained it, `place` is its place in the chain and `chain` the digest
+    over it and all lines before.
     """
 
     id: int
@@ -50,10 +52,15 @@ class AuditEntry:
     action: str
     target: str | None
     outcome: str
-    details: str | None
+    details_json: str | None
     request_id: str | None
     chain: str | None
     place: int | None = None
+
+    @property
+    def details(self) -> dict[str, Any] | None:
+        """What was done, as far as the action and the target do not show it; read anew each time."""
+        return None if self.details_json is None else decode_object(self.details_json, field="details")
 
 
 @record(kw_only=True)
@@ -117,7 +124,7 @@ def pruning(gaps: Sequence[Gap], lines: int) -> Deed:
 def gaps_in(entry: AuditEntry) -> list[Gap]:
     """Read which places a pruning says are gone; a line in another form is ignored."""
     try:
-        return [Gap(first, ChainLink(last, chain)) for first, last, chain in json.loads(entry.details or "{}")["gaps"]]
+        return [Gap(first, ChainLink(last, chain)) for first, last, chain in json.loads(entry.details_json or "{}")["gaps"]]
     except (ValueError, TypeError, KeyError):
         return []
 
@@ -141,7 +148,7 @@ def next_link(last: ChainLink, entry: AuditEntry) -> ChainLink:
         "action": entry.action,
         "target": entry.target,
         "outcome": entry.outcome,
-        "details": entry.details,
+        "details": entry.details_json,
         "request_id": entry.request_id,
     }
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

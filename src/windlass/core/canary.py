@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from windlass.core.job import Job, JobState, RunReason, RunStatus
+from windlass.core.payload import decode
 from windlass.core.record import record
 from windlass.core.related import JobRun
 
@@ -48,8 +48,7 @@ class Canary:
     task: str | None
     fingerprint: str | None
     size: int
-    runs: str
-    """JSON text; `tries` reads it."""
+    runs_json: str
     succeeded: int
     """How many of the first have succeeded."""
     requeued: int
@@ -65,9 +64,9 @@ class Canary:
     ended_at: datetime | None
 
     @property
-    def tries(self) -> tuple[CanaryRun, ...]:
+    def runs(self) -> tuple[CanaryRun, ...]:
         """The letters that go first."""
-        return tuple(CanaryRun(*one) for one in json.loads(self.runs))
+        return tuple(CanaryRun(*one) for one in decode(self.runs_json, field="runs"))
 
 
 class CanaryVerdict(NamedTuple):

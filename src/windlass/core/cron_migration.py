@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -126,14 +125,14 @@ def convert(job: Job) -> Conversion | None:
     plain = Conversion(job.id, job.name, job.task, was)
     if isinstance(verdict, Review):
         return replace(plain, reason=verdict.reason)
-    kept = json.loads(job.metadata or "{}")
-    mark = {"was": was.encode(), "became": verdict.rule.encode(), "bare": job.metadata is None}
+    kept = job.metadata
+    mark = {"was": was.encode(), "became": verdict.rule.encode(), "bare": job.metadata_json is None}
     return replace(plain, becomes=verdict.rule, metadata=encode_object({**kept, MARK: mark}, field="metadata"))
 
 
 def undo(job: Job, now: datetime) -> Conversion | None:
     """Return how a converted job goes back; nothing when it was never converted. One that was edited since keeps what it has."""
-    kept = json.loads(job.metadata or "{}")
+    kept = job.metadata
     mark, rule = kept.pop(MARK, None), _rule_of(job.cadence)
     if not isinstance(mark, dict) or rule is None:
         return None

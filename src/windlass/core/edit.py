@@ -37,7 +37,7 @@ def merged(changes: Edit, job: Job | None, now: datetime) -> EditedFields:
 
 
 def _payload(changes: Edit, job: Job) -> str:
-    before = decode(job.payload if changes.payload is None else changes.payload)
+    before = decode(job.payload_json if changes.payload is None else changes.payload)
     return encode_object({**before, **(changes.payload_fields or {})})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
@@ -96,7 +95,7 @@ class FleetFacts:
 
     def with_code(self, task: str) -> list[WorkerRecord]:
         """List the live workers that have a task's code."""
-        return [worker for worker in self.runners if task in json.loads(worker.tasks)]
+        return [worker for worker in self.runners if task in worker.tasks]
 
     def serving(self, lane: str, task: str | None = None) -> list[WorkerRecord]:
         """List the live workers with slots for a lane, and with a task's code."""
@@ -105,13 +104,13 @@ class FleetFacts:
 
     def paused(self, lane: str, task: str) -> list[WorkerRecord]:
         """List the live workers that would run a task's jobs in a lane, had no operator paused them."""
-        able = [worker for worker in self.workers if worker.paused_at is not None and task in json.loads(worker.tasks)]
+        able = [worker for worker in self.workers if worker.paused_at is not None and task in worker.tasks]
         return [worker for worker in able if any(pool.serves(lane) for pool in _pools(worker))]
 
     def are_rivals(self, lane: str, task: str, other: str) -> bool:
         """Whether jobs of another task in the lane may take the slots of this one; where no worker serves this one, any may."""
         serving = self.serving(lane, task)
-        return not serving or any(other in json.loads(worker.tasks) for worker in serving)
+        return not serving or any(other in worker.tasks for worker in serving)
 
     def capacities(self, lane: str, task: str | None = None) -> list[Capacity]:
         """Count slots and free slots of each worker that serves a lane.
@@ -141,7 +140,7 @@ class FleetFacts:
 
 
 def _pools(worker: WorkerRecord) -> Iterator[PoolSpec]:
-    for lane, slots in json.loads(worker.pools).items():
+    for lane, slots in worker.pools.items():
         try:
             yield PoolSpec(lane, slots)
         except InvalidInput:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from windlass.core.job import JobState
 from windlass.errors import InvalidInput
@@ -61,6 +61,11 @@ class EndEvent(NamedTuple):
     traceback: str | None = None
     exception: BaseException | None = None
     """What the handler raised, where it ran in this process."""
+
+
+EnqueueHook = TypeVar("EnqueueHook", bound=Callable[[EnqueueEvent], Any])
+StartHook = TypeVar("StartHook", bound=Callable[[StartEvent], Any])
+EndHook = TypeVar("EndHook", bound=Callable[[EndEvent], Any])
 
 
 class Hooks:

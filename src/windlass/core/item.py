@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unicodedata import decimal
 
 from windlass.core.checks import check_text
-from windlass.core.payload import JsonText, decode_request, encode_object
+from windlass.core.payload import JsonText, decode_object, decode_request, encode_object
 from windlass.core.record import record
 from windlass.errors import InvalidInput, InvalidPayload
 
@@ -41,14 +41,19 @@ class Added(NamedTuple):
 
 @record
 class Item:
-    """An item as it is kept; `data` is JSON text, `job_id` the job that found it first."""
+    """An item as it is kept; `job_id` is the job that found it first, `data_json` its text as it is stored."""
 
     id: int
     collection: str
     key: str
     job_id: int
-    data: str
+    data_json: str
     created_at: datetime
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The item itself, read anew each time."""
+        return decode_object(self.data_json, field="data")
 
 
 class ItemCount(NamedTuple):

@@ -15,7 +15,7 @@ from windlass.core.checks import check_instant, check_range, check_text, check_w
 from windlass.core.durations import Duration
 from windlass.core.ids import job_uuid
 from windlass.core.item import parse_fields
-from windlass.core.payload import JsonText, check_stored, decode
+from windlass.core.payload import JsonText, check_stored, decode, decode_object
 from windlass.core.record import record
 from windlass.core.retry import RetrySpec
 from windlass.core.traceparent import check_traceparent
@@ -183,7 +183,7 @@ class NewJob:
 
         Everything an enqueuer can set is taken over except the times and the trace: a new column needs nothing here.
         """
-        column = job.__getitem__ if isinstance(job, Mapping) else partial(getattr, job)
+        column = job.__getitem__ if isinstance(job, Mapping) else partial(_column, job)
         timeout_us, cadence = column("timeout_us"), column("cadence")
         values = {name: column(name) for name in _COPIED}
         values |= {
@@ -236,6 +236,10 @@ class NewJob:
             raise InvalidInput(
                 "overlap", self.recurrence.overlap, "is for templates (spawn): a job that comes back is never beside itself"
             )
+
+
+def _column(job: Job, name: str) -> Any:
+    return getattr(job, _FIELD_OF[name])
 
 
 _ALWAYS_GIVEN = {"task", "payload", "lane", "priority", "retry", "unique_scope", "on_conflict"}
@@ -453,7 +457,11 @@ class Count(NamedTuple):
 
 @record
 class Job:
-    """The whole row of a job, with its body."""
+    """The whole row of a job, with its body.
+
+    A field that ends in `_json` is text exactly as it is stored. The property without that ending decodes it, anew at each
+    reading: what a reader does to the value changes nothing else.
+    """
 
     id: int
     task: str
@@ -505,15 +513,31 @@ class Job:
     done_reason: str | None
     created_at: datetime
     updated_at: datetime
-    payload: str
-    metadata: str | None
+    payload_json: str
+    metadata_json: str | None
     description: str | None
-    item_key: str | None
+    item_key_json: str | None
     collection: str | None
     created_by: str | None
     declared_by: str | None
     declared_at: datetime | None
     traceparent: str | None = None
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The arguments of its task, as JSON values."""
+        return decode_object(self.payload_json)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Free data kept with it; empty if there is none."""
+        return {} if self.metadata_json is None else decode_object(self.metadata_json, field="metadata")
+
+    @property
+    def item_key(self) -> list[str] | None:
+        """The fields that make the key of its items, if it sets them itself."""
+        value: list[str] | None = None if self.item_key_json is None else decode(self.item_key_json, field="item_key")
+        return value
 
     @property
     def is_enabled(self) -> bool:
@@ -538,14 +562,15 @@ class Job:
         return None if self.cadence is None else Recurrence.decode(self.cadence)
 
 
-SHARED = {field.name for field in fields(NewJob)} & {field.name for field in fields(Job)}
-"""The columns that an enqueuer sets."""
-_COPIED = sorted(SHARED - {"run_at", "slot_at", "declared_by", "traceparent"})
+_FIELD_OF = {field.name.removesuffix("_json"): field.name for field in fields(Job)}
+SHARED = {field.name: _FIELD_OF[field.name] for field in fields(NewJob) if field.name in _FIELD_OF}
+"""The columns that an enqueuer sets, each with the field of a Job that has it."""
+_COPIED = sorted(SHARED.keys() - {"run_at", "slot_at", "declared_by", "traceparent"})
 
 
 @record
 class Execution:
-    """One run of a job; what ends a run is empty while it goes on."""
+    """One run of a job; what ends a run is empty while it goes on. What ends in `_json` is stored text, as in a `Job`."""
 
     job_id: int
     number: int
@@ -566,11 +591,21 @@ class Execution:
     memory_peak_mb: int | None
     items_crawled: int | None
     items_indexed: int | None
-    metadata: str | None
-    result: str | None
+    metadata_json: str | None
+    result_json: str | None
     stopped_at: datetime | None
     version: str | None = None
     """The version of the application in its worker, as long as the registry knows the worker."""
+
+    @property
+    def result(self) -> Any:
+        """What the handler returned, as a JSON value; None too if it returned nothing."""
+        return None if self.result_json is None else decode(self.result_json, field="result")
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the handler left in `ctx.metadata`; empty if nothing."""
+        return {} if self.metadata_json is None else decode_object(self.metadata_json, field="metadata")
 
     @property
     def duration_ms(self) -> int | None:
@@ -578,18 +613,25 @@ class Execution:
         return None if self.finished_at is None else (self.finished_at - self.started_at) // timedelta(milliseconds=1)
 
 
+class Note(NamedTuple):
+    """What somebody wrote about a dead letter."""
+
+    at: datetime
+    by: str
+    text: str
+
+
 @record
 class DeadLetter:
-    """The record of a job that failed for good."""
+    """The record of a job that failed for good. What ends in `_json` is stored text, as in a `Job`."""
 
     id: int
     job_id: int
     task: str
     lane: str
-    original_job: str
-    """The job's row as JSON text, as it died; `original` reads it."""
+    original_job_json: str
     error: str
-    details: str | None
+    details_json: str | None
     fingerprint: str
     deaths: int
     first_died_at: datetime
@@ -599,19 +641,34 @@ class DeadLetter:
     note: str | None
     closed_at: datetime | None
     closed_reason: str | None
-    edited_payload: str | None = None
-    """What its job comes back with, if somebody has changed that; JSON text."""
+    edited_payload_json: str | None = None
     edited_by: str | None = None
     edited_at: datetime | None = None
-    notes: str = "[]"
-    """JSON text; `notes_of` reads it."""
+    notes_json: str = "[]"
     version: str | None = None
     """The version of the application that the first death of this kind came from, if its worker named one."""
 
-    def original(self) -> dict[str, Any]:
-        """Read the job as it died; without a correlation id it shows its own UUID, as everywhere."""
-        job: dict[str, Any] = decode(self.original_job)
+    @property
+    def original_job(self) -> dict[str, Any]:
+        """The job's row as it died; without a correlation id it shows its own UUID, as everywhere."""
+        job = decode_object(self.original_job_json, field="original_job")
         return {**job, "correlation_id": job.get("correlation_id") or str(job_uuid(self.job_id))}
+
+    @property
+    def details(self) -> dict[str, Any] | None:
+        """What is known of the run it died in: worker, attempt, type of the error, stack trace."""
+        return None if self.details_json is None else decode_object(self.details_json, field="details")
+
+    @property
+    def edited_payload(self) -> dict[str, Any] | None:
+        """What its job comes back with, if somebody has changed that."""
+        return None if self.edited_payload_json is None else decode_object(self.edited_payload_json, field="payload")
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What people wrote about it, the oldest first."""
+        kept = decode(self.notes_json, field="notes")
+        return tuple(Note(datetime.fromisoformat(one["at"]), one["by"], one["text"]) for one in kept)
 
 
 @record(kw_only=True)

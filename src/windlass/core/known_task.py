@@ -10,7 +10,7 @@ from typing import Any, Literal
 from windlass.core.breaker import BreakerSpec
 from windlass.core.checks import check_text
 from windlass.core.job import DEFAULT_RETRY, MAX_NAME, OnConflict, UniqueScope
-from windlass.core.payload import JsonText, check_stored, decode, encode_object
+from windlass.core.payload import JsonText, check_stored, decode, decode_object, encode_object
 from windlass.core.record import record
 from windlass.core.retry import RetrySpec
 from windlass.core.task import TaskSpec
@@ -44,7 +44,7 @@ class KnownTask:
 
     name: str
     lane: str
-    options: str
+    options_json: str
     breaker: str | None
     is_declared: bool
     paused_at: datetime | None
@@ -54,7 +54,12 @@ class KnownTask:
 
     def declared(self) -> DeclaredOptions:
         """Read what its jobs get when their enqueuer does not set it."""
-        return DeclaredOptions.decode(self.lane, self.options)
+        return DeclaredOptions.decode(self.lane, self.options_json)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What its code declared, read anew each time."""
+        return decode_object(self.options_json, field="options")
 
 
 @record(kw_only=True)

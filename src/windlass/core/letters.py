@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
-from windlass.core.job import MAX_KEY, MAX_NAME, DeadLetter, Job
-from windlass.core.payload import encode
+from windlass.core.job import MAX_KEY, MAX_NAME, DeadLetter, Job, Note
+from windlass.core.payload import decode, encode
 from windlass.core.record import record
 from windlass.errors import InvalidInput, LetterNotFound, LetterSettled
 
@@ -60,22 +58,9 @@ class Settled(NamedTuple):
         raise LetterNotFound(self.missing[0])
 
 
-class Note(NamedTuple):
-    """What somebody wrote about a dead letter."""
-
-    at: datetime
-    by: str
-    text: str
-
-
-def notes_of(letter: DeadLetter) -> tuple[Note, ...]:
-    """Read the notes of a letter, the oldest first."""
-    return tuple(Note(datetime.fromisoformat(one["at"]), one["by"], one["text"]) for one in json.loads(letter.notes))
-
-
 def with_note(letter: DeadLetter, note: Note) -> str:
     """Return the notes of a letter with one more as JSON text; raises InvalidInput when it has as many as it may have."""
-    kept = json.loads(letter.notes)
+    kept = decode(letter.notes_json, field="notes")
     if len(kept) >= MOST_NOTES:
         raise InvalidInput(
             "text", note.text, f"dead letter {letter.id} has {MOST_NOTES} notes, which is the most; acknowledge it"

@@ -75,6 +75,12 @@ def decode(text: str, *, field: str = "payload") -> Any:
     return value if end == len(text) else _parse(_STORED, text, field)
 
 
+def decode_object(text: str, *, field: str = "payload") -> dict[str, Any]:
+    """Read the text of an object that `encode_object` wrote."""
+    value: dict[str, Any] = decode(text, field=field)
+    return value
+
+
 def decode_request(text: str | bytes, *, field: str = "payload", limit: int = MAX_BYTES) -> Any:
     """Read text from outside; refuse what `encode` would refuse and keys given twice, which two readers take differently."""
     text = _read_utf8(text, field, limit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -33,7 +32,7 @@ def pool_use(workers: Iterable[WorkerRecord], busy: Mapping[tuple[str, str], int
     used: Counter[str] = Counter()
     for worker in workers:
         if worker.is_online:
-            pools: dict[str, int] = json.loads(worker.pools)
+            pools: dict[str, int] = worker.pools
             slots.update(pools)
             used.update(_used(pools, {lane: runs for (name, lane), runs in busy.items() if name == worker.id}))
     return [PoolUse(lane, slots[lane], used[lane]) for lane in sorted(slots)]

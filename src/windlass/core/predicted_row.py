@@ -18,7 +18,7 @@ def first_row(job: NewJob, number: int, now: datetime) -> Job:
     run_at = job.run_at or now + (job.delay or timedelta())
     is_later = run_at > now
     is_recurring = job.recurrence is not None
-    given = {name: getattr(job, name) for name in SHARED}
+    given = {field: getattr(job, name) for name, field in SHARED.items()}
     made = {
         "id": number,
         "state": JobState.SCHEDULED if job.spawn or is_later else JobState.PENDING,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -108,7 +107,7 @@ def _average(ended: Minute | None) -> float | None:
 
 def serving(lane: str, workers: Iterable[WorkerRecord]) -> list[int]:
     """List how many slots each live worker has for a lane; those without any are left out."""
-    found = (slots_for(lane, json.loads(one.pools)) for one in workers if one.is_online)
+    found = (slots_for(lane, one.pools) for one in workers if one.is_online)
     return [slots for slots in found if slots]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from unicodedata import category
 from urllib.parse import urlsplit
 
 from windlass.core.checks import check_text
-from windlass.core.payload import check_stored
+from windlass.core.payload import JsonText, decode_object, encode_object
 from windlass.core.record import record
 from windlass.errors import InvalidInput
 
@@ -18,23 +19,26 @@ _LONGEST_LABEL = 63
 
 @record
 class NewSource:
-    """A source to keep, checked when it is made; `metadata` is JSON text."""
+    """A source to keep, checked when it is made."""
 
     id: str
     name: str
     url: str
-    metadata: str | None = None
+    metadata: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be crawled or shown."""
         check_line("id", self.id, MAX_SOURCE_NAME)
         check_line("name", self.name, MAX_SOURCE_NAME)
         check_url("url", self.url)
-        if self.metadata is not None:
-            check_stored(self.metadata, field="metadata")
+        self.encode_metadata()
+
+    def encode_metadata(self) -> JsonText | None:
+        """Write the metadata as it is stored."""
+        return None if self.metadata is None else encode_object(self.metadata, field="metadata")
 
 
-def new_source(url: str, id: Given, name: Given, metadata: str | None = None) -> NewSource:  # noqa: A002 - the field's word
+def new_source(url: str, id: Given, name: Given, metadata: dict[str, Any] | None = None) -> NewSource:  # noqa: A002 - the field's word
     """Describe a source that goes by what was given of it, else by its host; complaints name what was sent."""
     host = ("url", urlsplit(url).hostname or "")
     known_as = next(given for given in (id, name, host) if given[1])
@@ -50,15 +54,20 @@ Given = tuple[str, str | None]
 
 @record
 class Source:
-    """A source as it is kept."""
+    """A source as it is kept; `metadata_json` is text as it is stored."""
 
     id: str
     name: str
     url: str
     last_run_at: datetime | None
-    metadata: str | None
+    metadata_json: str | None
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        """What was given of it beside its address, read anew each time."""
+        return None if self.metadata_json is None else decode_object(self.metadata_json, field="metadata")
 
 
 def check_line(field: str, value: str, limit: int) -> None:

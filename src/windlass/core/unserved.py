@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -53,7 +52,7 @@ _Served = tuple[frozenset[str], list[PoolSpec]]
 
 
 def _served(worker: WorkerRecord) -> _Served:
-    return frozenset(json.loads(worker.tasks)), [PoolSpec(*pool) for pool in json.loads(worker.pools).items()]
+    return frozenset(worker.tasks), [PoolSpec(*pool) for pool in worker.pools.items()]
 
 
 def _is_taken(served: Sequence[_Served], task: str, lane: str) -> bool:

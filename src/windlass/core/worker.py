@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from windlass.core.checks import check_range, check_text
 from windlass.core.job import MAX_NAME
-from windlass.core.payload import check_stored
+from windlass.core.payload import check_stored, decode, decode_object
 from windlass.core.record import record
 
 PULLING = "pull"
@@ -99,8 +99,8 @@ class WorkerRecord:
     host: str
     pid: int
     version: str
-    pools: str
-    tasks: str
+    pools_json: str
+    tasks_json: str
     running: int
     started_at: datetime
     seen_at: datetime
@@ -118,3 +118,14 @@ class WorkerRecord:
     memory_mb: int | None = None
     """What its process held at its last heartbeat."""
     jobs: tuple[StartedJob, ...] = ()
+
+    @property
+    def pools(self) -> dict[str, Any]:
+        """Its slots by lane."""
+        return decode_object(self.pools_json, field="pools")
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that it has code for."""
+        value: list[str] = decode(self.tasks_json, field="tasks")
+        return value

@@ -7,7 +7,6 @@ from typing import Any
 
 from windlass.core.ids import job_uuid
 from windlass.core.job import Execution, Job, JobState, RunReason, RunStatus
-from windlass.core.payload import decode
 from windlass.django.payload import arguments_of
 from windlass.django.tasks_api import TaskError, TaskResult, TaskResultStatus
 
@@ -39,7 +38,7 @@ def result_id(job_id: int) -> str:
 def result_of(task: Any, job: Job, executions: Sequence[Execution], *, backend: str) -> Any:
     """Describe a job as Django does; `executions` are its runs, newest first."""
     runs = [run for run in reversed(executions) if run.reason not in _UNTOLD]
-    args, kwargs = arguments_of(decode(job.payload))
+    args, kwargs = arguments_of(job.payload)
     result = TaskResult(
         task=task,
         id=result_id(job.id),
@@ -54,9 +53,9 @@ def result_of(task: Any, job: Job, executions: Sequence[Execution], *, backend: 
         errors=[_error(run) for run in runs if run.status in {RunStatus.FAILED, RunStatus.CANCELLED}],
         worker_ids=[run.worker for run in runs],
     )
-    if job.state is JobState.COMPLETED and runs and runs[-1].result is not None:
+    if job.state is JobState.COMPLETED and runs and runs[-1].result_json is not None:
         # The record is frozen, and this is how Django's own backends set its value.
-        object.__setattr__(result, "_return_value", decode(runs[-1].result, field="result"))
+        object.__setattr__(result, "_return_value", runs[-1].result)
     return result
 
 

@@ -153,11 +153,11 @@ def _execute(connection: Any, statement: str) -> None:
     try:
         connection.execute(statement)
     except Exception as error:
-        # Some systems build SQLite so that the text of its schema cannot be written. What we change there is only spelled in a
-        # cheaper way, so the tables stay as they are.
+        # Some systems build SQLite so that the text of its schema cannot be written. What we change there is a check's
+        # spelling, or what it refuses that no verb writes, so the tables stay as they are.
         if _GUARDED not in str(error):
             raise
-        log.info("this SQLite guards the text of its schema; its checks keep their slower form")
+        log.info("this SQLite guards the text of its schema; its checks keep their older form")
 
 
 def _apply(connection: Any, dialect: str, one: Migration) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import json
 import logging
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -138,7 +137,7 @@ class Feeds(Noun):
     async def are_fetched(self) -> bool:
         """Whether a worker that runs now has the task that fetches feeds."""
         found = await self._run(workers.list_workers())
-        return any(worker.is_online and FETCH_TASK in json.loads(worker.tasks) for worker in found)
+        return any(worker.is_online and FETCH_TASK in worker.tasks for worker in found)
 
     are_fetched_sync = twin_of(are_fetched)
 

@@ -42,9 +42,10 @@ from windlass.store.listener import WakeupListener
 from windlass.store.other_drivers import NOT_OURS, refuse_stranger
 from windlass.store.pools import Pools, SyncPools, Terms
 from windlass.store.queries import PARAMETER, Queries, queries
+from windlass.store.socket_reader import SocketReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
     from datetime import timedelta
     from random import Random
 
@@ -292,7 +293,11 @@ async def _notices(dsn: str) -> AsyncIterator[Hear]:
             await connection.execute(LISTEN)
             # From here on it is silent while nobody has anything to announce; the listener tests it by itself.
             connection.limit_s = None
-            yield partial(_hear, connection)
+            reader = SocketReader(connection.fileno())
+            try:
+                yield partial(_hear, connection, reader)
+            finally:
+                reader.close()
     except psycopg.Error as error:
         raise translated(error) from error
 
@@ -301,30 +306,21 @@ def _speaking(dsn: str) -> dict[str, Any]:
     return lasting(dsn) | {"prepare_threshold": None}
 
 
-async def _hear(connection: psycopg.AsyncConnection[Any], seconds: float) -> list[str]:
-    """Wait for words. The driver's own wait wakes ten times a second, so it only reads what has come."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + seconds
-    while True:
-        words = [notice.payload async for notice in connection.notifies(timeout=0, stop_after=1)]
-        left_s = until - loop.time()
-        if words or left_s <= 0:
-            return words
-        await _readable(connection.fileno(), left_s)
-
-
-async def _readable(descriptor: int, seconds: float) -> None:
-    """Wait until something can be read, at most so long."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
+async def _hear(connection: psycopg.AsyncConnection[Any], reader: SocketReader, seconds: float) -> list[str]:
+    """Wait for words, reading what has come without the driver's own wait, which wakes ten times a second."""
     try:
         async with asyncio.timeout(seconds):
-            await ready.wait()
+            while not (words := list(_words(connection))):
+                await reader.readable()
     except TimeoutError:
-        return
-    finally:
-        loop.remove_reader(descriptor)
+        return []
+    return words
+
+
+def _words(connection: psycopg.AsyncConnection[Any]) -> Iterator[str]:
+    connection.pgconn.consume_input()
+    while (notice := connection.pgconn.notifies()) is not None:
+        yield notice.extra.decode()
 
 
 # One channel for all topics, so that any announcement proves to a listener that it hears.

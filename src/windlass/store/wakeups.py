@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 from types import TracebackType
 from typing import Self
 from weakref import WeakValueDictionary
@@ -31,6 +31,7 @@ class SqlWakeups:
         self._stack = AsyncExitStack()
         self._holders = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._pace = Pace()
         self._lock = Lock()
         self._pending: set[Topic] = set()
@@ -44,6 +45,7 @@ class SqlWakeups:
         if self._holders > 1:
             return self
         self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         # An earlier loop may have ended with a wake-up under way, which would keep every later one from being handed out.
         self._moved = asyncio.Event()
         with self._lock:
@@ -87,10 +89,13 @@ class SqlWakeups:
         with self._lock:
             is_under_way = bool(self._pending)
             self._pending.update(topics)
-        if self._loop is not None and topics and not is_under_way:
-            # A loop that has just been closed has no sleeper left.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._deliver, self._loop)
+        if self._loop is None or not topics or is_under_way:
+            return
+        # On the loop's own thread it needs no waking.
+        schedule = self._loop.call_soon if get_ident() == self._thread else self._loop.call_soon_threadsafe
+        # A loop that has just been closed has no sleeper left.
+        with suppress(RuntimeError):
+            schedule(self._deliver, self._loop)
 
     def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()

@@ -80,7 +80,7 @@ def _check_names(task: Task[..., Any], arguments: Mapping[str, Any]) -> None:
 def _fits(job: Job, task: Task[..., Any] | None, arguments: Mapping[str, Any]) -> bool:
     if not arguments:
         return True
-    plain = decode(job.payload)
+    plain = job.payload
     typed = _typed(job, task)
     return all(
         typed.get(name, _MISSING) == value or plain.get(name, _MISSING) == _as_json(value) for name, value in arguments.items()
@@ -91,12 +91,11 @@ def _typed(job: Job, task: Task[..., Any] | None) -> Mapping[str, Any]:
     """Read the arguments as the function will get them."""
     if task is not None:
         try:
-            return task.arguments.complete(task.arguments.decode(job.payload))
+            return task.arguments.complete(task.arguments.decode(job.payload_json))
         except InvalidPayload:
             # Enqueued past the task's own check: its handler will refuse it too.
             pass
-    plain: Mapping[str, Any] = decode(job.payload)
-    return plain
+    return job.payload
 
 
 def _as_json(value: Any) -> Any:
@@ -123,7 +122,7 @@ def _told(app: Windlass, task: AnyTask) -> str:
 
 
 def _lines(jobs: Iterable[Job]) -> str:
-    lines = [f"  {job.task}({_listed(decode(job.payload))})  job {job.id}, {job.state}" for job in jobs]
+    lines = [f"  {job.task}({_listed(job.payload)})  job {job.id}, {job.state}" for job in jobs]
     if len(lines) > _MOST_SHOWN:
         lines[_MOST_SHOWN:] = [f"  … and {len(lines) - _MOST_SHOWN} more"]
     return "\n".join(["", *lines])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -46,7 +45,7 @@ class AuditsOut(Listed):
 
 
 def _out(entry: AuditEntry) -> AuditOut:
-    return shaped(AuditOut, entry, details=None if entry.details is None else json.loads(entry.details))
+    return shaped(AuditOut, entry)
 
 
 async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name

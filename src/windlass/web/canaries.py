@@ -39,7 +39,7 @@ class CanariesOut(Listed):
 
 def canary_out(canary: Canary) -> CanaryOut:
     """Show a canary requeue."""
-    return shaped(CanaryOut, canary, jobs=tuple(one.job_id for one in canary.tries))
+    return shaped(CanaryOut, canary, jobs=tuple(one.job_id for one in canary.runs))
 
 
 async def start_canary(request: Request, body: CanaryIn) -> CanaryOut:

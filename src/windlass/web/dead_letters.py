@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Self
 
 from fastapi import Path, Query, Request
@@ -13,8 +12,7 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, MAX_NAME, MAX_TEXT, DeadLetter
 from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
-from windlass.core.letters import MAX_NOTE, MOST_IDS, LetterFilter, notes_of
-from windlass.core.payload import decode
+from windlass.core.letters import MAX_NOTE, MOST_IDS, LetterFilter
 from windlass.core.record import record, shaped
 from windlass.secret_names import redact
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
@@ -141,7 +139,7 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
         "job_id": letter.job_id,
         "task": letter.task,
         "lane": letter.lane,
-        "correlation_id": letter.original()["correlation_id"],
+        "correlation_id": letter.original_job["correlation_id"],
         "error_message": letter.error,
         "fingerprint": letter.fingerprint,
         "deaths": letter.deaths,
@@ -161,12 +159,10 @@ def _facts(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _whole(request: Request, letter: DeadLetter) -> dict[str, Any]:
-    job = letter.original()
-    details = None if letter.details is None else json.loads(letter.details)
-    edited = None if letter.edited_payload is None else decode(letter.edited_payload)
+    job, details, edited = letter.original_job, letter.details, letter.edited_payload
     if not context_of(request).principal.may(Role.PRODUCER):
         job, details, edited = redact(job), redact(details), redact(edited)
-    notes = tuple(NoteOut(at=one.at, by=one.by, text=one.text) for one in notes_of(letter))
+    notes = tuple(NoteOut(at=one.at, by=one.by, text=one.text) for one in letter.notes)
     return {**_facts(letter), "original_job": job, "error_details": details, "edited_payload": edited, "notes": notes}
 
 

@@ -47,7 +47,7 @@ def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
         cpu_time_ms=run.cpu_time_ms,
         memory_peak_mb=run.memory_peak_mb,
         retry_attempt=max(run.attempt - 1, 0),
-        metadata=eyes.read(run.metadata) or {},
+        metadata=eyes.hide(run.metadata),
         attempt=run.attempt,
         reason=run.reason,
         error_type=run.error_type,
@@ -55,7 +55,7 @@ def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
         slot_at=run.slot_at,
         wait_ms=run.wait_ms,
         log_excerpt=run.log_excerpt,
-        result=eyes.read(run.result),
+        result=eyes.hide(run.result),
         stopped_at=run.stopped_at,
         version=run.version,
     )

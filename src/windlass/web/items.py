@@ -13,7 +13,6 @@ from windlass.core.access import Role
 from windlass.core.ids import MAX_ID, job_uuid
 from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
-from windlass.core.payload import decode
 from windlass.secret_names import REDACTED, redact
 from windlass.store.stored_jobs import StoredJobs
 from windlass.web.downloads import Download
@@ -121,9 +120,10 @@ async def _page(request: Request, wanted: ExportRange, limit: int) -> ItemsOut:
 
 def item_out(item: Item, eyes: Eyes) -> ItemOut:
     """Show an item to somebody."""
-    data = eyes.read(item.data)
+    whole = item.data
+    data = eyes.hide(whole)
     # The key is made of fields, and may be the one that is hidden.
-    is_hidden = eyes.is_viewer and data != decode(item.data)
+    is_hidden = eyes.is_viewer and data != whole
     return ItemOut(
         id=item.id,
         collection=item.collection,

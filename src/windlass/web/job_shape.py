@@ -17,7 +17,6 @@ from windlass.core.cadence import Cron, Recurrence
 from windlass.core.ids import job_uuid
 from windlass.core.interval import shown_interval, status_of
 from windlass.core.job import RETRIED, WAITING, Job, JobState
-from windlass.core.payload import decode
 from windlass.core.record import record
 from windlass.core.retry import Profile, RetrySpec
 from windlass.errors import InvalidInput
@@ -48,10 +47,6 @@ class Eyes(NamedTuple):
     profiles: Mapping[str, Profile]
     is_viewer: bool
 
-    def read(self, text: str | None) -> Any:
-        """Read stored JSON as its reader may see it."""
-        return self.hide(None if text is None else decode(text))
-
     def hide(self, value: Any) -> Any:
         """Return a value as its reader may see it."""
         return redact(value) if self.is_viewer else value
@@ -70,7 +65,7 @@ def job_out(job: Job, eyes: Eyes) -> JobOut:
 
 def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
     """Return every field of a job's answer."""
-    payload = eyes.read(job.payload)
+    payload = eyes.hide(job.payload)
     state = job.state
     is_queued = state in _QUEUED
     return {
@@ -85,7 +80,7 @@ def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
         "cancelled_at": job.closed_at if state is JobState.CANCELLED else None,
         "lock_token": None if job.token is None else token_digest(job.token),
         "lock_acquired_at": None if job.token is None else job.claimed_at,
-        "metadata": eyes.read(job.metadata) or {},
+        "metadata": eyes.hide(job.metadata),
         "payload": payload,
         "wait_reason": job.wait_reason if state in WAITING else None,
         "timeout_ms": None if job.timeout_us is None else job.timeout_us // 1000,
@@ -94,7 +89,7 @@ def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
         "next_retry_at": job.run_at if is_queued and job.wait_reason in RETRIED else None,
         "correlation_id": job.correlation_id or str(job_uuid(job.id)),
         "parent_id": None if job.parent_id is None else job_uuid(job.parent_id),
-        "item_key": eyes.read(job.item_key),
+        "item_key": eyes.hide(job.item_key),
         **_source(job, payload),
         **_attempts(job, eyes.profiles),
         **_schedule(job),

@@ -191,10 +191,10 @@ async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - 
     """Read one job, with the result of its newest run."""
     app, eyes = context_of(request).app, eyes_of(request)
     job = await app.get(id)
-    return JobDetailOut(**job_fields(job, eyes), result=eyes.read(await newest_result(app, job.id) if job.executions else None))
+    return JobDetailOut(**job_fields(job, eyes), result=eyes.hide(await newest_result(app, job.id) if job.executions else None))
 
 
-async def newest_result(app: Windlass, number: int) -> str | None:
+async def newest_result(app: Windlass, number: int) -> Any:
     """Read what the newest run that has ended gave."""
     runs = await app.executions(number, limit=2)
     return next((run.result for run in runs if run.status is not RunStatus.RUNNING), None)

@@ -9,6 +9,7 @@ from fastapi import Path, Query, Request
 
 from windlass.core.access import Role
 from windlass.core.ids import MAX_JOB
+from windlass.core.payload import decode_object
 from windlass.core.record import shaped
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
@@ -51,7 +52,7 @@ class RemindersOut(Listed):
 
 
 def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
-    return shaped(ReminderOut, reminder, mail=eyes.read(reminder.mail))
+    return shaped(ReminderOut, reminder, mail=eyes.hide(reminder.mail))
 
 
 async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
@@ -59,7 +60,7 @@ async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
     app = context_of(request).app
     # What is wrong with the mail is answered now, and not when it is due.
     job = await app.described(_TASK, body.mail, {})
-    kept = await operator_of(request).reminders.add(NewReminder(body.due_at, job.payload))
+    kept = await operator_of(request).reminders.add(NewReminder(body.due_at, decode_object(job.payload)))
     return _out(kept, eyes_of(request))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -10,7 +9,6 @@ from fastapi import Path, Query, Request, Response
 from pydantic import StringConstraints
 
 from windlass.core.access import Role
-from windlass.core.payload import encode_object
 from windlass.core.record import shaped
 from windlass.core.source import MAX_SOURCE_NAME, Source, check_url, new_source
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
@@ -56,7 +54,7 @@ class SourcesOut(Listed):
 
 def source_out(source: Source) -> SourceOut:
     """Show a source."""
-    return shaped(SourceOut, source, metadata=None if source.metadata is None else json.loads(source.metadata))
+    return shaped(SourceOut, source)
 
 
 async def list_sources(
@@ -74,8 +72,7 @@ async def list_sources(
 async def create_source(request: Request, response: Response, body: SourceIn) -> SourceOut:
     """Keep a source; 200 when one with this id was changed."""
     check_url("url", body.url)
-    metadata = None if body.metadata is None else encode_object(body.metadata, field="metadata")
-    source = new_source(body.url, ("id", body.id), ("name", body.name), metadata)
+    source = new_source(body.url, ("id", body.id), ("name", body.name), body.metadata)
     kept = await operator_of(request).sources.upsert(source)
     if kept.created_at != kept.updated_at:
         response.status_code = 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated
@@ -39,7 +38,7 @@ class TasksOut(Listed):
 
 
 def _out(task: KnownTask) -> TaskOut:
-    return shaped(TaskOut, task, options=json.loads(task.options), is_paused=task.paused_at is not None)
+    return shaped(TaskOut, task, is_paused=task.paused_at is not None)
 
 
 async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100) -> TasksOut:

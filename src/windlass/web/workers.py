@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
@@ -63,13 +62,7 @@ class WorkersOut(Listed):
 
 
 def _out(worker: WorkerRecord) -> WorkerOut:
-    return shaped(
-        WorkerOut,
-        worker,
-        pools=json.loads(worker.pools),
-        tasks=json.loads(worker.tasks),
-        jobs=[shaped(StartedOut, job) for job in worker.jobs],
-    )
+    return shaped(WorkerOut, worker, jobs=[shaped(StartedOut, job) for job in worker.jobs])
 
 
 async def list_workers(request: Request, limit: Limit = 500) -> WorkersOut:

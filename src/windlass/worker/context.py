@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, ParamSpec, Protocol
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, overload
 
 from windlass.core.checks import check_instant, check_range
 from windlass.core.durations import parse_duration
@@ -35,13 +35,19 @@ class HandlerLink(Protocol):
 
 
 class Enqueues(Protocol[P]):
-    """A task, as far as a handler needs it to make a child."""
+    """A task, as far as a handler needs it to make a child; `P` are its function's parameters."""
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call the plain function."""
+        ...
+
+    @property
+    def enqueue(self) -> Callable[..., Coroutine[Any, Any, Enqueued]]:
         """Enqueue a job."""
         ...
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+    @property
+    def enqueue_sync(self) -> Callable[..., Enqueued]:
         """Do the same, blocking."""
         ...
 
@@ -161,11 +167,23 @@ class JobContext:
             check_instant("at", at)
         self.again = Again(at, None if after is None else parse_duration(after, field="after"))
 
-    async def enqueue(self, task: Enqueues[P], *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+    @overload
+    async def enqueue(self, task: Enqueues[Concatenate[JobContext, P]], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+
+    @overload
+    async def enqueue(self, task: Enqueues[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+
+    async def enqueue(self, task: Enqueues[Any], /, *args: Any, **kwargs: Any) -> Enqueued:
         """Enqueue a child: this job is its parent, its correlation id follows. `task.enqueue(…)` in a handler does the same."""
         return await task.enqueue(*args, **kwargs)
 
-    def enqueue_sync(self, task: Enqueues[P], *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+    @overload
+    def enqueue_sync(self, task: Enqueues[Concatenate[JobContext, P]], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+
+    @overload
+    def enqueue_sync(self, task: Enqueues[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+
+    def enqueue_sync(self, task: Enqueues[Any], /, *args: Any, **kwargs: Any) -> Enqueued:
         """Do what `enqueue` does, from a function."""
         return task.enqueue_sync(*args, **kwargs)
 

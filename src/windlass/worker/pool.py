@@ -16,6 +16,8 @@ from windlass.worker.worker_log import log
 MOST_CLAIMED = 500
 _MOST_AHEAD = 50
 """Times the prefetch setting: what jobs of next to no length are held ready at most. They last while a claim is on its way."""
+_MOST_BYTES = 4 * 1024 * 1024
+"""How much payload to hold ready, and to claim at a time."""
 _UNIT_S = 0.001
 _LONGEST_AHEAD_S = 0.02
 _LONGEST_TURN_S = 0.002
@@ -62,6 +64,7 @@ class Pool:
         self._ahead = 0
         """How many jobs to hold ready."""
         self._quick_s = kit.options.prefetch * spec.slots * _UNIT_S
+        self._most_claimed = MOST_CLAIMED
         self._most_ahead = kit.options.prefetch * _MOST_AHEAD
         self._taken_at = 0.0
         self._loop = asyncio.get_running_loop()
@@ -207,7 +210,7 @@ class Pool:
         missing = len(self._idle) + ahead - len(self._buffer)
         if missing <= 0 or (not self._idle and len(self._buffer) > ahead // 2):
             return 0
-        return min(missing, MOST_CLAIMED)
+        return min(missing, self._most_claimed)
 
     @property
     def idle_slots(self) -> int:
@@ -230,8 +233,16 @@ class Pool:
             return
         if not self._buffer:
             self._taken_at = self._kit.clock.monotonic()
+        self._weigh(jobs)
         self._buffer.extend(jobs)
         self.go_on()
+
+    def _weigh(self, jobs: Sequence[Claimed]) -> None:
+        """Hold no more ready than fits into the memory there is for it, and claim no more at a time."""
+        fitting = _MOST_BYTES * len(jobs) // (sum([len(job.payload) for job in jobs]) + 1)
+        self._most_claimed = max(1, min(fitting, MOST_CLAIMED))
+        self._most_ahead = min(fitting, self._kit.options.prefetch * _MOST_AHEAD)
+        self._ahead = min(self._ahead, self._most_ahead)
 
     def _put_back(self, jobs: Sequence[Claimed]) -> None:
         """Take jobs again that were on their way to a thread, in their order."""

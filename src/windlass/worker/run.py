@@ -10,13 +10,11 @@ from windlass.core.cadence import EPOCH
 from windlass.core.durations import in_words
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Failure, Outcome, Raised, Released, Run, Stopped
-from windlass.core.payload import encode_object
 from windlass.core.task import TaskSpec
-from windlass.errors import InvalidPayload
 from windlass.worker.context import Again, JobContext
 from windlass.worker.link import StoreLink
 from windlass.worker.logs import LoggedRun
-from windlass.worker.wire import ChildEnd
+from windlass.worker.wire import ChildEnd, encode_metadata
 
 if TYPE_CHECKING:
     from windlass.otel import RunSpan
@@ -135,7 +133,7 @@ class ActiveRun:
             None,
             context.items_crawled,
             context.items_indexed,
-            None if context.metadata is None else _kept(context.metadata),
+            encode_metadata(context.metadata),
         )
 
     def _measured_by_child(self, end: ChildEnd, finished_at: datetime) -> Run:
@@ -149,10 +147,3 @@ class ActiveRun:
             end.items_indexed,
             end.metadata,
         )
-
-
-def _kept(metadata: dict[str, object]) -> str:
-    try:
-        return encode_object(metadata, field="metadata")
-    except InvalidPayload as error:
-        return encode_object({"error": str(error)})

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from windlass.core.job import Claimed
 from windlass.core.outcome import ERROR_LIMIT
-from windlass.core.payload import MAX_BYTES, JsonText, sanitise_result, sanitise_text
+from windlass.core.payload import MAX_BYTES, JsonText, encode_object, sanitise_result, sanitise_text
 from windlass.core.signals import Signal
 from windlass.core.task import TaskSpec
-from windlass.errors import WindlassError
+from windlass.errors import InvalidPayload, WindlassError
 from windlass.worker.context import Again, JobContext
 from windlass.worker.failure import failure_of
 
@@ -178,11 +178,19 @@ def pack_raised(
 
 def pack_end(outcome: list[Any], context: JobContext, log: str | None, cost: Cost) -> list[Any]:
     """Write the end of a run."""
-    metadata = None if context.metadata is None else sanitise_result(context.metadata, MAX_BYTES)
+    metadata = encode_metadata(context.metadata)
     again = context.again
     when = None if again is None else [_pack_value(again.at), _pack_value(again.after)]
     counts = [_count(context.items_crawled), _count(context.items_indexed)]
     return [outcome, when, *counts, metadata, log, list(cost)]
+
+
+def encode_metadata(metadata: dict[str, Any] | None) -> JsonText | None:
+    """Write what a handler left in `ctx.metadata`, or why it cannot be written: the end of a run may not fail on it."""
+    try:
+        return None if metadata is None else encode_object(metadata, field="metadata")
+    except InvalidPayload as error:
+        return encode_object({"error": str(error)})
 
 
 def pack_bare_end(outcome: list[Any], log: str | None, cost: Cost) -> list[Any]:

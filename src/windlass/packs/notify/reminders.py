@@ -42,6 +42,6 @@ def mail_maker() -> Callable[[Reminder], NewJob]:
     fields = descended({"task": email.TASK, "created_by": TASK, **options})
 
     def make(reminder: Reminder) -> NewJob:
-        return NewJob(payload=reminder.mail, subject=f"reminder {reminder.id}", **fields)
+        return NewJob(payload=reminder.mail_json, subject=f"reminder {reminder.id}", **fields)
 
     return make

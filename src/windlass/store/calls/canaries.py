@@ -139,14 +139,14 @@ def advance(canary_id: int, limit: int = batches.MAX_ROWS) -> Call[Canary | None
 
 
 def _judged(canary: Canary) -> Steps[Canary]:
-    ids = [one.job_id for one in canary.tries]
+    ids = [one.job_id for one in canary.runs]
     jobs = {job.id: job for job in rows.jobs((yield Step("get_jobs", {"ids": batches.numbers(ids)})))}
     runs = yield from newest_runs(ids)
-    verdict = judge(canary.tries, jobs, [run for some in runs.values() for run in some])
+    verdict = judge(canary.runs, jobs, [run for some in runs.values() for run in some])
     after = replace(canary, succeeded=verdict.succeeded)
     if verdict.failure is not None:
         return replace(after, state=CanaryState.STOPPED, reason=sanitise_text(verdict.failure, MAX_TEXT))
-    return replace(after, state=CanaryState.REQUEUING) if verdict.succeeded == len(canary.tries) else after
+    return replace(after, state=CanaryState.REQUEUING) if verdict.succeeded == len(canary.runs) else after
 
 
 def _sent(canary: Canary, limit: int, means: Means) -> Steps[Canary]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -11,9 +10,9 @@ from typing import Any, NamedTuple
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_JOB
-from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, JobState, NewJob
-from windlass.core.letters import MAX_NOTE, LetterFilter, Note, Settled, with_note
-from windlass.core.payload import encode, encode_object, sanitise_text
+from windlass.core.job import MAX_NAME, MAX_TEXT, DeadLetter, Enqueued, Job, JobState, NewJob, Note
+from windlass.core.letters import MAX_NOTE, LetterFilter, Settled, with_note
+from windlass.core.payload import decode_object, encode, encode_object, sanitise_text
 from windlass.core.record import record
 from windlass.errors import InvalidInput, LetterNotFound, SlotTaken
 from windlass.store import batches, rows
@@ -105,7 +104,7 @@ def add_note(letter_id: int, text: str, *, by: str) -> Call[DeadLetter]:
         [[moment]] = yield Step("clock", {})
         notes = with_note(found[0], Note(moment, by, text))
         yield Step("set_notes", {"id": letter_id, "notes": notes})
-        return replace(found[0], notes=notes)
+        return replace(found[0], notes_json=notes)
 
     return Call(steps, deed=lambda letter: Deed("note", f"letter:{letter.id}"))
 
@@ -167,7 +166,8 @@ def _return(jobs: Sequence[Job]) -> Steps[dict[int, Return]]:
 
 def _set_payloads(letters: Sequence[DeadLetter]) -> Steps[None]:
     """Give jobs that are there what their letters were edited to."""
-    edited = [f'{{"id":{one.job_id},"payload":{one.edited_payload}}}' for one in letters if one.edited_payload is not None]
+    texts = ((one.job_id, one.edited_payload_json) for one in letters)
+    edited = [f'{{"id":{job_id},"payload":{text}}}' for job_id, text in texts if text is not None]
     if edited:
         yield Step("set_payloads", {"batch": batches.array(edited)})
 
@@ -194,12 +194,12 @@ def _originals(letters: Sequence[DeadLetter]) -> Iterator[tuple[int, NewJob]]:
 
 def original(letter: DeadLetter) -> NewJob:
     """Describe the job a letter is about, as a child of the one that is gone."""
-    kept: dict[str, Any] = json.loads(letter.original_job)
+    kept: dict[str, Any] = decode_object(letter.original_job_json, field="original_job")
     # What is JSON in the row is a value in the letter.
     texts: dict[str, str] = {name: encode(kept[name]) for name in ("payload", "metadata", "item_key") if kept[name] is not None}
     comes_back = kept["cadence"] is not None and not kept["spawn"]
-    if letter.edited_payload is not None:
-        texts["payload"] = letter.edited_payload
+    if letter.edited_payload_json is not None:
+        texts["payload"] = letter.edited_payload_json
     return NewJob.like({**kept, **texts, "spawn": bool(kept["spawn"])}, delay=timedelta() if comes_back else None)
 
 

@@ -27,7 +27,7 @@ SHAPES |= dict.fromkeys(("add_reminder", "get_reminder", "list_reminders", "due_
 
 def add(reminder: NewReminder) -> Call[Reminder]:
     """Keep a reminder."""
-    params = {"due_at": reminder.due_at, "mail": reminder.mail}
+    params = {"due_at": reminder.due_at, "mail": reminder.encode_mail()}
     return single("add_reminder", params, lambda found: _reminders(found)[0], deed=_was_added)
 
 

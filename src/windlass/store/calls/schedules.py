@@ -208,8 +208,8 @@ def found_parts(job: Job) -> dict[str, Any]:
         "cadence": job.cadence,
         "child_key": job.child_key,
         "subject": job.subject,
-        "payload": job.payload,
-        "metadata": job.metadata,
+        "payload": job.payload_json,
+        "metadata": job.metadata_json,
         "description": job.description,
     }
 

@@ -22,7 +22,7 @@ SHAPES |= dict.fromkeys(("upsert_source", "get_source", "list_sources", "stale_s
 
 def upsert(source: NewSource) -> Call[Source]:
     """Keep a source under its id; metadata that is not given stays."""
-    params = {"source_id": source.id, "name": source.name, "url": source.url, "metadata": source.metadata}
+    params = {"source_id": source.id, "name": source.name, "url": source.url, "metadata": source.encode_metadata()}
     return single("upsert_source", params, lambda found: _sources(found)[0], deed=_was_upserted)
 
 

@@ -9,7 +9,7 @@ from fastapi import Query, Request, Response
 from windlass.core.access import Role
 from windlass.core.job import MAX_KEY
 from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
-from windlass.core.letters import MAX_NOTE, notes_of
+from windlass.core.letters import MAX_NOTE
 from windlass.web.dashboard.frame import draw, now
 from windlass.web.dashboard.json_tree import pretty
 from windlass.web.job_shape import eyes_of
@@ -45,12 +45,11 @@ async def show_dead(
         groups=groups,
         counts=await letters.counts(),
         canaries=await reader_of(request).canaries.list(limit=_CANARIES),
-        payload_of=lambda letter: pretty(eyes.read(letter.edited_payload) or eyes.hide(letter.original().get("payload"))),
+        payload_of=lambda letter: pretty(eyes.hide(letter.edited_payload or letter.original_job.get("payload"))),
         page=page,
         shown=status,
         statuses=tuple(LetterStatus),
         status_of=status_of,
-        notes_of=notes_of,
         longest_note=MAX_NOTE,
         is_new=new,
         fingerprint=fingerprint,

@@ -55,7 +55,7 @@ def run_rows(runs: Sequence[Execution], eyes: Eyes) -> list[RunRow]:
     return [
         RunRow(
             run=run,
-            result=None if run.result is None else shown_json(eyes.read(run.result)),
+            result=None if run.result_json is None else shown_json(eyes.hide(run.result)),
             trace=trace_pieces(run.stack_trace or ""),
             is_open=place == 0 and run.status in {RunStatus.RUNNING, RunStatus.FAILED},
         )
@@ -99,7 +99,7 @@ async def items_of(reader: Operator, job: Job, eyes: Eyes) -> JobItems | None:
         return None
     found = await reader.items.list(job_id=job.id, limit=_ITEMS)
     count = await reader.items.count(job_id=job.id)
-    return JobItems([json.dumps(eyes.read(item.data), ensure_ascii=False) for item in found], count.items, count.is_exact)
+    return JobItems([json.dumps(eyes.hide(item.data), ensure_ascii=False) for item in found], count.items, count.is_exact)
 
 
 _MOVES = {
@@ -137,7 +137,7 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
         return draw(request, "missing.html", at, here="/jobs", title="No such job", status=404, what=f"job {id}")
     runs = await reader.executions(job.id, limit=_RUNS)
     children = await reader.list(JobQuery(filter=JobFilter(parent_id=job.id), limit=_CHILDREN))
-    payload = eyes.read(job.payload)
+    payload = eyes.hide(job.payload)
     return draw(
         request,
         "job.html",
@@ -151,7 +151,7 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
         runs=run_rows(runs, eyes),
         payload=shown_json(payload),
         payload_text=pretty(payload),
-        metadata=shown_json(eyes.read(job.metadata)) if job.metadata else None,
+        metadata=shown_json(eyes.hide(job.metadata)) if job.metadata_json else None,
         items=await items_of(reader, job, eyes),
         family=await _family(reader, job, children),
         correlation=correlation_path(job.correlation_id or str(job_uuid(job.id))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -145,7 +144,7 @@ def minute_points(minutes: Sequence[Minute]) -> list[Point]:
 def worker_row(worker: WorkerRecord) -> OnlineWorker:
     """Lay out a worker."""
     is_pulling = worker.kind == PULLING
-    pools: dict[str, int] = {} if is_pulling else json.loads(worker.pools)
+    pools: dict[str, int] = {} if is_pulling else worker.pools
     slots = len(worker.jobs) if is_pulling else sum(pools.values())
     shown = worker.jobs[:_MAX_CELLS]
     return OnlineWorker(

@@ -42,7 +42,7 @@ class Option(NamedTuple):
 
 def options(task: KnownTask) -> list[Option]:
     """List what a process declared; what it left out has the default."""
-    stored: dict[str, Any] = json.loads(task.options)
+    stored: dict[str, Any] = task.options
     for name in ("schema", "breaker"):
         stored.pop(name, None)
     if isinstance(spec := task.declared().fields.get("retry"), RetrySpec):
@@ -114,14 +114,14 @@ async def show_task(
         ],
         groups=[one for one in groups.groups if one.task == name][:_SHOWN_GROUPS],
         options=[] if known is None else options(known),
-        breaker=None if known is None or known.breaker is None else declared_breaker(known.breaker, known.options),
+        breaker=None if known is None or known.breaker is None else declared_breaker(known.breaker, known.options_json),
         schema="" if known is None else _schema(known),
         quick=[(one, f"/tasks/{name_in_path(name)}?{urlencode({'range': one})}") for one in QUICK],
     )
 
 
 def _schema(task: KnownTask) -> str:
-    schema = json.loads(task.options).get("schema")
+    schema = task.options.get("schema")
     return "" if schema is None else json.dumps(schema, ensure_ascii=False, indent=2)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 from fastapi import Request, Response
@@ -32,13 +31,13 @@ class WorkerRow(NamedTuple):
 def worker_row(worker: WorkerRecord) -> WorkerRow:
     """Lay out a worker."""
     is_pulling = worker.kind == PULLING
-    pools: dict[str, int] = {} if is_pulling else json.loads(worker.pools)
+    pools: dict[str, int] = {} if is_pulling else worker.pools
     slots = sum(pools.values())
     return WorkerRow(
         worker=worker,
         name=worker.id if is_pulling else f"{worker.host}:{worker.pid}",
         pools=pools,
-        tasks=json.loads(worker.tasks),
+        tasks=worker.tasks,
         slots=slots,
         free=max(0, min(slots, _CELLS) - len(worker.jobs)),
         is_pulling=is_pulling,
