@@ -50,7 +50,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
     SIGTERM or Ctrl-C: pull no more, finish what runs within the grace, give back the rest. A second one: at once.
     """
     configure_logging(log_level, as_json=json_logs)
-    # It would tell of every poll, also in the logs that are kept with runs.
+    # It would log every poll, also in the logs that are kept with runs.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     app = _detached(target, tasks)
     if not (token or os.environ.get("WINDLASS_TOKEN")):

@@ -122,7 +122,7 @@ def pruning(gaps: Sequence[Gap], lines: int) -> Deed:
 
 
 def gaps_in(entry: AuditEntry) -> list[Gap]:
-    """Read which places a pruning says are gone; a line in another form is ignored."""
+    """Read which places a pruning lists as gone; a line in another form is ignored."""
     try:
         return [Gap(first, ChainLink(last, chain)) for first, last, chain in json.loads(entry.details_json or "{}")["gaps"]]
     except (ValueError, TypeError, KeyError):

@@ -74,7 +74,7 @@ def open_backend(
 
 
 def _is_current(opened: Any) -> bool:
-    """Whether a file has exactly the tables of this version; what is wrong otherwise is for the migration to say."""
+    """Whether a file has exactly the tables of this version; what is wrong otherwise is found by the migration."""
     try:
         opened.run_sync(schema.check(opened.dialect))
     except StoreError:

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that wait for an answer only so long, and what became of the attempts to make them."""
+"""Connections to PostgreSQL that wait for an answer only so long, and the results of the attempts to make them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class HttpLimits:
     read_within: timedelta = timedelta(seconds=4)
     """How long one waits for its turn before it is refused for now."""
     read_for: timedelta = timedelta(seconds=5)
-    """How long one read for a list, a search, a page or a download may take; then it is ended, and its client told to ask for
+    """How long one read for a list, a search, a page or a download may take; then it is ended, and its client is asked to read
     less."""
     exports: int = 4
     """How many downloads of items there may be at a time."""

@@ -29,7 +29,7 @@ class WorkerOptions:
     fast_timeout: timedelta = timedelta(minutes=2)
     timeout: timedelta = timedelta(minutes=20)
     grace: timedelta = timedelta(seconds=30)
-    """How long running jobs may go on after the worker was told to stop."""
+    """How long running jobs may go on after the worker was asked to stop."""
     stop_grace: timedelta = timedelta(seconds=1)
     """How long a handler that was asked to stop may clean up before it is abandoned or killed."""
     most_lost_threads: int = 16

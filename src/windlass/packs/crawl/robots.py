@@ -62,7 +62,7 @@ class RobotsBook:
         try:
             answer = await self._ask(address)
         except FINAL:
-            # It leads round in circles, or to where no crawler may go. If that is true of the host itself, its pages will say so.
+            # It leads round in circles, or to where no crawler may go. If that is true of the host itself, its pages show it.
             return Robots()
         if asks_to_wait(answer.status):
             # Everything is forbidden then; the host may have rules that it cannot serve.

@@ -1,4 +1,4 @@
-"""One look at every rule of alerts: what is raised and cleared is written with the jobs that tell of it."""
+"""One look at every rule of alerts: what is raised and cleared is written with the jobs that send it."""
 
 from __future__ import annotations
 

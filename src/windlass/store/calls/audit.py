@@ -1,4 +1,4 @@
-"""The audit log: written in the transaction of what it tells of, chained later."""
+"""The audit log: written in the transaction of what it records, chained later."""
 
 from __future__ import annotations
 

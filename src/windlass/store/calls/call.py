@@ -24,7 +24,7 @@ Steps = Generator["Step", Sequence[Row], T]
 MAX_ARMS = 64
 """How many slices a claim merges at the most."""
 STATEMENT_TIMEOUT = timedelta(seconds=10)
-"""How long one statement may take on PostgreSQL where no setting says otherwise."""
+"""How long one statement may take on PostgreSQL where no setting has another."""
 
 
 class Step(NamedTuple):
@@ -92,16 +92,16 @@ class Call(Generic[T]):
     is_engine: bool = False
     """Moves jobs through their runs: has connections that readers cannot use up, as what is urgent has."""
     timeout: timedelta | None = None
-    """How long it may take: on PostgreSQL each statement, at most what the settings say; on SQLite the whole of a read.
+    """How long it may take: on PostgreSQL each statement, at most what the settings allow; on SQLite the whole of a read.
 
-    None is what the settings say, nothing at all is for ever.
+    None is what the settings have, nothing at all is for ever.
     """
     wakes: Callable[[T], Collection[Topic]] = nobody
-    """What sleepers are told once this answer is committed."""
+    """The topics that sleepers are woken with once this answer is committed."""
     announces_work: bool = False
-    """Whether its statement can tell those who claim itself, if it is asked to; `wakes` then has nothing to add."""
+    """Whether its statement can wake those who claim itself, if it is asked to; `wakes` then has nothing to add."""
     deed: Callable[[T], Deed | None] | None = None
-    """What the audit log is told of an answer; the line is written in the call's own transaction."""
+    """What the audit log gets of an answer; the line is written in the call's own transaction."""
 
     def given(self, means: Means) -> Call[T]:
         """Return the call as it runs with these means."""

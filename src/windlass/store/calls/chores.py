@@ -33,7 +33,7 @@ def done(
 ) -> Call[bool]:
     """Record how a chore went and where the next one goes on; False when another instance took it meanwhile.
 
-    One with more to do than its round may do comes `again` sooner than its interval says.
+    One with more to do than its round may do comes `again` sooner than after its interval.
     """
     check_range("rows", rows, 0, 2**63 - 1)
     check_wait("duration", duration, least=timedelta())

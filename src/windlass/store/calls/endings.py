@@ -39,7 +39,7 @@ def bury(ids: Sequence[int], error: str) -> Move:
 
 
 def _bury(ids: Sequence[int], error: str) -> Steps[set[int]]:
-    # Without the rest of the row: a payload may be large and says nothing here.
+    # Without the rest of the row: a payload may be large and is not needed here.
     found: list[tuple[int, str]] = list((yield Step("buriable", {"ids": numbers(ids)})))
     return (yield from bury_jobs(found, error)) if found else set()
 
@@ -47,7 +47,7 @@ def _bury(ids: Sequence[int], error: str) -> Steps[set[int]]:
 def bury_jobs(jobs: Sequence[tuple[int, str]], error: str) -> Steps[set[int]]:
     """Fail waiting jobs, given as (id, task), that this transaction has locked."""
     failure = Failure(sanitise_text(error, ERROR_LIMIT) or "buried by hand", "Buried")
-    # By task: a letter's fingerprint says which task failed how, and nothing of the single job.
+    # By task: a letter's fingerprint has which task failed how, and nothing of the single job.
     prints = {task: fingerprint(task, failure) for _, task in jobs}
     params = {
         "ids": numbers([job_id for job_id, _ in jobs]),

@@ -21,7 +21,7 @@ SHAPES |= {
     "last_turns": Shape((1,)),
     "claim_picked": CLAIMED,
 }
-# A gate that moved between look and claim makes the claim come back empty: one more look tells.
+# A gate that moved between look and claim makes the claim come back empty: one more look shows why.
 _LOOKS = 2
 
 
@@ -65,7 +65,7 @@ class _Queue:
         self._dry: set[tuple[object, ...]] = set()
 
     def take(self, one: Pull) -> Steps[tuple[Claimed | None, bool]]:
-        """Take a job; says also whether it is a probe, which has moved the gates."""
+        """Take a job; returns also whether it is a probe, which has moved the gates."""
         for _ in range(_LOOKS):
             if one.wanted in self._dry:
                 break

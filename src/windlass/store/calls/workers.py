@@ -163,7 +163,7 @@ def read_started(registered: Sequence[WorkerRecord]) -> Steps[list[WorkerRecord]
 
 
 def _with_jobs(worker: WorkerRecord, jobs: tuple[StartedJob, ...]) -> WorkerRecord:
-    # A pull worker has no heartbeat that would tell it.
+    # A pull worker has no heartbeat that would report it.
     running = len(jobs) if worker.kind == PULLING else worker.running
     return replace(worker, running=running, jobs=jobs)
 
