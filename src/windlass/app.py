@@ -25,11 +25,9 @@ from windlass.client.options import JOB_OPTIONS, TaskOptions, check_names, job_f
 from windlass.client.stores_by_loop import OpenedStore, StoresByLoop
 from windlass.client.task import Task, descended, takes
 from windlass.config import SettingOrigin, Settings, check_settings, load, origins
-from windlass.core.audit import Actor
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.durations import Duration, parse_duration
-from windlass.core.finding import DoctorOptions, Examination
 from windlass.core.hooks import EndHook, EnqueueHook, Hooks, StartHook
 from windlass.core.job import NewJob
 from windlass.core.known_task import DeclaredOptions
@@ -43,6 +41,8 @@ from windlass.worker.middleware import M, Middleware, check_middleware, wrapped
 
 if TYPE_CHECKING:
     from windlass.core.alerts import Notice
+    from windlass.core.audit import Actor
+    from windlass.core.finding import DoctorOptions, Examination
     from windlass.given_settings import GivenSettings
     from windlass.otel import Tracing
     from windlass.store import Store

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Engine
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from windlass.app import Windlass
 from windlass.errors import ConfigError
 from windlass.store.sqlite_library import use_standard_sqlite
+
+if TYPE_CHECKING:
+    # It needs greenlet, which SQLAlchemy 2.1 brings only as `sqlalchemy[asyncio]`.
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 _NOT_FOR_LIBPQ = frozenset({"async_fallback", "prepared_statement_cache_size", "prepared_statement_name_func"})
 
@@ -20,7 +23,7 @@ def windlass_on(engine: Engine | AsyncEngine, *, name: str = "app", **settings: 
 
     On SQLite this process then uses the engine's SQLite library. Raises ConfigError for a database that cannot be shared.
     """
-    used = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+    used = engine if isinstance(engine, Engine) else engine.sync_engine
     if used.dialect.name == "sqlite":
         # aiosqlite and SQLAlchemy's own choice use Python's library; an engine with `module=` may have another one.
         if used.dialect.dbapi is not None and _is_standard(used.dialect.dbapi):

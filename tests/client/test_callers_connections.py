@@ -219,6 +219,21 @@ def test_a_plain_aiosqlite_connection_decides(tmp_path: Path) -> None:
     assert done.stdout == f"0\n1\n{said}\n", done.stderr
 
 
+WITHOUT_ASYNCIO = """
+import sys
+sys.modules["greenlet"] = None
+from sqlalchemy import create_engine
+from windlass.sqlalchemy import windlass_on
+windlass_on(create_engine("sqlite:///shop.db")).migrate()
+"""
+
+
+def test_an_engine_that_blocks_needs_no_greenlet(tmp_path: Path) -> None:
+    typed = [sys.executable, "-W", "error", "-c", WITHOUT_ASYNCIO]
+    done = subprocess.run(typed, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 CHOOSING = """
 import sqlalchemy
 import windlass

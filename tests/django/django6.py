@@ -70,30 +70,28 @@ def environment_with_django6(python: str) -> Path:
 
 def django_tests() -> Path | None:
     """Download the tests that Django's own source has, once; None where there is no index to ask."""
-    place = ROOT / ".dev" / "django-source"
+    return _from_source("django", ">=6,<7", "tests/tasks/test_tasks.py", 2)
+
+
+def django_tasks_db_tests() -> Path | None:
+    """Download the tests that the source of django-tasks-db has, once; None where there is no index to ask."""
+    return _from_source("django-tasks-db", "==0.13.0", "tests/tests.py", 0)
+
+
+def _from_source(project: str, version: str, wanted: str, above: int) -> Path | None:
+    """Unpack the source of a project, and give the file in it, or the folder that is so many levels above that."""
+    place = ROOT / ".dev" / f"{project}-source"
     with _only_one():
-        if not list(place.glob("django-*/tests/tasks")):
+        if not list(place.glob(f"*/{wanted}")):
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
-            asked = [
-                sys.executable,
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--no-binary",
-                "django",
-                "--ignore-requires-python",
-            ]
-            if shutil.which("pip"):
-                asked[:3] = ["pip"]
-            done = subprocess.run(
-                [*asked, "--dest", str(place), "django>=6,<7"], capture_output=True, text=True, timeout=300, check=False
-            )
+            # A virtual environment made by uv has no pip of its own.
+            pip = ["pip"] if shutil.which("pip") else [sys.executable, "-m", "pip"]
+            asked = [*pip, "download", "--quiet", "--no-deps", "--no-binary", project, "--ignore-requires-python"]
+            asked += ["--dest", str(place), f"{project}{version}"]
+            if subprocess.run(asked, capture_output=True, timeout=300, check=False).returncode:
+                return None
             for archive in place.glob("*.tar.gz"):
                 shutil.unpack_archive(archive, place, filter="data")
-            if done.returncode:
-                return None
-        [found] = place.glob("django-*/tests")
-        return found
+        [found] = place.glob(f"*/{wanted}")
+        return [found, *found.parents][above]

@@ -26,6 +26,7 @@ STEPS = ("mysite/settings.py", "shop/tasks.py", "shop/orders.py", "mysite/urls.p
 LOOK = """
 import json
 from django.contrib.auth.models import User
+from django.test import Client
 from shop.later import remind
 from shop.orders import place_order
 from shop.tasks import clean_up, month_report, render, send_receipt
@@ -36,8 +37,10 @@ except ValueError:
     pass
 reports = [month_report.enqueue("May"), month_report.enqueue(month="May")]
 remind(1), remind(1)
+asked = Client(headers={"host": "localhost"}).get("/queue/")
 print("LOOK" + json.dumps({
     "customers": User.objects.count(),
+    "login": asked.headers["location"],
     "jobs": sorted(job.task for job in send_receipt.get_backend().client.list_sync().jobs if job.cadence is None),
     "same": reports[0].id == reports[1].id,
     "ids": [paid.id, reports[0].id, render.enqueue(page=7).id],
@@ -139,11 +142,19 @@ def follow(folder: Path, database: str) -> None:
     assert "Windlass: applied 0001" in project.type(migrate)
     before = project.look(LOOK)
     receipts = ["shop.tasks.send_receipt"] * 2
-    assert before == {**before, "customers": 1, "same": True, "jobs": ["shop.tasks.month_report", *receipts]}
+    assert before == {
+        **before,
+        "customers": 1,
+        "login": "/admin/login/?next=/queue/",
+        "same": True,
+        "jobs": ["shop.tasks.month_report", *receipts],
+    }
     with project.running(work) as log:
         *results, schedules = project.look(WAIT.replace("{ids}", repr(before["ids"])))
         assert results == [["SUCCESSFUL", "receipt for order 1"], ["SUCCESSFUL", "report for May"], ["SUCCESSFUL", None]]
         assert schedules == ["shop.tasks.clean_up"]
+        # A newcomer is not told of trouble where there is none.
+        assert "WARNING" not in log.read_text(encoding="utf-8")
         if not database:
             # DEBUG is on, as `startproject` has it: the worker starts anew with the code as it is now.
             wait_for(log, "worker and upkeep")

@@ -70,6 +70,26 @@ def test_another_sqlite_library_than_djangos_is_refused() -> None:
     assert "windlass.E007" in done.stderr
 
 
+def test_a_line_of_djangos_is_on_the_terminal_once(tmp_path: Path) -> None:
+    code = """
+import logging
+from windlass.telemetry import configure_logging
+configure_logging()
+from windlass.django.application import default
+from django.conf import settings
+settings.DEBUG = True
+logging.getLogger("django.tasks").info("a task ended")
+"""
+    environ = environment(
+        DJANGO_SETTINGS_MODULE="project.settings",
+        PYTHONPATH=str(HERE),
+        PROJECT_DATABASE=json.dumps(sqlite_settings(tmp_path / "file.db")),
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("a task ended") == 1, done.stderr
+
+
 def test_on_a_sqlite_file(tmp_path: Path) -> None:
     settings = sqlite_settings(tmp_path / "project.sqlite3")
     assert "skipped" not in run_tests({**settings, "TEST": {"NAME": str(tmp_path / "test.sqlite3")}})

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.moving.comparing import rows_of
+from tests.moving.comparing import compare, rows_of
 from tests.moving.conftest import FROM_POSTGRES, FROM_SQLITE, Route
 from tests.moving.jobs_app import DEAD, JOBS, make_app
 from windlass import Windlass
@@ -53,9 +53,12 @@ def test_everything_arrives_and_the_work_goes_on(route: Route) -> None:
     assert "rows are there" in told
     before, after = rows_of(route.source, route.target), rows_of(route.target, route.source)
     assert before == after
+    assert compare(route.target, route.source).different == []
     assert before.keys().isdisjoint(OF_EACH_DATABASE)
     assert len(before["windlass_jobs"]) == 2 * JOBS + DEAD
     asyncio.run(_go_on(route.target))
+    changed = {table for table, *_ in compare(route.target, route.source).different}
+    assert changed >= {"windlass_jobs", "windlass_bodies", "windlass_executions"}
 
 
 async def _go_on(url: str) -> None:

@@ -5,24 +5,31 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dev
+from tests.docs.blocks import blocks, lines
 from windlass import __version__
 
 ROOT = Path(__file__).parents[2]
 MOST = {"": 14, "all": 50}
 """How many packages an installation may bring, by extra, Windlass itself among them."""
+GUIDES = ("docs/fastapi.md", "docs/flask.md")
+"""Pages whose first command installs what their first program needs."""
+URLS = ("Changelog", "Documentation", "Issues", "Source")
+"""Where the page of a package leads."""
 _SMOKE = """
 import asyncio
 from windlass import Windlass
@@ -81,8 +88,8 @@ def extras() -> list[str]:
     return sorted(_project()["optional-dependencies"])
 
 
-def _project() -> dict[str, dict[str, list[str]]]:
-    project: dict[str, dict[str, list[str]]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+def _project() -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return project
 
 
@@ -120,6 +127,15 @@ def try_wheel(wheel: Path, extra: str, *options: str) -> int:
     return packages
 
 
+def check_guide(wheel: Path, page: str) -> str:
+    """Load the first program of a guide where nothing is installed but what the guide asks for."""
+    _, _, ours, *others = shlex.split(lines(page)[0])
+    with installed(ours.replace("windlass", str(wheel), 1), *others) as folder:
+        (folder / "shop.py").write_text(blocks(page, "python")[0].text, encoding="utf-8")
+        run(_python(folder), "-W", "error", "-c", "import shop", cwd=folder)
+        return f"{count_packages(folder)} packages"
+
+
 def check_tree() -> str:
     """Refuse what is not committed."""
     if shutil.which("git") is None:
@@ -148,6 +164,14 @@ def check_classifiers() -> str:
     return ", ".join(named)
 
 
+def check_urls(project: Mapping[str, Any]) -> str:
+    """Refuse a page of the package that leads nowhere; the addresses are written once the repository has one."""
+    missing = [name for name in URLS if not str(project.get("urls", {}).get(name, "")).startswith("https://")]
+    if missing:
+        raise NotReady(f"pyproject.toml: [project.urls] has no https:// address for {', '.join(missing)}")
+    return ", ".join(project["urls"])
+
+
 def check_lowest(wheel: Path) -> str:
     """Use Windlass with the lowest version of everything it names."""
     return f"{try_wheel(wheel, 'all', '--resolution', 'lowest-direct')} packages"
@@ -169,10 +193,13 @@ def steps(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "everything is committed", check_tree
     yield "the version is one, and the changelog has it", check_version
     yield "the classifiers are the Pythons that are tested", check_classifiers
+    yield "the package's page leads to its source", lambda: check_urls(_project())
     yield "wheel and source archive are built and read by twine", built
     for extra in ["", *extras()]:
         name = f"windlass[{extra}]" if extra else "windlass"
         yield f"{name} works in an empty environment", partial(_packages, wheel, extra)
+    for page in GUIDES:
+        yield f"{page} needs no more than it installs", partial(_guide, wheel, page)
     yield "it works with the lowest versions it names", lambda: check_lowest(wheel())
 
 
@@ -180,7 +207,12 @@ def _packages(wheel: Callable[[], Path], extra: str) -> str:
     return f"{try_wheel(wheel(), extra)} packages"
 
 
+def _guide(wheel: Callable[[], Path], page: str) -> str:
+    return check_guide(wheel(), page)
+
+
 BY_HAND = (
+    "write [project.urls] in pyproject.toml, once the repository has an address, and that address into the links of README.md",
     "python3 dev.py check && python3 dev.py test --long",
     "python3 dev.py pythons",
     "python3 dev.py docs",

@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 import dev
-from tests.release.checklist import Built, NotReady, build, check_classifiers, check_lowest, extras, main, try_wheel
+from tests.release.checklist import (
+    GUIDES,
+    Built,
+    NotReady,
+    build,
+    check_classifiers,
+    check_guide,
+    check_lowest,
+    check_urls,
+    extras,
+    main,
+    try_wheel,
+)
 
 LONG = os.environ.get("WINDLASS_TEST_LONG") == "1"
 only_long = pytest.mark.skipif(not LONG, reason="takes a minute: WINDLASS_TEST_LONG=1 or `python3 dev.py release --dry-run`")
@@ -32,6 +44,15 @@ def test_the_classifiers_are_the_pythons_that_are_tested() -> None:
     assert check_classifiers() == ", ".join(dev.PYTHONS)
 
 
+def test_a_page_of_the_package_that_leads_nowhere_is_not_ready() -> None:
+    with pytest.raises(NotReady, match="Changelog, Documentation, Issues, Source"):
+        check_urls({})
+    given = {name: f"https://queue.example/{name}" for name in ("Changelog", "Documentation", "Issues")}
+    with pytest.raises(NotReady, match=r"address for Source$"):
+        check_urls({"urls": given})
+    assert check_urls({"urls": given | {"Source": "https://queue.example"}}) == "Changelog, Documentation, Issues, Source"
+
+
 def test_a_version_of_development_is_not_released(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([])
@@ -42,6 +63,12 @@ def test_a_version_of_development_is_not_released(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("extra", extras())
 def test_every_extra_works_in_an_empty_environment(built: Built, extra: str) -> None:
     assert try_wheel(built.wheel, extra) <= 50
+
+
+@only_long
+@pytest.mark.parametrize("page", GUIDES)
+def test_a_guide_needs_no_more_than_it_installs(built: Built, page: str) -> None:
+    assert check_guide(built.wheel, page)
 
 
 @only_long

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from random import Random
 from typing import Any, TypeVar
 
 import click
@@ -14,18 +17,28 @@ import click
 from windlass.cli import options
 from windlass.cli.exit_codes import PARTLY
 from windlass.cli.output import say, say_json, say_table
-from windlass.cli.session import operating
+from windlass.cli.session import check_file, operating
 from windlass.cli.target import load_object
 from windlass.core.blocking import run
 from windlass.core.cadence_text import describe
-from windlass.core.foreign_schedules import FoundSchedule, Schedules, UnreadableSchedule, of_apscheduler, of_celery, of_django_q
+from windlass.core.foreign_schedules import (
+    FoundSchedule,
+    Schedules,
+    UnreadableSchedule,
+    of_apscheduler,
+    of_apscheduler_store,
+    of_celery,
+    of_django_q,
+)
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
-from windlass.errors import ConfigError, InvalidInput
-from windlass.store import Store
+from windlass.errors import ConfigError, InvalidInput, WindlassError
+from windlass.store import Store, open_database
 
 F = TypeVar("F", bound=Callable[..., Any])
 Row = dict[str, Any]
+_TABLE = re.compile(r"\w+(\.\w+)?", re.ASCII)
+_DRIVER = re.compile(r"^(\w+)\+\w+(?=://)")
 
 
 def _importing(command: F) -> F:
@@ -57,14 +70,36 @@ def celery_beat(source: str, *, timezone: str | None, **given: Any) -> None:
 
 
 @click.command("apscheduler")
-@click.argument("source", metavar="MODULE:NAME")
+@click.argument("source", metavar="URL|MODULE:NAME")
+@click.option("--table", default="apscheduler_jobs", show_default=True, help="The table of the job store.")
 @_importing
-def apscheduler(source: str, **given: Any) -> None:
-    """Make schedules of the jobs of a scheduler of APScheduler 3, which is imported and not started."""
+def apscheduler(source: str, *, table: str, **given: Any) -> None:
+    """Make schedules of the jobs of APScheduler 3.
+
+    From the URL of a SQLAlchemyJobStore, on SQLite or PostgreSQL: its rows are read without running what is pickled in them, and
+    APScheduler is not needed. Or from MODULE:NAME, a scheduler that has its jobs, which is imported and not started.
+    """
+    if "://" in source:
+        _import(of_apscheduler_store(_job_store(source, table)), **given)
+        return
     scheduler = load_object(source)
     if not hasattr(scheduler, "get_jobs"):
         raise InvalidInput("source", source, "is no scheduler of APScheduler 3")
     _import(of_apscheduler(scheduler.get_jobs()), **given)
+
+
+def _job_store(url: str, table: str) -> list[tuple[str, bytes]]:
+    if not _TABLE.fullmatch(table):
+        raise InvalidInput("table", table, "must be the name of a table, with or without its schema")
+    # SQLAlchemy has the name of a driver there.
+    plain = _DRIVER.sub(r"\1", url)
+    check_file(plain)
+    sql = f"select id, job_state from {table} order by id"  # noqa: S608 - checked above
+    database = open_database(plain, rng=Random())  # noqa: S311 - spreads what waits for a lock
+    with closing(database), _naming(table):
+        return database.run_script(
+            lambda connection: [(str(row[0]), bytes(row[1])) for row in connection.execute(sql).fetchall()]
+        )
 
 
 @click.command("django-q")
@@ -76,6 +111,15 @@ def django_q(file: str, **given: Any) -> None:
     if not isinstance(found, list):
         raise InvalidInput("file", file, "must be a list of schedules")
     _import(of_django_q(found), **given)
+
+
+@contextmanager
+def _naming(table: str) -> Iterator[None]:
+    try:
+        yield
+    except WindlassError as error:
+        [reason, *_] = str(error.__cause__ or error).splitlines()
+        raise ConfigError(f"the table {table!r} cannot be read as a job store: {reason}; --table names another one") from None
 
 
 def _read_json(file: str) -> Any:

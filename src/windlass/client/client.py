@@ -16,17 +16,17 @@ from windlass.client.stores_by_loop import OpenedStore
 from windlass.client.transaction import driver_connection
 from windlass.core.blocking import twin_of
 from windlass.core.durations import parse_duration
-from windlass.core.explanation import Explanation
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
 from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, LikeJobs, NewJob, Stored
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.core.known_task import DeclaredOptions
-from windlass.core.page import JobQuery, Page
 from windlass.core.pool import PULL_LANE
-from windlass.core.runs import QueueStats
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, WaitTimeout
 
 if TYPE_CHECKING:
+    from windlass.core.explanation import Explanation
+    from windlass.core.page import JobQuery, Page
+    from windlass.core.runs import QueueStats
     from windlass.core.transitions import Moved
     from windlass.store import Store
     from windlass.store.calls.call import Call

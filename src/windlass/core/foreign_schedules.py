@@ -8,6 +8,7 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from windlass.core.apscheduler_jobs import stored_job
 from windlass.core.cadence import Cadence, Cron, Every, Recurrence
 from windlass.core.record import record
 from windlass.errors import InvalidInput
@@ -91,16 +92,25 @@ def _celery_cadence(given: Any) -> tuple[Cadence, list[str]]:
 
 def of_apscheduler(jobs: Sequence[Any]) -> Schedules:
     """Read the jobs of a scheduler of APScheduler 3, as its `get_jobs()` returns them."""
+    return _each([(str(job.id), job) for job in jobs], _apscheduler_job)
 
-    def read(name: str, job: Any) -> FoundSchedule:
-        cadence, notes = _trigger_cadence(job.trigger)
-        _refuse_places(job.args)
-        zone = str(getattr(job.trigger, "timezone", None) or "UTC")
-        rule = Recurrence(cadence=cadence, timezone=zone, end_at=getattr(job.trigger, "end_date", None))
-        review = (*notes, *(["it is paused there"] if getattr(job, "next_run_time", True) is None else []))
-        return FoundSchedule(f"apscheduler:{name}", _text("func_ref", job.func_ref), rule, _named(job.kwargs), review)
 
-    return _each([(str(job.id), job) for job in jobs], read)
+def of_apscheduler_store(rows: Sequence[tuple[str, bytes]]) -> Schedules:
+    """Read the rows of a job store of APScheduler 3: the id of each job, and what it has pickled."""
+    return _each(rows, lambda job_id, pickled: _apscheduler_job(job_id, stored_job(job_id, pickled)))
+
+
+def _apscheduler_job(name: str, job: Any) -> FoundSchedule:
+    cadence, notes = _trigger_cadence(job.trigger)
+    _refuse_places(job.args)
+    rule = Recurrence(
+        cadence=cadence,
+        timezone=str(getattr(job.trigger, "timezone", None) or "UTC"),
+        end_at=getattr(job.trigger, "end_date", None),
+        jitter=timedelta(seconds=getattr(job.trigger, "jitter", None) or 0),
+    )
+    review = (*notes, *(["it is paused there"] if getattr(job, "next_run_time", True) is None else []))
+    return FoundSchedule(f"apscheduler:{name}", _text("func_ref", job.func_ref), rule, _named(job.kwargs), review)
 
 
 def _trigger_cadence(trigger: Any) -> tuple[Cadence, list[str]]:
@@ -108,7 +118,8 @@ def _trigger_cadence(trigger: Any) -> tuple[Cadence, list[str]]:
         return _every(period), []
     if not (found := getattr(trigger, "fields", None)):
         raise InvalidInput("trigger", str(trigger), f"is neither an interval nor a cron trigger; {_ONCE}")
-    fields = {one.name: str(one) for one in found}
+    # The last day of a month.
+    fields = {one.name: "L" if str(one) == "last" else str(one) for one in found}
     if fields.get("second", "0") != "0" or fields.get("week", "*") != "*" or fields.get("year", "*") != "*":
         raise InvalidInput("trigger", str(trigger), "has seconds, weeks or years, which no crontab has")
     cadence, notes = _cron([fields.get(name) for name in _APSCHEDULER_FIELDS])

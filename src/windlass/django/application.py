@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.core.exceptions import ImproperlyConfigured
 
 from windlass.app import Windlass
@@ -15,6 +17,17 @@ def __getattr__(alias: str) -> Windlass:
     from windlass.django.backends import loaded_app  # noqa: PLC0415 - the settings are read here
 
     try:
-        return loaded_app(alias)
+        app = loaded_app(alias)
     except ImproperlyConfigured as error:
         raise ConfigError(str(error)) from error
+    _log_once()
+    return app
+
+
+def _log_once() -> None:
+    """Take Django's lines off the terminal where the command line shows every line already, as it does for a worker."""
+    log = logging.getLogger("django")
+    if logging.getLogger().handlers:
+        # A file is one too, and stays.
+        for handler in [one for one in log.handlers if type(one) is logging.StreamHandler]:
+            log.removeHandler(handler)

@@ -8,16 +8,17 @@ import queue
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
-from django.conf import settings
+from django.conf import global_settings, settings
 from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import resolve_url
+from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.crypto import salted_hmac
 from django.views.decorators.csrf import csrf_exempt
 
@@ -65,7 +66,7 @@ def _let_in(request: HttpRequest, scope: dict[str, Any]) -> Any:
     """Put the user into the scope; returns the answer for one who may not look."""
     user: Any = request.user
     if not user.is_authenticated:
-        return redirect_to_login(request.get_full_path())
+        return redirect_to_login(request.get_full_path(), _login_url())
     role = role_of(user)
     if role is None:
         return HttpResponseForbidden(f"The queue is for staff, and for users with the permission {PERMISSION}.")
@@ -73,9 +74,20 @@ def _let_in(request: HttpRequest, scope: dict[str, Any]) -> Any:
     page = scope["path"].removeprefix(scope["root_path"])
     if page == "/logout" and request.method == "POST" and hmac.compare_digest(csrf, str(request.POST.get("csrf", ""))):
         logout(request)
-        return HttpResponseRedirect(resolve_url(settings.LOGOUT_REDIRECT_URL or settings.LOGIN_URL))
+        return HttpResponseRedirect(resolve_url(settings.LOGOUT_REDIRECT_URL or _login_url()))
     scope["windlass.principal"] = Principal(f"django:{user.get_username()}"[:MAX_NAME], role, csrf=csrf)
     return None
+
+
+def _login_url() -> str:
+    """Return where people log in: at the admin where a project has named no page, and has none at Django's default."""
+    if settings.LOGIN_URL == global_settings.LOGIN_URL:
+        try:
+            resolve(settings.LOGIN_URL)
+        except Resolver404:
+            with suppress(NoReverseMatch):
+                return str(reverse("admin:login"))
+    return str(settings.LOGIN_URL)
 
 
 def _csrf_of(request: HttpRequest) -> str:

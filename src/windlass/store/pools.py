@@ -397,7 +397,8 @@ class SyncPools:
 
 
 _POOL = "windlass"
-_ENGINE_SIZE = 2
+# Two reports and a claim at a time.
+_ENGINE_SIZE = 3
 _HEART_SIZE = 1
 _OTHERS_SIZE = 4
 _CLOSE_S = 1.0

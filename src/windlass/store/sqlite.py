@@ -535,11 +535,14 @@ def _warn_once(path: str, mode: str) -> None:
     if path in _warned:
         return
     _warned.add(path)
-    remedy = "install windlass[sqlite] for a fixed build"
+    is_prescribed = driver.is_prescribed
+    remedy = "use a Python with SQLite 3.51.3 or later" if is_prescribed else "install windlass[sqlite] for a fixed build"
     if mode == "wal":
         log.warning("SQLite %s has the WAL-reset bug and %s uses WAL; %s", driver.sqlite_version, path, remedy)
     else:
-        log.warning("SQLite %s has the WAL-reset bug: %s keeps a rollback journal; %s", driver.sqlite_version, path, remedy)
+        # Slower, and safe; it is a remark where nobody can change it at once.
+        level = logging.INFO if is_prescribed else logging.WARNING
+        log.log(level, "SQLite %s has the WAL-reset bug: %s keeps a rollback journal; %s", driver.sqlite_version, path, remedy)
 
 
 def _drive(connection: Any, texts: Queries, call: Call[T]) -> T:

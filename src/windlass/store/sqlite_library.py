@@ -19,6 +19,12 @@ class _Library:
     """
 
     _chosen: Any = None
+    _must_be_standard = False
+
+    @property
+    def is_prescribed(self) -> bool:
+        """Whether this process was told which library to use: installing another one changes nothing."""
+        return self._must_be_standard or os.environ.get(VARIABLE) is not None
 
     @property
     def module(self) -> Any:
@@ -33,6 +39,7 @@ class _Library:
         return value
 
     def choose_standard(self) -> None:
+        self._must_be_standard = True
         if self._chosen is None and os.environ.get(VARIABLE) is None:
             self._chosen = import_module("sqlite3")
         if self.module.__name__ != "sqlite3":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
 from random import Random
 from typing import TypeVar
 
@@ -57,10 +58,11 @@ class Acker:
         self._late_stops: list[Stop] = []
         self._is_late = asyncio.Event()
         self._in_flight = 0
-        self._sending: Sequence[Ending] = ()
+        self._sending: list[Sequence[Ending]] = []
         self._longest_wait_s = _LONGEST_WAIT_S
         self._wake = asyncio.Event()
         self._full = asyncio.Event()
+        self._plenty = asyncio.Event()
         self.has_room = True
         """Whether more jobs may start; otherwise the store has to catch up first."""
 
@@ -72,8 +74,9 @@ class Acker:
             self._wake.set()
         elif len(endings) == BATCH:
             self._full.set()
-        elif len(endings) >= MOST_WAITING:
-            self.has_room = False
+        elif len(endings) >= MOST_SENT:
+            self._plenty.set()
+            self.has_room = len(endings) < MOST_WAITING
 
     def add_stop(self, stop: Stop) -> None:
         """Report that a cancelled run has stopped."""
@@ -88,12 +91,13 @@ class Acker:
     @property
     def unsent(self) -> list[Ending]:
         """The endings the store may not have yet: to send one twice does no harm, as its lease went with the first."""
-        return [*self._sending, *self._endings, *self._late]
+        return [*chain.from_iterable(self._sending), *self._endings, *self._late]
 
     async def run(self) -> None:
         """Send for ever; cancel it only once nothing is waiting."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send_late())
+            group.create_task(self._send_plenty())
             while True:
                 await self._wake.wait()
                 await self._linger()
@@ -118,21 +122,34 @@ class Acker:
                 pass
 
     async def _send(self) -> None:
-        # What is beyond one statement waits, and goes with what comes while that is on its way.
-        self._sending = endings = self._endings[:MOST_SENT]
-        del self._endings[:MOST_SENT]
         stops, self._stops = self._stops, []
+        self._in_flight += len(stops)
+        await self._send_batch()
+        for start in range(0, len(stops), MOST_SENT):
+            await self._send_stops(stops[start : start + MOST_SENT])
+
+    async def _send_plenty(self) -> None:
+        """Send beside the others what fills a statement: one waits for the disk while the other is carried out."""
+        while True:
+            await self._plenty.wait()
+            self._plenty.clear()
+            while len(self._endings) >= MOST_SENT:
+                await self._send_batch()
+
+    async def _send_batch(self) -> None:
+        endings = self._endings[:MOST_SENT]
+        del self._endings[:MOST_SENT]
         if self._endings:
+            # What is beyond one statement goes with what comes while that is on its way.
             self._wake.set()
-        self._in_flight += len(endings) + len(stops)
         if not self.has_room and len(self._endings) < MOST_WAITING:
             self.has_room = True
             self._has_caught_up()
         if endings:
+            self._in_flight += len(endings)
+            self._sending.append(endings)
             await self._send_endings(endings)
-        self._sending = ()
-        for start in range(0, len(stops), MOST_SENT):
-            await self._send_stops(stops[start : start + MOST_SENT])
+            self._sending.remove(endings)
 
     async def _send_late(self) -> None:
         """Try again what others held, apart from the rest: whoever waits for a stranger waits alone."""

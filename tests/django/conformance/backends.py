@@ -25,7 +25,7 @@ class Listed(WindlassBackend):
 
         def read() -> None:
             try:
-                found.extend(self.get_result(str(job_uuid(number))) for number in self._numbers() if number > Listed.cleared_at)
+                found.extend(self.read_results())
             finally:
                 connections.close_all()
 
@@ -33,6 +33,10 @@ class Listed(WindlassBackend):
         thread.start()
         thread.join(60)
         return found
+
+    def read_results(self) -> list[Any]:
+        """Read them here, inside the transaction of this thread."""
+        return [self.get_result(str(job_uuid(number))) for number in self._numbers() if number > Listed.cleared_at]
 
     def clear(self) -> None:
         """Forget them."""

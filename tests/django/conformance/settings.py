@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from tests.django.conformance.framework import stand_in
@@ -9,13 +10,6 @@ from tests.django.conformance.framework import stand_in
 SECRET_KEY = "known to everybody who reads this file"
 USE_TZ = True
 INSTALLED_APPS = ["windlass.django"]
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": os.environ["CONFORMANCE_FILE"],
-        "OPTIONS": {"timeout": 20, "transaction_mode": "IMMEDIATE"},
-        "TEST": {"NAME": os.environ["CONFORMANCE_FILE"] + ".test"},
-    }
-}
+DATABASES = {"default": json.loads(os.environ["CONFORMANCE_DATABASE"])}
 TASKS = {"default": {"BACKEND": "windlass.django.WindlassBackend"}}
 stand_in()
