@@ -1,6 +1,8 @@
 """Windlass, a job queue on the database you already have: SQLite or PostgreSQL."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from windlass.core.late_names import late_names as _late_names
 
 __version__ = "0.1.0.dev0"
 
@@ -128,17 +130,5 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604 - strings they are; type checkers read the imports above
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for, so that `import windlass` costs next to nothing."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - as late as what it imports
-
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+# So that `import windlass` costs next to nothing.
+__getattr__, __dir__ = _late_names(__name__, _HOME_OF)

@@ -21,13 +21,13 @@ from windlass import __version__
 from windlass.client.declared import DeclaredTasks
 from windlass.client.guard import Guard
 from windlass.client.operations import Operator
-from windlass.client.options import JOB_OPTIONS, Duration, TaskOptions, check_names, job_fields
+from windlass.client.options import JOB_OPTIONS, TaskOptions, check_names, job_fields
 from windlass.client.stores_by_loop import OpenedStore, StoresByLoop
 from windlass.client.task import Task, descended, takes
 from windlass.config import SettingOrigin, Settings, check_settings, load, origins
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
-from windlass.core.durations import parse_duration
+from windlass.core.durations import Duration, parse_duration
 from windlass.core.hooks import EndHook, EnqueueHook, Hooks, StartHook
 from windlass.core.job import NewJob
 from windlass.core.known_task import DeclaredOptions
@@ -118,7 +118,7 @@ class Windlass(Operator):
         if not self.settings.otel:
             return None
         try:
-            from windlass.otel import Tracing  # noqa: PLC0415 - whoever traces nothing pays nothing, and may lack the package
+            from windlass.otel import Tracing  # noqa: PLC0415 - a program without traces pays nothing, and may lack the package
         except ModuleNotFoundError as error:
             raise ConfigError("otel: is on, and opentelemetry-api is not installed: pip install 'windlass[otel]'") from error
         return Tracing(__version__)
@@ -313,7 +313,7 @@ class Windlass(Operator):
 
     @property
     def accepts_unknown(self) -> bool:
-        """Whether jobs of tasks that nobody has code for may be enqueued."""
+        """Whether jobs of tasks without known code may be enqueued."""
         return self.settings.accept_unknown
 
     def has_code(self, task: str) -> bool:
@@ -323,7 +323,7 @@ class Windlass(Operator):
     def describe(
         self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any], declared: DeclaredOptions | None = None
     ) -> tuple[NewJob, bool]:
-        """Make a job of a task known by name, and say whether this process has its code; else `declared` says what it gets."""
+        """Make a job of a task known by name, and return whether this process has its code; else `declared` has its options."""
         check_names(options, JOB_OPTIONS)
         known = self.tasks.get(task)
         if known is not None:
@@ -395,11 +395,11 @@ class Windlass(Operator):
     ) -> AsyncIterator[Worker]:
         """Run a worker with its upkeep in this process for as long as the block lasts.
 
-        Leaving the block stops it in order. `target`, written `module:attribute`, tells child processes where this application
+        Leaving the block stops it in order. `target`, written `module:attribute`, shows child processes where this application
         is; only tasks with `isolation="process"` need it. `end_process` is called, on another thread, when a handler blocks the
         event loop beyond its timeout and the grace: its run is then recorded as timed out, and all other jobs are given back.
         """
-        # Loaded where it is used: whoever only enqueues pays nothing for the worker.
+        # Loaded where it is used: a program that only enqueues pays nothing for the worker.
         from windlass.clock import DatabaseClock  # noqa: PLC0415
         from windlass.upkeep.loop import Upkeep  # noqa: PLC0415
         from windlass.worker.declarations import Declarations  # noqa: PLC0415
@@ -457,7 +457,7 @@ class Windlass(Operator):
                 worker.stop()
                 await work
                 if not worker.holds_runs:
-                    # Whoever says goodbye loses its leases at once.
+                    # A worker that says goodbye loses its leases at once.
                     await presence.leave()
                 for task in beside:
                     task.cancel()

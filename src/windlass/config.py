@@ -191,7 +191,7 @@ def _pools(value: Any) -> tuple[PoolSpec, ...]:
 
 
 class Read(NamedTuple):
-    """How a setting is read, beside its type; it goes by its attribute's name unless told otherwise."""
+    """How a setting is read, beside its type; it goes by its attribute's name unless another name is given."""
 
     parse: Parse
     key: str = ""

@@ -17,14 +17,14 @@ WindlassError
 ├── GateNotFound              a lane or task that no process declared and that has no jobs; names the nearest
 ├── ChoreNotFound             no chore of the upkeep has this name; names the nearest
 ├── WorkerNotFound            no worker of this name is registered, or it has stopped
-├── MoveRefused               a whole database cannot be copied there, or not now; says why
+├── MoveRefused               a whole database cannot be copied there, or not now; with the reason
 ├── SourceNotFound
 ├── ReminderNotFound
 ├── PageNotFound
 ├── FeedNotFound
 ├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
-│   └── TokenNeeded           the worker has held the job before and must say which run it means
+│   └── TokenNeeded           the worker has held the job before and must name the run it means
 ├── LeaseHeld                 a job cannot be deleted or begin anew while somebody holds its lease
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
 │   └── ScheduleExists        a schedule of this name is there already
@@ -49,13 +49,13 @@ WindlassError
 │   ├── Forbidden             the role does not allow it
 │   ├── NotFound              nothing there, of a kind that has no error of its own
 │   ├── Refused               any other refusal; trying again is not right
-│   ├── TooManyRequests       after too many failed attempts; says when to try again
-│   └── ServerUnavailable     no answer, half an answer, or one that says to try again
+│   ├── TooManyRequests       after too many failed attempts; with the time to try again
+│   └── ServerUnavailable     no answer, half an answer, or one that asks to try again
 └── StoreError
     ├── StoreUnavailable      the database cannot be reached or is busy; trying again is right
     │   ├── CannotConnect     no connection could be made: its host, port, database and the cause
     │   ├── StoreBusy         no answer in the time the call may take
-    │   └── RowsLocked        another transaction holds rows for too long; says which were left out and what went through
+    │   └── RowsLocked        another transaction holds rows for too long; names which were left out and what went through
     ├── StoreRefused          the database refused the statement (constraint, bad text); trying again is not
     │   └── StoreConflict     a unique key was taken between look and write; the whole call may be tried again
     └── SchemaError           the tables are missing, too old, too new or edited
@@ -152,7 +152,7 @@ _PACK_OF = {
 
 
 class UnknownTask(InvalidInput):
-    """Nobody is known to have code for this task; `pack` names the pack that has it, for one that comes with Windlass."""
+    """No process is known to have code for this task; `pack` names the pack that has it, for one that comes with Windlass."""
 
     def __init__(self, task: str, known: Iterable[str] = ()) -> None:
         """Suggest the nearest of the known names, or the pack that has the task."""
@@ -392,7 +392,7 @@ class LeaseLost(WindlassError):
 
 
 class TokenNeeded(LeaseLost):
-    """The worker's name alone does not say which of its runs is meant; nothing was changed."""
+    """The worker's name alone does not show which of its runs is meant; nothing was changed."""
 
     def __init__(self, job_id: int, worker: str) -> None:
         super().__init__(job_id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-from windlass.client.options import Duration
 from windlass.core.access import Role
+from windlass.core.durations import Duration
 
 Names = str | list[str] | tuple[str, ...]
 

@@ -43,7 +43,7 @@ Measure = Callable[[float, str | None], None]
 
 
 class Tracing:
-    """Writes to the providers that the program has given to OpenTelemetry; without any, to nobody."""
+    """Writes to the providers that the program has given to OpenTelemetry; without any, nothing is written."""
 
     def __init__(self, version: str) -> None:
         """Ask for what is written to, as this version of Windlass; providers may be set later."""

@@ -60,7 +60,7 @@ def is_gone(worker: Neighbour) -> bool:
         pass
     try:
         found = _stat(worker.pid)
-        # Ended, and nobody has asked for its exit status yet. Its first thread may end before the others do.
+        # Ended, and its exit status was not read yet. Its first thread may end before the others do.
         is_over = found[_STATE] in {"Z", "X"} and int(found[_THREADS]) <= 1
         return is_over or int(found[_START]) != worker.process_start
     except (OSError, ValueError, IndexError):

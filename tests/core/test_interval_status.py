@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from windlass.core.cadence import Cron, Every, Recurrence
-from windlass.core.interval import IntervalChange, IntervalForm, shown_interval
-from windlass.core.interval_status import states_of, status_of
+from windlass.core.interval import IntervalChange, IntervalForm, shown_interval, states_of, status_of
 from windlass.core.job import WAITING, JobState, WaitReason
 from windlass.errors import InvalidInput
 

@@ -7,11 +7,11 @@ import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import pytest
 
-from windlass.core.record import record
+from windlass.core.record import record, shaped
 
 T = TypeVar("T")
 
@@ -117,3 +117,17 @@ def test_methods_are_made_at_first_use() -> None:
     assert not inspect.isfunction(vars(Unused)["__init__"])
     Unused(1)
     assert inspect.isfunction(vars(Unused)["__init__"])
+
+
+def test_a_record_takes_the_fields_that_another_has_under_the_same_names() -> None:
+    class Measured(NamedTuple):
+        x: int
+        notes: list[str]
+        secret: str
+
+    measured = Measured(1, ["a"], "t")
+    assert shaped(Point, measured, y=2) == Point(x=1, y=2, notes=["a"], secret="t")
+    assert shaped(Point, measured, y=2, x=7).x == 7
+    # Also where the record has a default: a field that is named otherwise there must not be left empty in silence.
+    with pytest.raises(AttributeError, match="y"):
+        shaped(Point, measured)

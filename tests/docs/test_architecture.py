@@ -21,7 +21,9 @@ def test_every_function_that_is_named_exists(named: str) -> None:
     assert callable(attrgetter(function)(import_module(module)))
 
 
-@pytest.mark.parametrize("named", sorted(set(re.findall(r"`((?:core|store|client|web|cli|upkeep|packs)/[\w/*.]*)`", PAGE))))
+@pytest.mark.parametrize(
+    "named", sorted(set(re.findall(r"`((?:core|store|client|http_client|wire|web|cli|upkeep|packs)/[\w/*.]*)`", PAGE)))
+)
 def test_every_file_that_is_named_exists(named: str) -> None:
     assert list((ROOT / "src" / "windlass").glob(named.rstrip("/")))
 

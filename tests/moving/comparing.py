@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from windlass.store import open_database
 from windlass.store.migrate import Scriptable
-from windlass.store.moving.sides import SIDES
+from windlass.store.moving.filling import SIDES
 from windlass.store.moving.tables import SUMMED, Table, Values, plan
 
 Row = tuple[Any, ...]

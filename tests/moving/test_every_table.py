@@ -14,8 +14,8 @@ from tests.moving import every_table
 from tests.support.postgres_server import PostgresServer
 from tests.support.stores import fresh_postgres, migrate_sqlite
 from windlass.store import migrate, open_database
+from windlass.store.moving.filling import SIDES
 from windlass.store.moving.move import MoveResult, end_move, move
-from windlass.store.moving.sides import SIDES
 
 _KINDS = """
     select table_name, column_name, data_type from information_schema.columns

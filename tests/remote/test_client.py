@@ -38,8 +38,6 @@ from windlass.errors import (
     WaitTimeout,
     WindlassError,
 )
-from windlass.http_client import async_client
-from windlass.http_client import client as sync_client
 from windlass.http_client.courier import Courier
 from windlass.http_client.nouns import list_lanes
 from windlass.http_client.records import RemoteJob
@@ -216,12 +214,27 @@ def test_an_address_that_cannot_be_one_is_named(url: Any) -> None:
 
 
 def test_both_clients_have_the_same_verbs() -> None:
-    for name in ("Client", "RemoteLetters", "RemoteBreakers", "RemoteLanes", "RemoteTasks"):
-        ours, theirs = getattr(sync_client, name), getattr(async_client, f"Async{name}")
+    with Client("http://a", "t") as ours:
+        theirs = AsyncClient("http://a", "t")
         renamed = {"close": "aclose"}
-        assert {renamed.get(one, one) for one in vars(ours) if one[0] != "_"} == {one for one in vars(theirs) if one[0] != "_"}
-        for verb in (one for one in vars(ours) if one[0] != "_" and callable(getattr(ours, one)) and one not in renamed):
-            assert _parameters(getattr(ours, verb)) == _parameters(getattr(theirs, verb)), verb
+        for noun in ("", "letters", "canaries", "breakers", "lanes", "tasks", "insights", "alerts", "items"):
+            here, there = (getattr(one, noun) if noun else one for one in (ours, theirs))
+            verbs = {one for one in dir(here) if one[0] != "_"}
+            assert {renamed.get(one, one) for one in verbs} == {one for one in dir(there) if one[0] != "_"}
+            for verb in sorted(one for one in verbs if inspect.ismethod(getattr(here, one)) and one not in renamed):
+                blocking, awaited = getattr(here, verb), getattr(there, verb)
+                assert _parameters(blocking.__func__) == _parameters(awaited.__func__), verb
+                assert (inspect.iscoroutinefunction(blocking), inspect.isasyncgenfunction(blocking)) == (False, False), verb
+                assert inspect.iscoroutinefunction(awaited) or inspect.isasyncgenfunction(awaited), verb
+
+
+@pytest.mark.parametrize("verb", ["get", "enqueue", "wait", "list", "events"])
+def test_a_class_shows_its_verbs_as_functions(verb: str) -> None:
+    blocking, awaited = getattr(Client, verb), getattr(AsyncClient, verb)
+    assert blocking.__doc__ == awaited.__doc__ is not None
+    assert not inspect.iscoroutinefunction(blocking)
+    assert inspect.iscoroutinefunction(awaited) or inspect.isasyncgenfunction(awaited)
+    assert list(inspect.signature(blocking).parameters) == list(inspect.signature(awaited).parameters)
 
 
 def _parameters(function: Any) -> list[tuple[str, Any, Any]]:

@@ -9,7 +9,7 @@ import click
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, plain, say, say_json, say_table
+from windlass.cli.output import complain, plain, say, say_either, say_json, say_table
 from windlass.cli.session import operating
 from windlass.config import load
 from windlass.core.alert_rules import check_rule
@@ -117,14 +117,11 @@ def rules(*, as_json: bool) -> None:
 @options.as_json
 @options.database
 def silence(rule: str, *, for_: str, reason: str, subject: str, as_json: bool, database: str | None) -> None:
-    """Notify nobody of a rule for a while."""
+    """Send no notice of a rule for a while."""
     check_rule(rule)
     with operating(database) as operator:
         made = operator.alerts.silence_sync(rule, for_, reason=reason, subject=subject)
-    if as_json:
-        say_json(plain(made))
-    else:
-        say(f"{rule} is silenced until {made.until:%Y-%m-%d %H:%M} UTC")
+    say_either(made, f"{rule} is silenced until {made.until:%Y-%m-%d %H:%M} UTC", as_json=as_json)
 
 
 @alerts.command()
@@ -139,7 +136,4 @@ def unsilence(rule: str, *, subject: str, as_json: bool, database: str | None) -
     if not is_changed:
         complain(f"{rule} is not silenced; `windlass alerts` lists what is")
         raise click.exceptions.Exit(REFUSED)
-    if as_json:
-        say_json({"ok": True})
-    else:
-        say(f"{rule} is not silenced any more")
+    say_either({"ok": True}, f"{rule} is not silenced any more", as_json=as_json)

@@ -6,8 +6,8 @@ import click
 
 from windlass.cli import completing, options
 from windlass.cli.exit_codes import REFUSED
-from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, plain, say, say_json, say_table
+from windlass.cli.noun import NounGroup, add_list
+from windlass.cli.output import complain, say_either
 from windlass.cli.session import operating
 from windlass.errors import nearest
 
@@ -19,19 +19,7 @@ def breakers() -> None:
     """List, reset and open the circuit breakers that ever left closed."""
 
 
-@breakers.command(name="list")
-@click.option("--after", default="", metavar="NAME", help="Begin after this name.")
-@options.limit
-@options.listing
-@options.database
-def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
-    """List breakers by name."""
-    with operating(database) as operator:
-        found = operator.breakers.list_sync(after=after, limit=limit)
-    if as_json:
-        say_json({"breakers": [plain(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+add_list(breakers, "breakers", _COLUMNS)
 
 
 @breakers.command()
@@ -39,17 +27,14 @@ def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> Non
 @options.as_json
 @options.database
 def reset(name: str, *, as_json: bool, database: str | None) -> None:
-    """Close a breaker, whoever is trying it."""
+    """Close a breaker, even while a run is trying it."""
     with operating(database) as operator:
         closed = operator.breakers.reset_sync(name)
         known = [] if closed is not None else [one.name for one in operator.breakers.list_sync()]
     if closed is None:
         complain(f"breaker {name!r} has never left closed{nearest(name, known)}; `windlass breakers` lists those that have")
         raise click.exceptions.Exit(REFUSED)
-    if as_json:
-        say_json(plain(closed))
-    else:
-        say(f"breaker {name} is {closed.state}")
+    say_either(closed, f"breaker {name} is {closed.state}", as_json=as_json)
 
 
 @breakers.command(name="open")
@@ -61,7 +46,8 @@ def open_(name: str, *, for_: str | None, as_json: bool, database: str | None) -
     """Open a breaker: its tasks are not claimed until it is reset, or tried again after a while."""
     with operating(database) as operator:
         opened = operator.breakers.force_open_sync(name, for_)
-    if as_json:
-        say_json(plain(opened))
-    else:
-        say(f"breaker {name} is {opened.state}" + ("" if for_ else "; close it with `windlass breakers reset`"))
+    say_either(
+        opened,
+        f"breaker {name} is {opened.state}" + ("" if for_ else "; close it with `windlass breakers reset`"),
+        as_json=as_json,
+    )

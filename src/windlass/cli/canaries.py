@@ -10,7 +10,7 @@ import click
 from windlass.cli import options
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.output import plain, say, say_either, say_rows
 from windlass.cli.session import operating, person
 from windlass.core.canary import ACTIVE, MOST_CANARIES, Canary, CanaryState
 from windlass.core.letters import LetterFilter
@@ -45,10 +45,7 @@ def list_(*, is_active: bool | None, limit: int, as_json: bool, database: str | 
     """List canary requeues, the newest first."""
     with operating(database) as operator:
         found = operator.canaries.list_sync(is_active=is_active, limit=limit)
-    if as_json:
-        say_json({"canaries": [_fields(one) for one in found], "total": len(found)})
-    else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+    say_rows("canaries", found, _COLUMNS, as_json=as_json, fields=_fields, total=len(found))
 
 
 @canaries.command()
@@ -64,10 +61,11 @@ def start(*, size: int, fingerprint: str | None, task: str | None, is_all: bool,
         raise click.UsageError("Name a --fingerprint or a --task, or all letters with --all; not both.")
     with operating(database) as operator:
         canary = operator.canaries.start_sync(LetterFilter(task=task, fingerprint=fingerprint), size=size, by=person())
-    if as_json:
-        say_json(_fields(canary))
-    else:
-        say(f"canary {canary.id}: {_progress(canary)}; follow it: windlass dead canaries watch {canary.id}")
+    say_either(
+        _fields(canary),
+        f"canary {canary.id}: {_progress(canary)}; follow it: windlass dead canaries watch {canary.id}",
+        as_json=as_json,
+    )
 
 
 @canaries.command()
@@ -78,10 +76,7 @@ def show(canary_id: int, *, as_json: bool, database: str | None) -> None:
     """Show how far a canary requeue has come."""
     with operating(database) as operator:
         canary = operator.canaries.get_sync(canary_id)
-    if as_json:
-        say_json(_fields(canary))
-    else:
-        say(f"canary {canary.id}: {_progress(canary)}")
+    say_either(_fields(canary), f"canary {canary.id}: {_progress(canary)}", as_json=as_json)
 
 
 @canaries.command()

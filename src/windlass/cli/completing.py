@@ -54,7 +54,7 @@ def _reading(database: str | None, find: Callable[[Operator], Iterable[str | Non
             return list(find(operator))
         return []
 
-    # What is wrong with the settings or the database is answered with no names: a completion has nobody to tell.
+    # What is wrong with the settings or the database is answered with no names: a completion has no place for an error.
     with suppress(Exception):
         app = Windlass(database)
         import_module(f"windlass.store.{'sqlite' if app.settings.database_url.startswith('sqlite:') else 'postgres'}")

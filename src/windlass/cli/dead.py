@@ -13,7 +13,7 @@ from windlass.cli.exit_codes import REFUSED
 from windlass.cli.job_view import show_letter
 from windlass.cli.names import hint_at_unknown, refuse_unknown
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, letter_fields, plain, say, say_bulk, say_json, say_table
+from windlass.cli.output import complain, letter_fields, plain, say, say_bulk, say_either, say_json, say_table
 from windlass.cli.progress import progress
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
@@ -84,7 +84,7 @@ _GROUP_COLUMNS = ("fingerprint", "task", "letters", "in_hour", "in_day", "in_wee
 
 
 @dead.command()
-@click.option("--open", "is_open", is_flag=True, default=None, help="Only letters that nobody has dealt with.")
+@click.option("--open", "is_open", is_flag=True, default=None, help="Only letters that were not dealt with.")
 @click.option("--new", "is_new", is_flag=True, default=None, help="Only kinds that first appeared with the newest version.")
 @options.limit
 @options.listing
@@ -114,10 +114,11 @@ def edit(letter_id: int, *, payload: str, as_json: bool, database: str | None) -
     document = read_object(payload, "payload")
     with operating(database) as operator:
         letter = operator.letters.edit_sync(letter_id, document, by=person())
-    if as_json:
-        say_json(letter_fields(letter))
-    else:
-        say(f"job {letter.job_id} will come back with the new payload: windlass dead requeue {letter.id}")
+    say_either(
+        letter_fields(letter),
+        f"job {letter.job_id} will come back with the new payload: windlass dead requeue {letter.id}",
+        as_json=as_json,
+    )
 
 
 @dead.command()

@@ -11,7 +11,7 @@ import click
 from windlass import packs
 from windlass.app import Windlass
 from windlass.cli import completing, options
-from windlass.cli.output import say, say_json
+from windlass.cli.output import say_either
 from windlass.cli.session import operating, person
 from windlass.cli.target import load_app
 from windlass.core.job import OnConflict, UniqueScope
@@ -68,10 +68,11 @@ def enqueue(
             enqueued = operator.enqueue_sync(task, document, created_by=person(), **chosen)
         except InvalidPayload as error:
             raise _with_hint(error, arguments) from None
-    if as_json:
-        say_json({"id": enqueued.id, "is_duplicate": enqueued.is_duplicate})
-    else:
-        say(f"job {enqueued.id} has this key already" if enqueued.is_duplicate else f"job {enqueued.id} is enqueued")
+    say_either(
+        {"id": enqueued.id, "is_duplicate": enqueued.is_duplicate},
+        f"job {enqueued.id} has this key already" if enqueued.is_duplicate else f"job {enqueued.id} is enqueued",
+        as_json=as_json,
+    )
 
 
 def read_object(text: str, field: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How commands end, and what that tells whoever called them."""
+"""The exit codes of commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BAD_USAGE = 2
 PARTLY = 3
 """It was done as far as it could be; what was left out is listed."""
 HUNG = 4
-"""It was told to stop, did not end in time, and was cut short."""
+"""It was asked to stop, did not end in time, and was cut short."""
 
 REPLACED = 5
 """A handler blocked the event loop for good; the supervisor starts the process anew."""

@@ -37,7 +37,7 @@ def export(wanted: JobFilter, *, everything: bool, output: Path | None, database
     """Write everything, or the jobs that the filters mean, as lines of JSON.
 
     `windlass import lines` reads them: --everything is restored as it was into an empty database; jobs become new jobs of any
-    database. Jobs are written without their history. Nobody can write to the database while --everything is written.
+    database. Jobs are written without their history. No writer is let in while --everything is written.
     """
     if everything == (wanted != JobFilter()):
         raise click.UsageError("give --everything, or filters of jobs such as --state failed --task mail")

@@ -9,7 +9,7 @@ import click
 
 from windlass.cli import options
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import complain, plain, say, say_json, say_table
+from windlass.cli.output import complain, plain, say_either, say_rows
 from windlass.cli.session import operating
 from windlass.client.operations import Operator
 from windlass.core.feed import Feed
@@ -35,10 +35,7 @@ def list_(*, after: int, subscriber: str | None, limit: int, as_json: bool, data
     """List feeds by number."""
     with operating(database) as operator:
         found = operator.feeds.list_sync(after=after, limit=limit, subscriber=subscriber)
-    if as_json:
-        say_json({"feeds": [_shown(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+    say_rows("feeds", found, _COLUMNS, as_json=as_json, fields=_shown)
 
 
 @feeds.command()
@@ -54,10 +51,7 @@ def subscribe(url: str, subscriber: str, *, as_json: bool, database: str | None)
         feed = operator.feeds.subscribe_sync(url, subscriber)
         if not operator.feeds.are_fetched_sync():
             complain(NOT_FETCHED)
-    if as_json:
-        say_json(_shown(feed))
-    else:
-        say(f"{subscriber} subscribes to feed {feed.id}, {feed.url}")
+    say_either(_shown(feed), f"{subscriber} subscribes to feed {feed.id}, {feed.url}", as_json=as_json)
 
 
 @feeds.command()
@@ -69,10 +63,9 @@ def unsubscribe(feed: str, subscriber: str, *, as_json: bool, database: str | No
     """End a subscription to FEED, a number or an address."""
     with operating(database) as operator:
         left = operator.feeds.unsubscribe_sync(_number_of(operator, feed), subscriber)
-    if as_json:
-        say_json(_shown(left))
-    else:
-        say(f"{subscriber} does not subscribe to feed {left.id}; subscribers left: {left.subscribers}")
+    say_either(
+        _shown(left), f"{subscriber} does not subscribe to feed {left.id}; subscribers left: {left.subscribers}", as_json=as_json
+    )
 
 
 @feeds.command()
@@ -85,10 +78,7 @@ def entries(feed: str, *, before: int, limit: int, as_json: bool, database: str 
     """List what was found in FEED, a number or an address; what was found last comes first."""
     with operating(database) as operator:
         found = operator.feeds.entries_sync(_number_of(operator, feed), before=before, limit=limit)
-    if as_json:
-        say_json({"entries": [plain(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in _ENTRY_COLUMNS} for one in found), _ENTRY_COLUMNS)
+    say_rows("entries", found, _ENTRY_COLUMNS, as_json=as_json)
 
 
 def _number_of(operator: Operator, feed: str) -> int:

@@ -9,7 +9,7 @@ import click
 
 from windlass.cli import completing, options
 from windlass.cli.exit_codes import REFUSED
-from windlass.cli.output import plain, say, say_json
+from windlass.cli.output import plain, say_either
 from windlass.cli.progress import progress
 from windlass.cli.session import operating
 from windlass.core.durations import parse_duration
@@ -46,10 +46,7 @@ def _switch(nouns: str, noun: str, verb: str) -> click.Command:
             _check(gates, chosen, force=force)
             gate = getattr(gates, f"{verb}_sync")(chosen)
             kept = [one.name for one in gates.list_sync() if one.paused_at is not None] if has_all else []
-        if as_json:
-            say_json(plain(gate))
-        else:
-            say(_told(noun, gate, verb, kept))
+        say_either(gate, _told(noun, gate, verb, kept), as_json=as_json)
 
     return _every(command) if has_all else command
 
@@ -84,7 +81,7 @@ def _drain(nouns: str, noun: str) -> click.Command:
     has_all = noun == "lane"
     every = ", or every one with --all," if has_all else ""
 
-    @click.command(name="drain", help=f"Pause a {noun}{every} and say what still runs in it; 1 while something does.")
+    @click.command(name="drain", help=f"Pause a {noun}{every} and count what still runs in it; 1 while something does.")
     @click.argument("name", required=not has_all, shell_complete=getattr(completing, f"{noun}s"))
     @_wait
     @_force
@@ -104,10 +101,11 @@ def _pause_and_count(
         gates = getattr(operator, nouns)
         _check(gates, name, force=force)
         drain = _drained(gates, name, _longest(wait))
-    if as_json:
-        say_json({**plain(drain), "is_done": drain.is_done})
-    else:
-        say(f"{_title(noun, name)} is paused; {drain.running} still running")
+    say_either(
+        {**plain(drain), "is_done": drain.is_done},
+        f"{_title(noun, name)} is paused; {drain.running} still running",
+        as_json=as_json,
+    )
     if not drain.is_done:
         raise click.exceptions.Exit(REFUSED)
 
@@ -130,12 +128,12 @@ def _drained(gates: Any, name: str, seconds: float) -> Any:
 
 
 @click.command()
-@click.option("--all", "is_all", is_flag=True, help="Say that every lane is meant; it is needed.")
+@click.option("--all", "is_all", is_flag=True, help="Every lane is meant; it is needed.")
 @_wait
 @options.as_json
 @options.database
 def drain(*, is_all: bool, wait: str | None, as_json: bool, database: str | None) -> None:
-    """Pause every lane, also those that come later, and say what still runs; 1 while something does.
+    """Pause every lane, also those that come later, and count what still runs; 1 while something does.
 
     `windlass lanes resume --all` lets everything go on.
     """

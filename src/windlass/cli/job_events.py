@@ -139,7 +139,7 @@ class JobEvents:
 
 
 def _changed_at(job: Job) -> datetime:
-    """Return when a job came to its state, as far as its row tells."""
+    """Return when a job came to its state, as far as its row shows."""
     if job.state in CLOSED:
         return job.closed_at or job.updated_at
     if job.state is JobState.RUNNING:

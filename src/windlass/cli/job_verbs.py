@@ -12,7 +12,7 @@ from windlass.cli import options
 from windlass.cli.enqueue import read_object
 from windlass.cli.exit_codes import REFUSED
 from windlass.cli.names import refuse_unknown
-from windlass.cli.output import complain, job_fields, say, say_bulk, say_json
+from windlass.cli.output import complain, job_fields, say, say_bulk, say_either, say_json
 from windlass.cli.progress import progress
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
@@ -99,7 +99,7 @@ def _each(move: Callable[[str], Job], ids: tuple[str, ...], *, as_json: bool, to
         raise click.exceptions.Exit(REFUSED)
 
 
-cancel = _command("cancel", click.option("--reason", help="Why; kept with the job and told to whoever waits for it."))
+cancel = _command("cancel", click.option("--reason", help="Why; kept with the job and raised where its result is awaited."))
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -207,7 +207,6 @@ def edit(job_id: str, *, payload: str | None, metadata: str | None, as_json: boo
         raise click.UsageError("Say what to change.")
     with operating(database) as operator:
         job = operator.edit_sync(job_id, **changes)
-    if as_json:
-        say_json(job_fields(job))
-    else:
-        say(f"job {job.id} is changed: {', '.join(name.replace('_', ' ') for name in changes)}")
+    say_either(
+        job_fields(job), f"job {job.id} is changed: {', '.join(name.replace('_', ' ') for name in changes)}", as_json=as_json
+    )

@@ -75,7 +75,7 @@ class PressedKeys:
             self._before = None
 
     def next(self, patience_s: float) -> str | None:
-        """Wait so long for a key, and return its name or character; None where nobody pressed one."""
+        """Wait so long for a key, and return its name or character; None where no key was pressed."""
         if not self._pressed and self._is_there(patience_s):
             self._read()
         return self._pressed.popleft() if self._pressed else None

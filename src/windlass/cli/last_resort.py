@@ -1,4 +1,4 @@
-"""Ends a command that was told to stop and does not: a statement, a handler or a thread may hang for ever."""
+"""Ends a command that was asked to stop and does not: a statement, a handler or a thread may hang for ever."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def move_(source: str, target: str, *, force: bool, no_check: bool, as_json: boo
     """Copy everything from one database into another, empty one.
 
     FROM and TO are URLs, as in `windlass move sqlite:///jobs.db postgresql://localhost/jobs`. Stop producers and workers first.
-    FROM is only read, and nobody can write to it meanwhile. Killed at any moment, the same command goes on where it was. TO is
+    FROM is only read, and no writer is let in meanwhile. Killed at any moment, the same command goes on where it was. TO is
     refused to every process until all has arrived. Exit code 1: it was refused, or the doctor finds broken rules.
     """
     quiet_driver()

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import click
+
+from windlass.cli import options
+from windlass.cli.output import say_rows
+from windlass.cli.session import operating
 
 _HELP = {"-h", "--help"}
 
@@ -18,3 +25,19 @@ class NounGroup(click.Group):
         if not args or (args[0].startswith("-") and args[0] not in _HELP):
             args = ["list", *args]
         return super().parse_args(ctx, args)
+
+
+def add_list(
+    group: click.Group, noun: str, columns: Sequence[str], *, by: str = "name", fields: Callable[[Any], Any] | None = None
+) -> None:
+    """Add the command that lists rows of a noun of an operator; `fields` makes what a program is shown of one."""
+
+    @group.command(name="list", help=f"List {group.name} by {by}.")
+    @click.option("--after", default="", metavar=by.upper(), help=f"Begin after this {by}.")
+    @options.limit
+    @options.listing
+    @options.database
+    def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
+        with operating(database) as operator:
+            found = getattr(operator, noun).list_sync(after=after, limit=limit)
+        say_rows(str(group.name), found, columns, as_json=as_json, fields=fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -40,6 +40,30 @@ def complain(problem: object) -> None:
 def say_json(document: Any) -> None:
     """Print a document for programs."""
     click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def say_either(document: Any, text: str, *, as_json: bool) -> None:
+    """Print a record, or a document as it is, for programs; or a line for people."""
+    if as_json:
+        say_json(document if isinstance(document, dict) else plain(document))
+    else:
+        say(text)
+
+
+def say_rows(
+    noun: str,
+    rows: Iterable[Any],
+    columns: Sequence[str],
+    *,
+    as_json: bool,
+    fields: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> None:
+    """Print rows as a document under `noun`, made by `fields`, with what else it has; or some of their attributes as a table."""
+    if as_json:
+        say_json({noun: [(fields or plain)(one) for one in rows], **more})
+    else:
+        say_table(({column: getattr(one, column) for column in columns} for one in rows), columns)
 
 
 def say_bulk(bulk: Bulk, done: str, *, dry_run: bool, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import click
 
 from windlass.cli import options
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import plain, say, say_fields, say_json, say_table
+from windlass.cli.output import plain, say, say_fields, say_json, say_rows
 from windlass.cli.session import operating
 from windlass.core.webpage import WebPage
 
@@ -73,7 +73,4 @@ def delete(source_id: str, *, database: str | None) -> None:
 
 
 def _say(found: Sequence[WebPage], *, as_json: bool) -> None:
-    if as_json:
-        say_json({"pages": [plain(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+    say_rows("pages", found, _COLUMNS, as_json=as_json)

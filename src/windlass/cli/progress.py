@@ -70,7 +70,7 @@ class _Bar:
             parts.MofNCompleteColumn(),
             parts.TimeRemainingColumn(),
         ]
-        # It vanishes at the end: what the command prints then says how much was done.
+        # It vanishes at the end: what the command prints then has how much was done.
         drawn = parts.Progress(*columns, console=console(is_error=True), transient=True)
         drawn.add_task(self._title, total=self._total)
         drawn.start()

@@ -50,7 +50,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
     SIGTERM or Ctrl-C: pull no more, finish what runs within the grace, give back the rest. A second one: at once.
     """
     configure_logging(log_level, as_json=json_logs)
-    # It would tell of every poll, also in the logs that are kept with runs.
+    # It would log every poll, also in the logs that are kept with runs.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     app = _detached(target, tasks)
     if not (token or os.environ.get("WINDLASS_TOKEN")):
@@ -65,7 +65,7 @@ def remote(  # noqa: PLR0913 - an argument for each option
 
 
 def _detached(target: str, tasks: tuple[str, ...]) -> Windlass:
-    """Return the application for its tasks; a handler that asks for a database nobody named is told that there is none."""
+    """Return the application for its tasks; a handler that asks for a database without naming one gets an error."""
     app = open_app(target, tasks=tasks or None)
     if app.settings.database_url == Settings().database_url:
         app.configure(database_url=NO_DATABASE)
@@ -77,7 +77,7 @@ def _detached(target: str, tasks: tuple[str, ...]) -> Windlass:
 
 
 async def _work(app: Windlass, url: str, token: str | None, *, lanes: tuple[str, ...], slots: int, target: str) -> bool:
-    """Work until a signal; says whether handlers were left behind."""
+    """Work until a signal; returns whether handlers were left behind."""
     from windlass.remote_worker.running import working  # noqa: PLC0415 - needs the extra `remote`
 
     signals = Signals(app.settings.grace)

@@ -106,7 +106,7 @@ def _say_fires(fires: Sequence[Fire]) -> None:
     metavar="DURATION",
     default="2h",
     show_default=True,
-    help="Not declared for so long; running workers say every hour what they declare.",
+    help="Not declared for so long; running workers repeat every hour what they declare.",
 )
 @options.as_json
 @options.database

@@ -9,7 +9,7 @@ import click
 
 from windlass.cli import completing, options
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.output import plain, say_either, say_json, say_table
 from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
 from windlass.core.settings import SETTINGS, Origin
@@ -63,10 +63,7 @@ def set_(name: str, value: str, *, as_json: bool, database: str | None) -> None:
     """Set a value; it holds from the next use on, in every process."""
     with operating(database) as operator:
         stored = operator.stored_settings.set_sync(name, value, person())
-    if as_json:
-        say_json(plain(stored))
-    else:
-        say(f"{name} is {stored.value}")
+    say_either(stored, f"{name} is {stored.value}", as_json=as_json)
 
 
 @settings.command()
@@ -79,10 +76,11 @@ def unset(name: str, *, as_json: bool, database: str | None) -> None:
     with operating(database) as operator:
         was_set = operator.stored_settings.unset_sync(name)
         now = _read(operator)[name]
-    if as_json:
-        say_json({**plain(now), "was_set": was_set})
-    else:
-        say(f"{name} is {now['value']} ({now['origin']})" + ("" if was_set else "; it was not set"))
+    say_either(
+        {**plain(now), "was_set": was_set},
+        f"{name} is {now['value']} ({now['origin']})" + ("" if was_set else "; it was not set"),
+        as_json=as_json,
+    )
 
 
 def _check(name: str) -> None:

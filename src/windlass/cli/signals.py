@@ -1,4 +1,4 @@
-"""The signals that tell a command to end."""
+"""The signals that end a command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windlass.cli.last_resort import LastResort
 
 
 class Signals:
-    """Hears SIGTERM and Ctrl-C from its making on, and tells whoever can stop once that is there."""
+    """Catches SIGTERM and Ctrl-C from the start, and passes them on once there is something to stop."""
 
     def __init__(self, grace: timedelta) -> None:
         """Catch them, lest one that comes during the start ends the process in the middle of it.

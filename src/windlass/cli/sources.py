@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from windlass.cli import options
-from windlass.cli.noun import NounGroup
-from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.noun import NounGroup, add_list
+from windlass.cli.output import say, say_either
 from windlass.cli.session import operating
 from windlass.core.source import NewSource
 
@@ -18,19 +18,7 @@ def sources() -> None:
     """List, keep and delete what `crawl` crawls."""
 
 
-@sources.command(name="list")
-@click.option("--after", default="", metavar="ID", help="Begin after this id.")
-@options.limit
-@options.listing
-@options.database
-def list_(*, after: str, limit: int, as_json: bool, database: str | None) -> None:
-    """List sources by id."""
-    with operating(database) as operator:
-        found = operator.sources.list_sync(after=after, limit=limit)
-    if as_json:
-        say_json({"sources": [plain(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in _COLUMNS} for one in found), _COLUMNS)
+add_list(sources, "sources", _COLUMNS, by="id")
 
 
 @sources.command(name="set")
@@ -43,10 +31,7 @@ def set_(source_id: str, url: str, *, name: str | None, as_json: bool, database:
     """Keep a source; one with the same ID is changed."""
     with operating(database) as operator:
         kept = operator.sources.upsert_sync(NewSource(source_id, name or source_id, url))
-    if as_json:
-        say_json(plain(kept))
-    else:
-        say(f"source {kept.id} is {kept.url}")
+    say_either(kept, f"source {kept.id} is {kept.url}", as_json=as_json)
 
 
 @sources.command()

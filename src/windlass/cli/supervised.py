@@ -40,7 +40,7 @@ def supervise(
 ) -> NoReturn:
     """Keep so many copies of this command running for each set of arguments, without a flag that was for the start.
 
-    What is told is printed once a signal is heard: whoever reads how to stop it may do so at once. A process that `does_more`
+    `told` is printed once signals are caught: a reader of how to stop it may do so at once. A process that `does_more`
     meanwhile stays as it is; any other makes room for one that is a third of its size.
     """
     name, *typed = [argument for argument in sys.argv[1:] if argument != without]
@@ -53,9 +53,9 @@ def supervise(
 
 
 def die_with_parent(parent: int | None) -> None:
-    """Stop in order when the supervisor is gone, where the system can tell; elsewhere its signal does."""
+    """Stop in order when the supervisor is gone, where the system reports that; elsewhere its signal does."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    # It may have died before this process could ask to be told.
+    # It may have died before this process could ask for a signal.
     if parent is not None and os.getppid() != parent:
         sys.exit(0)

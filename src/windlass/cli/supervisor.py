@@ -76,7 +76,7 @@ class Child:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether its process did not end by itself when it was told to."""
+        """Whether its process did not end by itself when it was asked to."""
         return self.process is not None and self.process.returncode in {HUNG, -signal.SIGKILL}
 
     def send(self, number: int) -> None:
@@ -96,7 +96,7 @@ def describe(code: int) -> str:
 
 
 class Supervisor:
-    """Runs commands until it is told to stop."""
+    """Runs commands until it is asked to stop."""
 
     def __init__(self, commands: Sequence[Sequence[str]], grace: timedelta) -> None:
         """Describe what to run, each in a process, and how long one may take to end."""
@@ -105,7 +105,7 @@ class Supervisor:
         self._asked: list[int] = []
 
     def run(self, told: str = "") -> int:
-        """Print what is told and run until stopped; gives the exit code for our own process."""
+        """Print `told` and run until stopped; returns the exit code for our own process."""
         with self._signals() as wake:
             if told:
                 print(told, flush=True)  # noqa: T201 - the command's own words, once a signal is heard

@@ -40,7 +40,7 @@ def load_object(target: str) -> Any:
     try:
         imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        # A module that the application itself fails to import is its own trouble, and its traceback says where.
+        # A module that the application itself fails to import is its own trouble, and its traceback shows where.
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
             raise _broken(target, module, error) from None
         raise ConfigError(f"{target!r}: there is no module {module!r}; is this the right folder?") from None

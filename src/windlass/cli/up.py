@@ -99,7 +99,7 @@ def _demo_database() -> str | None:
 
 
 async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_demo: bool) -> bool:
-    """Run until a signal; says whether handlers were left behind."""
+    """Run until a signal; returns whether handlers were left behind."""
     signals = Signals(app.settings.grace)
     task = hello.TASK if hello.TASK in app.tasks else None
     async with app, opened(app, task=task) as server, app.working(target=target, end_process=_start_again) as worker:
@@ -125,7 +125,7 @@ async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_de
 
 
 def _start_again() -> None:
-    """Start this command anew in its own place; nobody else would."""
+    """Start this command anew in its own place; no supervisor would."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, "-m", "windlass", *sys.argv[1:]])  # noqa: S606 - our own command

@@ -115,7 +115,7 @@ def _fill(cells: list[str], axis: _Axis, part: tuple[datetime, datetime], mark: 
 
 
 def short(ms: int) -> str:
-    """Write a length of time in as few letters as tell it."""
+    """Write a length of time in as few letters as possible."""
     if ms < _SECOND_MS:
         return f"{ms}ms"
     seconds = ms / _SECOND_MS

@@ -6,7 +6,7 @@ import click
 
 from windlass.cli import completing, options
 from windlass.cli.noun import NounGroup
-from windlass.cli.output import plain, say, say_json, say_table
+from windlass.cli.output import say_either, say_rows
 from windlass.cli.session import operating
 
 COLUMNS = (
@@ -42,10 +42,7 @@ def list_(*, online: bool, limit: int, as_json: bool, database: str | None) -> N
     """List the processes that run jobs, last seen first."""
     with operating(database) as operator:
         found = [one for one in operator.workers.list_sync(limit=limit) if one.is_online or not online]
-    if as_json:
-        say_json({"workers": [plain(one) for one in found]})
-    else:
-        say_table(({column: getattr(one, column) for column in COLUMNS} for one in found), COLUMNS)
+    say_rows("workers", found, COLUMNS, as_json=as_json)
 
 
 @workers.command()
@@ -59,10 +56,7 @@ def pause(worker: str, *, as_json: bool, database: str | None) -> None:
     """
     with operating(database) as operator:
         left = operator.workers.pause_sync(worker)
-    if as_json:
-        say_json(plain(left))
-    else:
-        say(f"worker {worker} claims nothing more; `windlass workers resume` lets it claim again")
+    say_either(left, f"worker {worker} claims nothing more; `windlass workers resume` lets it claim again", as_json=as_json)
 
 
 @workers.command()
@@ -73,7 +67,4 @@ def resume(worker: str, *, as_json: bool, database: str | None) -> None:
     """Let a worker claim again."""
     with operating(database) as operator:
         left = operator.workers.resume_sync(worker)
-    if as_json:
-        say_json(plain(left))
-    else:
-        say(f"worker {worker} claims jobs")
+    say_either(left, f"worker {worker} claims jobs", as_json=as_json)

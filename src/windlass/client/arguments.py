@@ -207,7 +207,7 @@ class PlainCodec:
         """Describe the payload; a default that JSON cannot carry is left out."""
         properties: dict[str, dict[str, Any]] = {}
         for name, kinds in self._kinds.items():
-            # An int is allowed wherever a float is, which `number` says already.
+            # An int is allowed wherever a float is, which `number` includes already.
             words = sorted({_WORDS[kind] for kind in kinds} - ({"integer"} if float in kinds else set()))
             properties[name] = {"type": words[0] if len(words) == 1 else words} if words else {}
             if name in defaults:

@@ -44,7 +44,7 @@ class ApplicationTasks(Protocol):
 
     @property
     def accepts_unknown(self) -> bool:
-        """Whether jobs of tasks that nobody has code for may be enqueued."""
+        """Whether jobs of tasks without known code may be enqueued."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class ApplicationTasks(Protocol):
     def describe(
         self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any], declared: DeclaredOptions | None = None
     ) -> tuple[NewJob, bool]:
-        """Make a job of a task known by name, and say whether this process has its code."""
+        """Make a job of a task known by name, and return whether this process has its code."""
         ...
 
     def has_code(self, task: str) -> bool:
@@ -107,7 +107,7 @@ class DatabaseClient:
         return None if connection is None else await driver_connection(connection, is_blocking=opened.is_blocking)
 
     async def enqueue(self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[UsingOptions]) -> Enqueued:
-        """Enqueue a job of a task by its name; raises UnknownTask where nobody could run it."""
+        """Enqueue a job of a task by its name; raises UnknownTask where no process could run it."""
         connection = options.pop("connection", None)
         return await self.enqueue_job(await self.described(task, payload or {}, options), connection)
 
@@ -149,7 +149,7 @@ class DatabaseClient:
         )
 
     def describe(self, task: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[NewJob, bool]:
-        """Make a job of a task known by name, and say whether this process has its code."""
+        """Make a job of a task known by name, and return whether this process has its code."""
         return self._tasks.describe(task, payload, options)
 
     async def enqueue_job(self, job: NewJob, connection: Any = None) -> Enqueued:
@@ -279,7 +279,7 @@ class DatabaseClient:
         started, pause = time.monotonic(), _FIRST_LOOK_S
         while (found := await opened.store.get(number)).state not in CLOSED:
             if found.cadence is not None:
-                raise InvalidInput("job", number, "is recurring: it does not end, so nobody can wait for its result")
+                raise InvalidInput("job", number, "is recurring: it does not end, so its result cannot be awaited")
             left = pause if limit is None else limit - (time.monotonic() - started)
             if left <= 0:
                 raise WaitTimeout(number, found.state)

@@ -21,7 +21,7 @@ log = logging.getLogger("windlass.client")
 
 
 class Guard:
-    """Lets a block run unless its breaker is open, and tells the breaker how it went. For one block at a time."""
+    """Lets a block run unless its breaker is open, and reports to the breaker how it went. For one block at a time."""
 
     def __init__(self, spec: BreakerSpec, clients: tuple[DatabaseClient, DatabaseClient], failures: Counter[str]) -> None:
         """Guard with this breaker; `failures` are those of this process that the store has not heard of."""
@@ -61,7 +61,7 @@ class Guard:
         try:
             await self._tell((await client.store()).breakers, succeeded=error is None)
         except StoreError as trouble:
-            # The block has its own result; a failure that was not told is told with the next.
+            # The block has its own result; a failure that was not reported is reported with the next.
             log.warning("breaker %s could not be told: %s", name, trouble)
 
     async def _tell(self, breakers: Breakers, *, succeeded: bool) -> None:
@@ -69,7 +69,7 @@ class Guard:
         if succeeded and not is_probe and not await breakers.count_failures(name):
             return
         failures, self._failures[name] = self._failures[name], 0
-        # Only the probe is known by its job; others just tell how often it failed.
+        # Only the probe is known by its job; others only report how often it failed.
         job_id, token = (self._job_id, self._admission.token) if is_probe else (None, None)
         try:
             await breakers.record(self._spec, succeeded=succeeded, failures=failures, job_id=job_id, token=token)

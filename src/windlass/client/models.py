@@ -94,7 +94,7 @@ def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:
         found = adapter.json_schema()
         return found if len(encode(found)) <= _LARGEST_SCHEMA else None
     except (PydanticUserError, InvalidPayload):
-        # A type of the application that says nothing of its JSON form.
+        # A type of the application that does not describe its JSON form.
         return None
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.client.client import move
 from windlass.client.job_ref import JobRef, number_of
-from windlass.client.options import Duration
 from windlass.client.scheduler import Scheduler
 from windlass.core.blocking import twin_of
-from windlass.core.durations import parse_duration
+from windlass.core.durations import Duration, parse_duration
 from windlass.core.filter import JobFilter, own_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Job, JobState
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from windlass.core.related import Trace
     from windlass.store.audit import Audit
     from windlass.store.breakers import Breakers
-    from windlass.store.canaries import Canaries
     from windlass.store.gates import KnownTasks, Lanes
+    from windlass.store.letters import Canaries
     from windlass.store.nouns import (
         Alerts,
         Chores,
@@ -60,7 +59,7 @@ class Operator(Scheduler):
     @property
     def canaries(self) -> Canaries:
         """Requeues that try a few letters first."""
-        from windlass.store.canaries import Canaries
+        from windlass.store.letters import Canaries
 
         return Canaries(self)
 

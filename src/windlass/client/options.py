@@ -10,14 +10,13 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from windlass.core.breaker import BreakerSpec
 from windlass.core.cadence import Cadence, Misfire, OnExhausted, Overlap
-from windlass.core.durations import parse_duration
-from windlass.core.job import Edit, OnConflict, UniqueScope
+from windlass.core.durations import Duration, parse_duration
+from windlass.core.job import CommonOptions, Edit, OnConflict, UniqueScope
 from windlass.core.payload import encode, encode_object
 from windlass.core.retry import PROFILES, RetryPolicy, RetrySpec
 from windlass.core.task import Isolation
 from windlass.errors import InvalidInput, nearest
 
-Duration = str | float | timedelta
 Cadenced = str | timedelta | Cadence
 Scope = UniqueScope | Literal["pending", "active", "forever"]
 Conflict = OnConflict | Literal["ignore", "replace", "rerun", "reject"]
@@ -34,26 +33,13 @@ class RetryOptions(TypedDict, total=False):
     jitter: float
 
 
-class JobOptions(TypedDict, total=False):
-    """What one enqueue may say of its job."""
+class JobOptions(CommonOptions, total=False):
+    """The options of one enqueue."""
 
-    lane: str
-    priority: int
-    delay: Duration
-    run_at: datetime
-    max_attempts: int
     retry: RetrySpec | RetryOptions
-    timeout: Duration
-    unique_key: str
     unique_scope: Scope
     on_conflict: Conflict
-    subject: str
-    correlation_id: str
     parent_id: int
-    target_count: int
-    item_key: Sequence[str]
-    collection: str
-    metadata: Mapping[str, Any]
     description: str
     created_by: str
 
@@ -134,7 +120,7 @@ TASK_OPTIONS = frozenset(TaskOptions.__annotations__)
 
 
 def check_names(given: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Refuse an option nobody knows: a misspelt one would be left out in silence."""
+    """Refuse an unknown option: a misspelt one would be left out in silence."""
     for name in given:
         if name not in known:
             raise InvalidInput(name, given[name], f"is not an option{nearest(name, known)}; there are {', '.join(sorted(known))}")

@@ -1,4 +1,4 @@
-"""Single enqueues that come at the same time share a commit; nobody waits for company."""
+"""Single enqueues that come at the same time share a commit; none waits for others to come."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outbox(Protocol[A_co]):
 
 
 class _Waiter(Protocol):
-    """Whoever waits for an answer: a future of either kind."""
+    """What waits for an answer: a future of either kind."""
 
     def cancelled(self) -> bool: ...
 
@@ -67,7 +67,7 @@ def _order(letter: Letter[Any]) -> tuple[str, str]:
 
 
 async def _answers(send: Send[A], jobs: Sequence[NewJob]) -> Sequence[A | BaseException]:
-    """Send a group; if it is refused, each job alone, so that only the bad one is told."""
+    """Send a group; if it is refused, each job alone, so that only the bad one fails."""
     try:
         return await send(jobs)
     except StoreUnavailable as error:
@@ -98,7 +98,7 @@ class LoopOutbox(Generic[A]):
         # Held here for as long as it runs: a caller that gives up must not take the others' flush with it.
         self._flusher: asyncio.Task[None] | None = None
         self._is_lonely = False
-        """Whether whoever came last found nobody else: then the next sends its job itself, two turns of the loop sooner."""
+        """Whether the last caller found no other: then the next sends its job itself, two turns of the loop sooner."""
         self._is_busy = False
 
     async def enqueue(self, job: NewJob) -> A:

@@ -33,7 +33,7 @@ from windlass.errors import InvalidInput
 
 
 class RunContext(Protocol):
-    """What tells the context of a run from an argument, for type checkers."""
+    """What distinguishes the context of a run from an argument, for type checkers."""
 
     @property
     def job_id(self) -> int:

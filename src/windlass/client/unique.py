@@ -11,7 +11,7 @@ from windlass.core.known_task import UniqueRule
 from windlass.core.payload import encode
 from windlass.errors import InvalidInput
 
-# A longer key says nothing to a reader and costs every index entry.
+# A longer key helps no reader and costs every index entry.
 _LONGEST_SHOWN = 200
 
 KeyRule = Callable[[dict[str, Any]], str | None]

@@ -89,7 +89,7 @@ async def move_to_dead_letter(db: Operator, job_id: int, error: str) -> LegacyJo
 
 
 async def get_dead_letters(db: Operator, limit: int = 50) -> Sequence[LegacyLetter]:
-    """Read the dead letters that nobody has acknowledged, newest first."""
+    """Read the dead letters that were not acknowledged, newest first."""
     page = await db.letters.list(LetterQuery(status=LetterStatus.OPEN, limit=limit))
     return [letter_row(letter) for letter in page.letters]
 

@@ -42,7 +42,7 @@ _INCLUDED = {role: frozenset(_LADDER[: place + 1]) for place, role in enumerate(
 
 
 def strongest(words: Iterable[object]) -> Role | None:
-    """Pick the role that includes most of those named; words that are no roles say nothing."""
+    """Pick the role that includes most of those named; words that are no roles are ignored."""
     named = {word for word in words if isinstance(word, str)}
     return next((role for role in (*reversed(_LADDER), Role.WORKER) if role.value in named), None)
 
@@ -108,7 +108,7 @@ class NewToken:
     @staticmethod
     def _check_worker(field: str, worker: str) -> None:
         check_line(field, worker, MAX_NAME)
-        # What comes after a slash tells the processes of one worker from each other.
+        # What comes after a slash distinguishes the processes of one worker.
         if PART in worker or not worker.isprintable():
             raise InvalidInput(field, worker, f"a worker's id has no {PART} in it; give another one as `worker`")
 
@@ -123,7 +123,7 @@ class NewToken:
 
 @record
 class Token:
-    """A token as it is kept: its secret is not, only a digest that nobody is shown."""
+    """A token as it is kept: its secret is not, only a digest that is never shown."""
 
     id: int
     name: str
@@ -141,7 +141,7 @@ class Token:
 
     @property
     def principal(self) -> str:
-        """The name of whoever holds it; no other token has it."""
+        """The name of its holder; no other token has it."""
         return f"token:{self.id}:{self.name}"[:MAX_NAME]
 
 

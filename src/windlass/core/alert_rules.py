@@ -25,7 +25,7 @@ WINDOW = timedelta(minutes=10)
 BEFORE = timedelta(hours=1)
 """How long the time before the window is that durations are compared with."""
 LEAST_RUNS = 20
-"""With fewer runs in the window a rate says nothing."""
+"""With fewer runs in the window a rate means nothing."""
 LEAST_SLOWER = timedelta(milliseconds=100)
 """By how much a task's average duration must have grown to be worth an alert."""
 IN_LANE = " in "
@@ -40,7 +40,7 @@ class AlertSeverity(StrEnum):
     CRITICAL = "critical"
     """Work is lost, late or stands still."""
     WARNING = "warning"
-    """It will become critical if nobody looks."""
+    """It will become critical if it is left alone."""
 
 
 class Unit(StrEnum):

@@ -19,7 +19,7 @@ from windlass.core.unserved import find_unserved
 from windlass.core.worker import PULLING, LongRun, WorkerRecord
 
 CHORE = "alerts"
-"""The chore that looks; whoever reads the alerts sees whether it does."""
+"""The chore that looks; readers of the alerts see whether it runs."""
 _LEAST_RECURRING = 5
 _MOST_MESSAGE = 500
 
@@ -220,7 +220,7 @@ def _upkeep(facts: Facts, _rule: AlertRule) -> Iterator[Seen]:
     for one in facts.chores:
         if one.paused_at is None and one.due_at is not None and one.name != CHORE:
             late = facts.present.age(one.due_at)
-            yield Seen(one.name, late.total_seconds(), f"chore {one.name} has been due for {long(late)}, and nobody does it")
+            yield Seen(one.name, late.total_seconds(), f"chore {one.name} has been due for {long(late)}, and no process does it")
 
 
 def _chore_failing(facts: Facts, _rule: AlertRule) -> Iterator[Seen]:

@@ -14,10 +14,10 @@ from windlass.core.chore import Chore
 from windlass.core.record import record
 
 MOST_SUBJECTS = 50
-"""How many alerts one rule has at a time: names come from whoever enqueues, and there may be any number."""
+"""How many alerts one rule has at a time: names come from enqueuers, and there may be any number."""
 EVERY = timedelta(seconds=15)
 STALE = timedelta(minutes=2)
-"""When nothing has been looked at for so long, whoever reads the alerts is told."""
+"""When nothing has been looked at for so long, readers of the alerts see that."""
 _REFRESH = timedelta(minutes=1)
 
 
@@ -40,7 +40,7 @@ class Alert:
 
 @record
 class Silence:
-    """Nobody wants to hear of a rule, or of one of its subjects, for a while."""
+    """No notice is sent of a rule, or of one of its subjects, for a while."""
 
     rule: str
     subject: str
@@ -170,7 +170,7 @@ def show(alert: Alert, silences: Iterable[Silence] = ()) -> ShownAlert:
 
 
 def board(at: datetime, raised: Iterable[Alert], silences: Sequence[Silence], chores: Iterable[Chore]) -> AlertBoard:
-    """Sort the raised alerts, worst first; that nobody looks any more is an alert that only a reader can see."""
+    """Sort the raised alerts, worst first; that alerts are not evaluated any more is an alert that only a reader can see."""
     asleep = _nobody_looks(at, chores)
     shown = [show(alert, silences) for alert in (*raised, *([] if asleep is None else [asleep]))]
     shown.sort(key=lambda one: (one.severity is not AlertSeverity.CRITICAL, one.alert.raised_at, one.alert.id))

@@ -122,7 +122,7 @@ def pruning(gaps: Sequence[Gap], lines: int) -> Deed:
 
 
 def gaps_in(entry: AuditEntry) -> list[Gap]:
-    """Read which places a pruning says are gone; a line that says it otherwise says nothing."""
+    """Read which places a pruning lists as gone; a line in another form is ignored."""
     try:
         return [Gap(first, ChainLink(last, chain)) for first, last, chain in json.loads(entry.details_json or "{}")["gaps"]]
     except (ValueError, TypeError, KeyError):
@@ -163,7 +163,7 @@ def link_of(entry: AuditEntry) -> ChainLink:
 def breaks(last: ChainLink, entries: Iterable[AuditEntry], gaps: Mapping[int, Gap] = MappingProxyType({})) -> Iterator[Break]:
     """Check chained lines in their order; each is held to the digest stored before it, so each broken one is named.
 
-    `gaps` has what prunings say is gone, by first place.
+    `gaps` has what prunings list as gone, by first place.
     """
     for entry in entries:
         link = link_of(entry)

@@ -51,7 +51,7 @@ class BreakerSpec:
 
 
 class BreakerPermit(NamedTuple):
-    """Who asks or tells: the lease of a job, or, without a job, the number an admission gave."""
+    """Who asks or reports: the lease of a job, or, without a job, the number an admission gave."""
 
     job_id: int | None = None
     token: int | None = None
@@ -112,7 +112,7 @@ class Breaker:
 
     @property
     def ask_again_at(self) -> datetime:
-        """When a caller that is held back should ask again; always ahead, so that nobody asks in a circle."""
+        """When a caller that is held back should ask again; always ahead, so that no caller asks in a circle."""
         later = self.read_at + self.open_for
         return later if self.probe_at is None or self.state is not BreakerState.OPEN else self.probe_at
 
@@ -122,7 +122,7 @@ class Breaker:
         return is_same and (permit.job_id is None or self.is_probe_alive)
 
     def meant_by(self, spec: BreakerSpec) -> Breaker:
-        """Take what the calling code says of it; a row that an operator made has the defaults."""
+        """Take the threshold and the open time from the calling code; a row that an operator made has the defaults."""
         return replace(self, threshold=spec.threshold, open_for=spec.open_for)
 
     def opened(self, spec: BreakerSpec, failures: int) -> Breaker:
@@ -142,7 +142,7 @@ class Breaker:
         )
 
     def forced(self, for_: timedelta | None) -> Breaker:
-        """Leave it alone because an operator says so."""
+        """Leave it alone because an operator forced it."""
         return replace(
             self,
             state=BreakerState.OPEN,

@@ -38,7 +38,7 @@ NAMED = {
 
 
 class Misfire(StrEnum):
-    """What becomes of slots that passed more than a minute ago."""
+    """What is done about slots that passed more than a minute ago."""
 
     ONCE = "once"
     SKIP = "skip"
@@ -54,7 +54,7 @@ class Overlap(StrEnum):
 
 
 class OnExhausted(StrEnum):
-    """What becomes of a recurring job whose attempts are used up."""
+    """What is done with a recurring job whose attempts are used up."""
 
     FAIL = "fail"
     NEXT = "next"
@@ -107,7 +107,7 @@ class Cron:
 
 @record
 class ByHandler:
-    """The handler says when it wants to run again; the fallback serves when it does not."""
+    """The handler sets when it runs again; the fallback serves when it does not."""
 
     fallback: timedelta = timedelta(hours=1)
 

@@ -14,7 +14,7 @@ from windlass.core.runs import UNCOUNTED, Minute, Total, span
 
 K = TypeVar("K", bound=Hashable)
 _NO_MINUTE = EPOCH
-"""In place of the minutes of a stretch that is added up: nobody reads it."""
+"""In place of the minutes of a stretch that is added up: it is never read."""
 
 
 class CountedRuns(NamedTuple):

@@ -1,4 +1,4 @@
-"""How far a crawl has come: what its cursor says, and how each page adds to it."""
+"""How far a crawl has come: what its cursor holds, and how each page adds to it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Visit(NamedTuple):
     """Where it led, after redirects."""
     page: NewPage | None = None
     is_unchanged: bool = False
-    """The server said so, and what is kept stays."""
+    """The server answered so, and what is kept stays."""
     is_gone: bool = False
     """What is kept of the page is to be forgotten."""
     error: str | None = None

@@ -48,7 +48,7 @@ Verdict = Even | Review
 
 
 def judge(rule: Recurrence, state: JobState, slot_at: datetime | None) -> Verdict | None:
-    """Return what becomes of a job's rule; nothing when it has no cron fields.
+    """Return the new rule of a job; nothing when it has no cron fields.
 
     A converted job counts on from `slot_at`, its next planned time, so that time has to be one of its cron times.
     """
@@ -102,7 +102,7 @@ def _minutes(distance: timedelta) -> str:
 
 @record
 class Conversion:
-    """What becomes of one job: a new rule, or the reason why it keeps the one it has."""
+    """The conversion of one job: a new rule, or the reason why it keeps the one it has."""
 
     job_id: int
     name: str | None
@@ -117,7 +117,7 @@ class Conversion:
 
 
 def convert(job: Job) -> Conversion | None:
-    """Return what becomes of a job; nothing when it has no cron fields or cannot be read."""
+    """Return the conversion of a job; nothing when it has no cron fields or cannot be read."""
     was = _rule_of(job.cadence)
     verdict = None if was is None else judge(was, job.state, job.slot_at)
     if was is None or verdict is None:

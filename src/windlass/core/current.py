@@ -1,4 +1,4 @@
-"""The job or request being worked on, for code that is called without being told."""
+"""The job or request being worked on, for code that does not get it as an argument."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from datetime import timedelta
 
 from windlass.errors import InvalidInput
 
+Duration = str | float | timedelta
+"""Seconds, or text as in `90s` or `1h30m`."""
 MAX = timedelta(days=36_525)
 
 # Far beyond any sensible duration, and small enough that exact integer arithmetic on the digits stays cheap.

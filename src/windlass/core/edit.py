@@ -1,4 +1,4 @@
-"""What becomes of a job's fields when only a part of them is edited."""
+"""A job's fields after an edit of a part of them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from windlass.core.job import CLOSED, Job, JobState, WaitReason
 from windlass.core.job_facts import WATCHED, JobFacts
 
 _SHORTEST_WATCH = timedelta(minutes=2)
-"""A queue that was watched for less says too little about its pace."""
+"""A queue that was watched for less shows too little of its pace."""
 _LONGEST_ERROR = 200
 _MOST_NAMED = 5
 _LONG_DUE = timedelta(seconds=10)
@@ -276,7 +276,7 @@ def _expired(facts: JobFacts, expired_at: datetime) -> Explanation:
 
 
 def _why_then(job: Job, started_at: datetime) -> str:
-    """Say what it waited for before it started, as far as the row tells."""
+    """Write what it waited for before it started, as far as the row shows."""
     if job.slot_at is not None:
         planned = f"It was planned for {moment(job.slot_at)}"
     elif job.run_at > job.created_at:

@@ -49,7 +49,7 @@ class Feed:
     consecutive_failures: int
     last_error: str | None
     gone_at: datetime | None
-    """When its server said that it is gone for good; a new subscription tries again."""
+    """When its server answered that it is gone for good; a new subscription tries again."""
     subscribers: int
     websub_hub: str | None
     websub_topic: str | None
@@ -142,5 +142,5 @@ def fetch_job(feed_id: int) -> NewJob:
 
 
 def short_guid(guid: str) -> str:
-    """Return what tells an entry from others of its feed in a length that an index takes."""
+    """Return what distinguishes an entry from others of its feed in a length that an index takes."""
     return guid if len(guid.encode()) <= MAX_GUID else f"sha256:{hashlib.sha256(guid.encode()).hexdigest()}"

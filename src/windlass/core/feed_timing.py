@@ -31,7 +31,7 @@ class Hints(NamedTuple):
     cache: timedelta | None = None
     """What the answer's cache headers allow."""
     feed: timedelta | None = None
-    """What the document itself says: ttl, or the syndication module."""
+    """What the document itself asks for: ttl, or the syndication module."""
     retry_after: timedelta | None = None
 
 
@@ -47,7 +47,7 @@ def wait_after_success(hints: Hints) -> timedelta:
 
 
 def spread(wait: timedelta, rng: Random) -> timedelta:
-    """Lengthen a wait by chance; nobody is asked earlier than they allow."""
+    """Lengthen a wait by chance; no server is asked earlier than it allows."""
     return min(wait * (1 + rng.uniform(0, SPREAD)), LONGEST_WAIT)
 
 
@@ -73,7 +73,7 @@ def cache_hint(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
 
 def feed_hint(ttl: str | None, period: str | None = None, frequency: str | None = None) -> timedelta | None:
-    """Read what a document says of itself: ttl in minutes, or so many updates in a period."""
+    """Read what a document asks for: ttl in minutes, or so many updates in a period."""
     minutes = read_number(ttl)
     if minutes:
         return min(minutes, 10**6) * timedelta(minutes=1)

@@ -106,6 +106,6 @@ class JobFilter:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the counts alone say how many jobs there are: nothing but states, tasks and lanes is asked for."""
+        """Whether the counts alone show how many jobs there are: nothing but states, tasks and lanes is asked for."""
         counted = {"states", "tasks", "lanes"}
         return all(getattr(self, one.name) is None for one in fields(self) if one.name not in counted)

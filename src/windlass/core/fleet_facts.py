@@ -103,12 +103,12 @@ class FleetFacts:
         return [worker for worker in able if any(pool.serves(lane) for pool in _pools(worker))]
 
     def paused(self, lane: str, task: str) -> list[WorkerRecord]:
-        """List the live workers that would run a task's jobs in a lane, had no operator told them to claim nothing."""
+        """List the live workers that would run a task's jobs in a lane, had no operator paused them."""
         able = [worker for worker in self.workers if worker.paused_at is not None and task in worker.tasks]
         return [worker for worker in able if any(pool.serves(lane) for pool in _pools(worker))]
 
     def are_rivals(self, lane: str, task: str, other: str) -> bool:
-        """Whether jobs of another task in the lane may take the slots of this one; where nobody serves this one, any may."""
+        """Whether jobs of another task in the lane may take the slots of this one; where no worker serves this one, any may."""
         serving = self.serving(lane, task)
         return not serving or any(other in worker.tasks for worker in serving)
 

@@ -1,4 +1,4 @@
-"""Functions that want to hear of what happens to jobs."""
+"""Functions of the application that are called when something happens to jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Hook = Callable[[Any], Any]
 
 
 class Happening(StrEnum):
-    """What a hook can be told of."""
+    """The events that hooks are called for."""
 
     ENQUEUE = "enqueue"
     START = "start"
@@ -24,7 +24,7 @@ class Happening(StrEnum):
 
 
 class EnqueueEvent(NamedTuple):
-    """What an enqueue hook is told. Inside a caller's transaction it is told before that commits."""
+    """What an enqueue hook gets. Inside a caller's transaction it is called before that commits."""
 
     job_id: int
     task: str
@@ -35,7 +35,7 @@ class EnqueueEvent(NamedTuple):
 
 
 class StartEvent(NamedTuple):
-    """What a start hook is told, on the worker's event loop just before the handler is called."""
+    """What a start hook gets, on the worker's event loop just before the handler is called."""
 
     job_id: int
     task: str
@@ -46,7 +46,7 @@ class StartEvent(NamedTuple):
 
 
 class EndEvent(NamedTuple):
-    """What a finish or fail hook is told, once the store has accepted the end of the run."""
+    """What a finish or fail hook gets, once the store has accepted the end of the run."""
 
     job_id: int
     task: str

@@ -268,7 +268,7 @@ def _drain(pending: int, net_per_second: float) -> timedelta | None:
     """Return how long the pending jobs last at this rate; None while they do not become fewer."""
     if not pending:
         return timedelta()
-    # Beyond a year the estimate says nothing.
+    # Beyond a year the estimate means nothing.
     if net_per_second <= pending / timedelta(days=365).total_seconds():
         return None
     return timedelta(seconds=round(pending / net_per_second, 1))

@@ -1,4 +1,4 @@
-"""The interval scheduler's way to say when a job runs: so many minutes, hours or days, or five cron fields, or now."""
+"""The interval scheduler's form of when a job runs: so many minutes, hours or days, or five cron fields, or now."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from windlass.core.cadence import Every, OnExhausted, Recurrence, parse_cadence
 from windlass.core.checks import check_range
+from windlass.core.filter import StateFilter
+from windlass.core.job import JobState, WaitReason
 from windlass.core.record import record
 from windlass.errors import InvalidInput
 
@@ -17,7 +19,7 @@ _MOST = 52_596_000
 
 @record(kw_only=True)
 class IntervalForm:
-    """The fields of the interval scheduler's body that say when; absent ones are None."""
+    """The fields of the interval scheduler's body that set when; absent ones are None."""
 
     interval_minutes: int | None = None
     interval_type: str | None = None
@@ -80,9 +82,30 @@ def shown_interval(rule: Recurrence | None) -> tuple[int, str] | None:
 
 
 def interval(number: int, unit: str | None = None) -> Every:
-    """Read the interval scheduler's interval: a number of minutes, hours or days; minutes if nothing is said."""
+    """Read the interval scheduler's interval: a number of minutes, hours or days; minutes if no unit is given."""
     if unit is not None and unit not in UNITS:
         raise InvalidInput("interval_type", unit, f"use one of {', '.join(UNITS)}")
     length = UNITS[unit or "minutes"]
     check_range("interval_minutes", number, 1, _MOST * UNITS["minutes"] // length)
     return Every(number * length)
+
+
+FRESH = frozenset({WaitReason.NEW, WaitReason.OPERATOR})
+"""Why a pending job waits that has not run since it was made or started afresh."""
+_OTHERS = frozenset(WaitReason) - FRESH
+
+
+def status_of(state: JobState, reason: WaitReason | None) -> JobState:
+    """Return the status of a job in this state for this reason."""
+    return JobState.SCHEDULED if state is JobState.PENDING and reason in _OTHERS else state
+
+
+def states_of(status: JobState) -> tuple[StateFilter, ...]:
+    """Return which jobs have this status."""
+    match status:
+        case JobState.PENDING:
+            return (StateFilter(JobState.PENDING, FRESH),)
+        case JobState.SCHEDULED:
+            return (StateFilter(JobState.SCHEDULED), StateFilter(JobState.PENDING, _OTHERS))
+        case _:
+            return (StateFilter(status),)

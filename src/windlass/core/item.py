@@ -1,4 +1,4 @@
-"""What workers find, and the keys that tell one item from another."""
+"""What workers find, and the keys that distinguish one item from another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NewItem(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What became of items: those nobody had seen before, and the others."""
+    """How many items were new, and how many were known."""
 
     added: int = 0
     duplicates: int = 0
@@ -92,7 +92,7 @@ def parse_fields(item_key: str) -> tuple[str, ...]:
 
 
 def key_fields(item_key: str | None) -> tuple[str, ...]:
-    """Return which fields make the key of a job's items; a list nobody can read stands for the whole item."""
+    """Return which fields make the key of a job's items; a list that cannot be read stands for the whole item."""
     if item_key is None:
         return (PHONE,)
     try:
@@ -106,7 +106,7 @@ def key_of(item: Mapping[str, Any], fields: Sequence[str]) -> str:
     parts = {field: _part(field, item.get(field)) for field in fields}
     if not parts or any(_is_empty(part) for part in parts.values()):
         return _digest(_canonical(item))
-    # With the names: jobs that share a collection may tell their items apart by different fields.
+    # With the names: jobs that share a collection may distinguish their items by different fields.
     text = _canonical(parts)
     return text if len(text) <= _LONGEST_KEY else _digest(text)
 

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypedDict, overload
 
 from windlass.core.cadence import Overlap, Recurrence
 from windlass.core.checks import check_instant, check_range, check_text, check_wait
+from windlass.core.durations import Duration
 from windlass.core.ids import job_uuid
 from windlass.core.item import parse_fields
 from windlass.core.payload import JsonText, check_stored, decode, decode_object
@@ -102,6 +103,26 @@ class OnConflict(StrEnum):
 
 DEFAULT_RETRY = RetrySpec()
 NO_PAYLOAD = JsonText("{}")
+
+
+class CommonOptions(TypedDict, total=False):
+    """Options of an enqueue that are the same from Python and over HTTP; what is left out comes from the task."""
+
+    lane: str
+    priority: int
+    """Higher first; over HTTP from 0 to 100."""
+    run_at: datetime
+    delay: Duration
+    max_attempts: int
+    timeout: Duration
+    unique_key: str
+    """Over HTTP, it also makes an enqueue safe to send again when the connection breaks, which is then done."""
+    subject: str
+    correlation_id: str
+    target_count: int
+    item_key: Sequence[str]
+    collection: str
+    metadata: Mapping[str, Any]
 
 
 # Not frozen: that makes each one five times as dear to build, and a bulk builds thousands.
@@ -335,7 +356,7 @@ class Lease(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a renewal says of a lease that still stands."""
+    """What a renewal returns of a lease that still stands."""
 
     id: int
     token: int
@@ -343,7 +364,7 @@ class Held(NamedTuple):
     is_cancelled: bool
     lease_expires_at: datetime
     is_skipped: bool = False
-    """Somebody held the row and nobody vouched for the lease, so it ends when it did before."""
+    """Another transaction held the row and no process vouched for the lease, so it ends when it did before."""
 
 
 class Slice(NamedTuple):
@@ -421,7 +442,7 @@ class Promoted(NamedTuple):
     has_pending: bool = True
     """Whether anything could be claimable: False is certain, True may mean jobs that a gate holds back."""
     unleased_at: datetime | None = None
-    """When nobody held a lease, if so."""
+    """When no lease was held, if so."""
 
 
 class Count(NamedTuple):

@@ -51,7 +51,7 @@ JOB_VERBS = {
     "bury": JobVerb("Fail a waiting job for good, with a dead letter."),
     "clone": JobVerb("Make a new job from a finished one, which becomes its parent."),
     "take_lease": JobVerb("End a job's lease as if its worker had stopped renewing it."),
-    "delete": JobVerb("Remove a job that nobody holds; the answer is the job as it was."),
+    "delete": JobVerb("Remove a job that is not leased; the answer is the job as it was."),
 }
 
 
@@ -67,7 +67,7 @@ class BulkPart(NamedTuple):
 
 
 class Bulk(NamedTuple):
-    """How many a filter matched when their turn came, and what became of them; a dry run only matches."""
+    """How many a filter matched when their turn came, how many were changed and how many refused; a dry run only matches."""
 
     matched: int = 0
     changed: int = 0

@@ -112,7 +112,7 @@ _READ: dict[str, Any] = {
 
 
 def declared_task(spec: TaskSpec) -> DeclaredTask:
-    """Write down what a process that has the code says of a task."""
+    """Record what a process that has the code declares of a task."""
     options = {
         "isolation": spec.isolation,
         "priority": spec.priority or None,

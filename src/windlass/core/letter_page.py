@@ -33,7 +33,7 @@ class LetterStatus(StrEnum):
     """Where a dead letter is in its life."""
 
     OPEN = "open"
-    """Nobody has dealt with it."""
+    """It was neither acknowledged nor requeued."""
     ACKNOWLEDGED = "acknowledged"
     CLOSED = "closed"
     """Its job came back."""
@@ -120,7 +120,7 @@ class LetterGroups(NamedTuple):
 
 
 class LetterCounts(NamedTuple):
-    """How many letters died lately, and how many nobody has dealt with; beyond a bound, at least so many."""
+    """How many letters died lately, and how many were not dealt with; beyond a bound, at least so many."""
 
     hour: int
     day: int
@@ -130,7 +130,7 @@ class LetterCounts(NamedTuple):
 
 
 class OpenLetters(NamedTuple):
-    """How many letters nobody has dealt with; beyond a bound, at least so many."""
+    """How many letters were not dealt with; beyond a bound, at least so many."""
 
     letters: int
     is_exact: bool

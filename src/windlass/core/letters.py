@@ -40,7 +40,7 @@ class LetterFilter:
 
 
 class Settled(NamedTuple):
-    """What became of dead letters: as the move left them, those it refused, and the jobs it brought back."""
+    """Dead letters as a move left them, those it refused, and the jobs it brought back."""
 
     move: str
     changed: tuple[DeadLetter, ...]

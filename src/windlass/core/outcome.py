@@ -1,4 +1,4 @@
-"""What becomes of a run: outcomes in, one Finish out."""
+"""The decision about a run's end: an outcome in, one Finish out."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Stopped(NamedTuple):
 
 
 class LeaseExpired(NamedTuple):
-    """Nobody renewed the lease."""
+    """The lease was not renewed."""
 
     has_started: bool
     is_stopping: bool = False
@@ -224,7 +224,7 @@ def decide(
 ) -> Finish:
     """Decide how a run ends its job; `now` is database time.
 
-    Never raises: a row whose stored rules cannot be read fails for good and says so, and holds up nobody else.
+    Never raises: a row whose stored rules cannot be read fails for good with that as its error, and holds up no other.
     """
     try:
         return _decide(job, outcome, run, _Case(now, rng, profiles))
@@ -337,7 +337,7 @@ def _chosen(moment: datetime, now: datetime) -> datetime:
 def _failed(job: Claimed, failure: Failure, run: Run, case: _Case) -> Finish:
     failure = bounded(failure)
     is_lost = failure.reason is RunReason.LEASE_EXPIRED
-    # A suspect that kills the process it was quarantined in stays one; a job that dies in a process of its own harms nobody.
+    # A suspect that kills the process it was quarantined in stays one; a job that dies in a process of its own harms no other.
     crashes = {RunReason.LEASE_EXPIRED: job.crashes + 1, RunReason.WORKER_CRASHED: job.crashes}.get(failure.reason, 0)
     failed = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=failure.reason)._replace(
         failure=failure,
@@ -379,7 +379,7 @@ def _backed_off(failed: Finish, policy: RetryPolicy, case: _Case) -> Finish:
 
 
 def _waiting(job: Claimed, why: WaitReason, run: Run, reason: RunReason) -> Finish:
-    """Refund the attempt, keep the execution: it ran, and it was nobody's failure."""
+    """Refund the attempt, keep the execution: it ran, and nothing failed."""
     ended = _ended(job, JobState.SCHEDULED, run, status=RunStatus.CANCELLED, reason=reason)
     return ended._replace(wait_reason=why, attempt=job.attempt - 1)
 

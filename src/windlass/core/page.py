@@ -135,7 +135,7 @@ MOST_COUNTED = 10_000
 
 
 class CappedCount(NamedTuple):
-    """A total; one that is not exact says that there are at least so many."""
+    """A total; one that is not exact means that there are at least so many."""
 
     total: int
     is_exact: bool

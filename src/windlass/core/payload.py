@@ -106,7 +106,7 @@ def sanitise_text(text: object, limit: int) -> str:
 
 
 def sanitise_result(value: object, limit: int) -> str:
-    """Write any object as JSON text, and never raise: what cannot be written becomes an object that says why.
+    """Write any object as JSON text, and never raise: what cannot be written becomes an object with the reason.
 
     The text has at most `limit` bytes if that is 4 or more.
     """

@@ -80,7 +80,7 @@ class _SchemaWalk:
             yield from self.complaints(part, value, path)
         parts = schema.get("anyOf") or schema.get("oneOf") or ()
         if parts and not any(self._fits(part, value) for part in parts):
-            # Of several forms, the one that is of the value's own kind says best what is wrong with it.
+            # Of several forms, the one that is of the value's own kind describes best what is wrong with it.
             near = [part for part in parts if self._fits({"type": self._kind_of(part)}, value)]
             if len(near) == 1:
                 yield from self.complaints(near[0], value, path)

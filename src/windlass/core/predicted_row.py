@@ -1,4 +1,4 @@
-"""What the row of a new job is, so that whoever enqueued it need not read it."""
+"""What the row of a new job is, so that its enqueuer need not read it."""
 
 from __future__ import annotations
 

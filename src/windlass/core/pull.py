@@ -41,7 +41,7 @@ class Pull(NamedTuple):
 
     @property
     def wanted(self) -> tuple[object, ...]:
-        """What the worker is after, whoever it is: what there is for one is there for all who want the same."""
+        """What the worker is after: what there is for one is there for all who want the same."""
         return self.lanes, self.tasks
 
     def check(self) -> None:
@@ -74,7 +74,7 @@ def lease_length(asked: timedelta | None, default: timedelta) -> timedelta:
 
 
 def pick(order: PickOrder, candidates: Sequence[Candidate], turns: Mapping[str, datetime], rng: Random) -> list[int]:
-    """Return which jobs to try to take, the first first; `turns` tells when a job of a group was last finished."""
+    """Return which jobs to try to take, the first first; `turns` has when a job of a group was last finished."""
     if order is PickOrder.RANDOM:
         return [one.id for one in rng.sample(candidates, len(candidates))]
     if order is PickOrder.FAIR:

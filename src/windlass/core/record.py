@@ -67,3 +67,10 @@ def record(cls: type[Any] | None = None, /, *, kw_only: bool = False) -> Any:
     for name in _METHODS - vars(made).keys():
         setattr(made, name, _LateMethod(made, name))
     return made
+
+
+def shaped(kind: type[T], found: object, **others: Any) -> T:
+    """Make a record of the fields that `found` has under the same names, and of `others`."""
+    record: Any = kind
+    same = {one.name: getattr(found, one.name) for one in fields(record) if one.name not in others}
+    return kind(**same, **others)

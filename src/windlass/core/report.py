@@ -116,7 +116,7 @@ NO_PAST = EndedRun()
 
 
 class Case(NamedTuple):
-    """A job as a report finds it; `job` has no lease unless `has_lease` says so."""
+    """A job as a report finds it; `job` has no lease unless `has_lease` is true."""
 
     job: Claimed
     started_at: datetime | None

@@ -1,4 +1,4 @@
-"""What becomes of a run in the words of a worker that ran one of our tasks, to be decided by the server."""
+"""The end of a run in the words of a worker that ran one of our tasks, to be decided by the server."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class RetryPolicy:
 
 @record(kw_only=True)
 class Profile:
-    """What a kind of job does when its enqueuer says nothing; `max_attempts` counts runs."""
+    """What a kind of job does when its enqueuer sets nothing; `max_attempts` counts runs."""
 
     policy: RetryPolicy
     max_attempts: int

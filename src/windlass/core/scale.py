@@ -1,4 +1,4 @@
-"""How many workers a lane wants, for whoever starts and stops them."""
+"""How many workers a lane wants, for autoscalers."""
 
 from __future__ import annotations
 

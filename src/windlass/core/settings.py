@@ -131,7 +131,7 @@ def _effective(name: str, table: Mapping[str, Value], outside: Mapping[str, Valu
 
 
 def profiles_with(given: Mapping[str, Value], profiles: Mapping[str, Profile] = PROFILES) -> Mapping[str, Profile]:
-    """Replace what these settings say about the retries of pulled jobs; what they leave open stays as it is."""
+    """Replace what these settings hold about the retries of pulled jobs; what they leave open stays as it is."""
     old = profiles.get(PULL, PROFILES[PULL])
     policy = replace(
         old.policy,

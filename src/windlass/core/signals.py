@@ -1,4 +1,4 @@
-"""What a handler may raise to say what should become of its job."""
+"""What a handler may raise to decide about its job."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class NewSource:
     metadata: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what nobody could crawl or show."""
+        """Refuse what could not be crawled or shown."""
         check_line("id", self.id, MAX_SOURCE_NAME)
         check_line("name", self.name, MAX_SOURCE_NAME)
         check_url("url", self.url)

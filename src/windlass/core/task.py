@@ -44,7 +44,7 @@ class TaskSpec:
     never_retry: tuple[type[BaseException], ...] = ()
     """Errors that no retry helps: the job becomes a dead letter at once."""
     retry_by_error: tuple[tuple[type[BaseException], RetryPolicy], ...] = ()
-    """The first that fits the error says how long to wait, in place of the job's own policy."""
+    """The first that fits the error decides how long to wait, in place of the job's own policy."""
     breaker: BreakerSpec | None = None
     """Gates the claim: while it is open, no job of the task is taken."""
     is_exclusive: bool = False

@@ -21,9 +21,9 @@ def check_traceparent(text: str) -> None:
 def read_header(text: str) -> str | None:
     """Return the trace context of a request's header; None where it is malformed or its trace is not sampled.
 
-    A bad header is ignored, as the standard asks for, and a trace that nobody records is not worth keeping.
+    A bad header is ignored, as the standard asks for, and a trace that is not recorded is not worth keeping.
     """
-    # A later version of the standard may say more behind it.
+    # A later version of the standard may have more behind it.
     kept, rest = text[:_LENGTH], text[_LENGTH:]
     if _FORM.fullmatch(kept) is None or (rest and (kept.startswith("00") or not rest.startswith("-"))):
         return None

@@ -24,7 +24,7 @@ class LegalMove(NamedTuple):
 
     @property
     def has_sources(self) -> bool:
-        """Whether its states alone say when it is legal."""
+        """Whether its states alone decide when it is legal."""
         return bool(self.sources or self.recurring or self.retrying)
 
     def allows(self, job: Job) -> bool:
@@ -66,7 +66,7 @@ class Moved(NamedTuple):
     refused: tuple[Job, ...]
     missing: tuple[int, ...]
     target: JobState | None = None
-    """Where the move was to lead, when its name alone does not say it."""
+    """Where the move was to lead, when its name alone does not show it."""
 
     def one(self) -> Job:
         """Return the one changed job, or raise what kept it from changing."""

@@ -19,7 +19,7 @@ class UnservedJobs(NamedTuple):
     has_code: bool
     """Whether some worker has the task's code, and only the lane is not served."""
     is_paused: bool = False
-    """Whether a worker would take them, had no operator told it to claim nothing."""
+    """Whether a worker would take them, had no operator paused it."""
 
     def __str__(self) -> str:
         waiting = "1 job waits" if self.jobs == 1 else f"{self.jobs} jobs wait"

@@ -24,7 +24,7 @@ class Process(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A registered worker of one machine and the process it says it is."""
+    """A registered worker of one machine and the process it claims to be."""
 
     id: str
     pid: int
@@ -53,7 +53,7 @@ class NewWorker:
     app_version: str | None = None
     """The version of the application, beside that of Windlass."""
     process: Process | None = None
-    """None where the system does not tell; then only leases say whether it lives."""
+    """None where the system does not report it; then only leases show whether it lives."""
 
     def __post_init__(self) -> None:
         """Refuse what the registry could not keep."""
@@ -92,7 +92,7 @@ class LongRun(NamedTuple):
 
 @record
 class WorkerRecord:
-    """A registered process; `running` is what its last heartbeat said, `jobs` what its leases say."""
+    """A registered process; `running` comes from its last heartbeat, `jobs` from its leases."""
 
     id: str
     kind: str

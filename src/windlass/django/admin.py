@@ -17,11 +17,11 @@ class JobsAdmin(admin.ModelAdmin):
     """Leads to the dashboard, which shows the jobs; Django has no table of them."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Show the link to whoever may look."""
+        """Show the link to users who may look."""
         return role_of(request.user) is not None
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Let in whoever may look."""
+        """Let in users who may look."""
         del obj
         return role_of(request.user) is not None
 
@@ -41,7 +41,7 @@ class JobsAdmin(admin.ModelAdmin):
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """Go to the dashboard, or say how to have one."""
+        """Go to the dashboard, or show how to set it up."""
         del extra_context
         try:
             return HttpResponseRedirect(reverse("windlass:dashboard"))

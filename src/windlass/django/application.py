@@ -11,7 +11,7 @@ from windlass.errors import ConfigError
 
 
 def __getattr__(alias: str) -> Windlass:
-    """Return the application of a backend of TASKS; DJANGO_SETTINGS_MODULE says whose."""
+    """Return the application of a backend of TASKS; DJANGO_SETTINGS_MODULE names the project."""
     if alias.startswith("__"):
         raise AttributeError(alias)
     from windlass.django.backends import loaded_app  # noqa: PLC0415 - the settings are read here

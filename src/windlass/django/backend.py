@@ -72,7 +72,7 @@ class WindlassBackend(BaseTaskBackend):
         self.database: str = self.options.get("database", DEFAULT_DB_ALIAS)
         """The name of its database in DATABASES."""
         self.max_attempts: int = self.options.get("max_attempts", 1)
-        """How many tries a task has that does not say so itself; Django's own backends know one."""
+        """How many tries a task has that sets no number itself; Django's own backends know one."""
         self.modules: Sequence[str] = self.options.get("modules", ())
         """Where tasks are, beside the `tasks` modules of the installed applications."""
 
@@ -195,7 +195,7 @@ def _number_of(result_id: object) -> int | None:
 
 @contextmanager
 def _remedied() -> Iterator[None]:
-    """Say what to type in a Django project where the tables are missing."""
+    """Name the command of a Django project where the tables are missing."""
     try:
         yield
     except SchemaError as error:

@@ -37,7 +37,7 @@ class BridgedAnswer:
         async def receive() -> Message:
             nonlocal received
             if received:
-                # Whoever reads on waits for the client to go away; then this task is cancelled.
+                # A further read waits for the client to go away; then this task is cancelled.
                 await asyncio.Event().wait()
             received = True
             return {"type": "http.request", "body": body, "more_body": False}
@@ -82,7 +82,7 @@ class BridgedAnswer:
             self.close()
 
     def close(self) -> None:
-        """Let the application know that nobody reads any more."""
+        """Let the application know that the client has gone."""
         task = self._task
         if task is not None:
             self._loop.call_soon_threadsafe(task.cancel)
@@ -104,7 +104,7 @@ class Bridge:
         self._loop.run_forever()
 
     async def _enter(self, running: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
-        # Django says to nobody that the process ends, so a server's process leaves it open.
+        # Django does not announce that the process ends, so a server's process leaves it open.
         self._context = running()
         await self._context.__aenter__()
 

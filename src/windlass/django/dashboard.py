@@ -1,4 +1,4 @@
-"""The dashboard and the HTTP API below a path of a Django project, for whoever Django has logged in."""
+"""The dashboard and the HTTP API below a path of a Django project, for users that Django has logged in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _bridges: dict[tuple[int, str | None], Bridge] = {}
 
 
 def role_of(user: Any) -> Role | None:
-    """Say what somebody may do: a superuser everything, with the permission operate, as staff look."""
+    """Return what a user may do: a superuser everything, with the permission operate, as staff look."""
     if not user.is_active:
         return None
     if user.is_superuser:
@@ -63,7 +63,7 @@ def dashboard(request: HttpRequest, path: str = "", backend: str | None = None) 
 
 
 def _let_in(request: HttpRequest, scope: dict[str, Any]) -> Any:
-    """Say in the scope who asks; returns the answer for whoever may not."""
+    """Put the user into the scope; returns the answer for one who may not look."""
     user: Any = request.user
     if not user.is_authenticated:
         return redirect_to_login(request.get_full_path(), _login_url())

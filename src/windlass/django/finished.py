@@ -38,7 +38,7 @@ def _announce(backend: WindlassBackend, event: EndEvent) -> None:
             task_finished.send(sender=type(backend), task_result=result)
             return
         try:
-            raise event.exception  # noqa: TRY301 - nobody else raises it again
+            raise event.exception  # noqa: TRY301 - no other place raises it again
         except BaseException:  # noqa: BLE001 - Django's own receiver logs the exception that is being handled
             task_finished.send(sender=type(backend), task_result=result)
     finally:

@@ -1,4 +1,4 @@
-"""Examines the database, the fleet and the settings, and says what helps."""
+"""Examines the database, the fleet and the settings, and names what helps."""
 
 from __future__ import annotations
 

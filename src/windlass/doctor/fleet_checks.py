@@ -1,4 +1,4 @@
-"""Whether somebody does the work: workers, upkeep, and jobs that nobody moves."""
+"""Whether the work is done: workers, upkeep, and jobs that no process moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grows and is not made smaller: history that nobody deletes, and what waits to be folded or chained."""
+"""What grows and is not made smaller: history that is never deleted, and what waits to be folded or chained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_KEPT = timedelta(days=3650)
 _LARGE = 10_000_000
 _KEPT = {
     "windlass_audit": "audit lines are kept for ever: plan the disk for them",
-    "windlass_entries": "entries of feeds are kept for ever: unsubscribe from feeds that nobody reads",
+    "windlass_entries": "entries of feeds are kept for ever: unsubscribe from feeds that are not read",
     "windlass_items": "items are kept for ever: export them with `windlass items export` and delete what is not needed",
     "windlass_pages": "pages are kept until they are deleted: `windlass pages delete SOURCE`",
     "windlass_idempotency": "keys go with their jobs: keep those for less long, WINDLASS_KEEP_DAYS",
@@ -26,7 +26,7 @@ _HELP = {
     "count deltas": "`windlass chores` shows whether fold runs; it is done by every worker and by `windlass upkeep`",
     "run deltas": "`windlass chores` shows whether fold runs; it is done by every worker and by `windlass upkeep`",
     "unchained": "`windlass chores` shows whether chain-audit runs; it is done by every worker and by `windlass upkeep`",
-    "open letters": "windlass dead acknowledge --all; letters that nobody has dealt with are kept for ever",
+    "open letters": "windlass dead acknowledge --all; letters that were not dealt with are kept for ever",
 }
 
 

@@ -5,43 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from windlass.core.alert_rules import AlertSeverity
+from windlass.core.durations import Duration
 from windlass.core.record import record
-from windlass.http_client.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
+from windlass.http_client.ask import API, Ask, as_list, as_one, get, post, seconds, word
+from windlass.wire.operations import AlertOut, SilenceOut
 
 _ALERTS = f"{API}/alerts"
-
-
-@record(kw_only=True)
-class RemoteSilence:
-    """Nobody is notified of a rule, or of one of its subjects, for a while."""
-
-    rule: str
-    subject: str = ""
-    until: datetime
-    reason: str
-    created_by: str | None = None
-    created_at: datetime
-
-
-@record(kw_only=True)
-class RemoteAlert:
-    """An alert with what helps."""
-
-    id: int
-    rule: str
-    subject: str = ""
-    severity: AlertSeverity
-    message: str
-    value: float
-    since: datetime
-    raised_at: datetime | None = None
-    seen_at: datetime
-    cleared_at: datetime | None = None
-    remedy: str
-    command: str
-    path: str
-    silence: RemoteSilence | None = None
+RemoteSilence = SilenceOut
+RemoteAlert = AlertOut
 
 
 @record(kw_only=True)
@@ -66,7 +37,7 @@ def history(*, limit: int = 100) -> Ask[list[RemoteAlert]]:
 
 
 def silence(rule: str, for_: Duration, *, reason: str, subject: str = "") -> Ask[RemoteSilence]:
-    """Notify nobody of a rule, or of one of its subjects, for a while."""
+    """Send no notice of a rule, or of one of its subjects, for a while."""
     body = {"for": seconds(for_, "for"), "reason": reason, "subject": subject or None}
     return post(f"{_ALERTS}/{word(rule)}/silence", as_one(RemoteSilence), body, is_repeatable=True)
 

@@ -1,11 +1,12 @@
-"""What a server's answer means: a record, or one of our own errors with the server's words."""
+"""What a server's answer means: one of our own errors, or an event of a stream."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from windlass.core.payload import decode
 from windlass.errors import (
     CanaryEnded,
     CanaryNotFound,
@@ -31,6 +32,7 @@ from windlass.errors import (
     UnknownTask,
     WindlassError,
 )
+from windlass.http_client.records import RemoteChange
 
 _FIRST_FAILURE = 500
 _GOT = re.compile(r" \(got .*\)$", re.DOTALL)
@@ -124,3 +126,23 @@ def _by_status(status: int, text: str, headers: Mapping[str, str]) -> WindlassEr
     if isinstance(error, TooManyRequests) and headers.get("retry-after", "").isdecimal():
         error.retry_after = float(headers["retry-after"])
     return error
+
+
+EVENT_STREAM = "text/event-stream"
+
+
+class Lines:
+    """Turns the lines of a stream into changes."""
+
+    def __init__(self, read: Callable[[object], RemoteChange]) -> None:
+        """Begin between two events."""
+        self._read = read
+        self._data: list[str] = []
+
+    def add(self, line: str) -> Iterator[RemoteChange]:
+        """Take a line; an empty one ends an event."""
+        if line.startswith("data:"):
+            self._data.append(line.removeprefix("data:").strip())
+        elif not line and self._data:
+            text, self._data = "\n".join(self._data), []
+            yield self._read(decode(text, field="event"))

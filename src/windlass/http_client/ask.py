@@ -12,14 +12,13 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from windlass.core.durations import parse_duration
+from windlass.core.durations import Duration, parse_duration
 from windlass.core.record import record
 from windlass.http_client.records import RemoteEnqueued, RemoteJob
 
 T = TypeVar("T")
 API = "/api/v1"
 
-Duration = str | float | timedelta
 JobRef = int | str | UUID | RemoteJob | RemoteEnqueued
 """A job's number or UUID, or what an enqueue or a list gave."""
 

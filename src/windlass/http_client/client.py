@@ -1,59 +1,29 @@
-"""The client for blocking code."""
+"""Both clients of a server: the same nouns and verbs, for blocking code and for asyncio."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx2
 
+from windlass.core.blocking import run
+from windlass.core.durations import Duration
 from windlass.core.page import MAX_OFFSET, MAX_PAGE
 from windlass.http_client import alerts, insights, items, jobs, nouns, records
-from windlass.http_client.answers import error_of
-from windlass.http_client.ask import API, Ask, Duration, JobRef, as_one
-from windlass.http_client.courier import Courier, read_json, unavailable
-from windlass.http_client.streams import EVENT_STREAM, Lines
+from windlass.http_client.answers import EVENT_STREAM, Lines
+from windlass.http_client.ask import API, Ask, JobRef, as_one, get
+from windlass.http_client.courier import Courier
+from windlass.http_client.methods import Awaits, Blocks, M, RemoteMethod, RemoteNoun, RemoteStream, verb
+from windlass.http_client.transport import AwaitedTransport, BlockingTransport
 from windlass.http_client.waiting import Waiting
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 
 
-class RemoteCaller:
-    """Something whose verbs are sent by a client."""
-
-    def call(self, ask: Ask[T]) -> T:
-        """Send a request and read its answer."""
-        raise NotImplementedError
-
-
-def verb(describe: Callable[P, Ask[R]]) -> Callable[Concatenate[RemoteCaller, P], R]:
-    """Make a method that sends what `describe` describes."""
-
-    @wraps(describe)
-    def send(self: RemoteCaller, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.call(describe(*args, **kwargs))
-
-    return send
-
-
-class RemoteNoun(RemoteCaller):
-    """Verbs of one noun."""
-
-    def __init__(self, client: RemoteCaller) -> None:
-        """Send requests through `client`."""
-        self._client = client
-
-    def call(self, ask: Ask[T]) -> T:
-        """Send a request and read its answer."""
-        return self._client.call(ask)
-
-
-class RemoteLetters(RemoteNoun):
+class RemoteLetters(RemoteNoun[M]):
     """What died, of what, and what operators do about it."""
 
     page = verb(nouns.letter_page)
@@ -68,18 +38,20 @@ class RemoteLetters(RemoteNoun):
     edit = verb(nouns.edit_letter)
     add_note = verb(nouns.add_note)
 
-    def list(self, **wanted: Unpack[nouns.RemoteLetterFilter]) -> Iterator[records.RemoteDeadLetter]:
+    @RemoteStream
+    async def list(self, **wanted: Unpack[nouns.RemoteLetterFilter]) -> AsyncGenerator[records.RemoteDeadLetter, None]:
         """Go through all dead letters that `page` would show, newest death first."""
         cursor: str | None = None
         while True:
-            page = self.page(limit=MAX_PAGE, cursor=cursor, **wanted)
-            yield from page.dead_letters
+            page = await self._transport.send(nouns.letter_page(limit=MAX_PAGE, cursor=cursor, **wanted))
+            for one in page.dead_letters:
+                yield one
             cursor = page.next
             if cursor is None:
                 return
 
 
-class RemoteCanaries(RemoteNoun):
+class RemoteCanaries(RemoteNoun[M]):
     """Requeues that try a few letters first."""
 
     start = verb(nouns.start_canary)
@@ -88,7 +60,7 @@ class RemoteCanaries(RemoteNoun):
     cancel = verb(nouns.cancel_canary)
 
 
-class RemoteBreakers(RemoteNoun):
+class RemoteBreakers(RemoteNoun[M]):
     """Circuit breakers that ever left closed."""
 
     page = verb(nouns.breaker_page)
@@ -97,16 +69,18 @@ class RemoteBreakers(RemoteNoun):
     reset = verb(nouns.reset_breaker)
     force_open = verb(nouns.force_open_breaker)
 
-    def list(self) -> Iterator[records.RemoteBreaker]:
+    @RemoteStream
+    async def list(self) -> AsyncGenerator[records.RemoteBreaker, None]:
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = self.page(after=after, limit=MAX_PAGE)
-            yield from page.breakers
+            page = await self._transport.send(nouns.breaker_page(after=after, limit=MAX_PAGE))
+            for one in page.breakers:
+                yield one
             after = page.next
 
 
-class RemoteLanes(RemoteNoun):
+class RemoteLanes(RemoteNoun[M]):
     """Lanes that were paused, declared or have jobs."""
 
     list = verb(nouns.list_lanes)
@@ -117,7 +91,7 @@ class RemoteLanes(RemoteNoun):
     drain = verb(nouns.drain_lane)
 
 
-class RemoteTasks(RemoteNoun):
+class RemoteTasks(RemoteNoun[M]):
     """Tasks that processes declared; the entries outlive them."""
 
     page = verb(nouns.task_page)
@@ -127,16 +101,18 @@ class RemoteTasks(RemoteNoun):
     resume = verb(nouns.resume_task)
     drain = verb(nouns.drain_task)
 
-    def list(self) -> Iterator[records.RemoteTask]:
+    @RemoteStream
+    async def list(self) -> AsyncGenerator[records.RemoteTask, None]:
         """Go through all of them by name."""
         after: str | None = ""
         while after is not None:
-            page = self.page(after=after, limit=MAX_PAGE)
-            yield from page.tasks
+            page = await self._transport.send(nouns.task_page(after=after, limit=MAX_PAGE))
+            for one in page.tasks:
+                yield one
             after = page.next
 
 
-class RemoteInsights(RemoteNoun):
+class RemoteInsights(RemoteNoun[M]):
     """How the queue fares: by task and lane now, and over time."""
 
     summary = verb(insights.summary)
@@ -144,7 +120,7 @@ class RemoteInsights(RemoteNoun):
     scale = verb(insights.scale)
 
 
-class RemoteAlerts(RemoteNoun):
+class RemoteAlerts(RemoteNoun[M]):
     """What is wrong, since when, and what helps; silences."""
 
     board = verb(alerts.board)
@@ -153,70 +129,36 @@ class RemoteAlerts(RemoteNoun):
     unsilence = verb(alerts.unsilence)
 
 
-class RemoteItems(RemoteNoun):
+class RemoteItems(RemoteNoun[M]):
     """What workers have found, each once in its collection."""
 
     page = verb(items.page)
 
-    def __init__(self, client: Client) -> None:
-        """Send requests through `client`."""
-        super().__init__(client)
-        self._streams = client
-
-    def list(self, job: JobRef | None = None, *, collection: str | None = None, after: int = 0) -> Iterator[records.RemoteItem]:
+    @RemoteStream
+    async def list(
+        self, job: JobRef | None = None, *, collection: str | None = None, after: int = 0
+    ) -> AsyncGenerator[records.RemoteItem, None]:
         """Go through all items that a job was the first to find, or a whole collection, in the order they came."""
         at: int | None = after
         while at is not None:
-            page = self.page(job, collection=collection, after=at, limit=MAX_PAGE)
-            yield from page.items
+            page = await self._transport.send(items.page(job, collection=collection, after=at, limit=MAX_PAGE))
+            for one in page.items:
+                yield one
             at = page.next
 
-    def export(
+    @RemoteStream
+    async def export(
         self, job: JobRef | None = None, *, collection: str | None = None, kind: items.Format = "jsonl", after: int = 0
-    ) -> Iterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """Read the same as text, as it comes; raises ServerUnavailable when it breaks off."""
-        return self._streams.read(items.whole(job, collection=collection, kind=kind, after=after))
+        whole = items.whole(job, collection=collection, kind=kind, after=after)
+        async with aclosing(self._transport.stream(whole, by_line=False)) as texts:
+            async for text in texts:
+                yield text
 
 
-class Client(RemoteCaller):
-    """A Windlass server from another program; safe to share between threads."""
-
-    def __init__(
-        self,
-        url: str | Sequence[str] | None = None,
-        token: str | None = None,
-        *,
-        timeout: Duration = 30.0,
-        retries: int = 3,
-        worker: str | None = None,
-        headers: Callable[[], Mapping[str, str]] | None = None,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
-        """Connect at the first call; see `windlass.remote` for the arguments."""
-        self._courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker, more=headers)
-        self._http = httpx2.Client(headers=self._courier.headers, timeout=self._courier.timeout, transport=transport)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
-
-    def call(self, ask: Ask[T]) -> T:
-        """Send a request and read its answer."""
-        tries = 0
-        while True:
-            try:
-                response = self._http.request(**self._courier.request(ask))
-            except httpx2.TransportError as error:
-                tries += 1
-                time.sleep(self._courier.pause_s(ask, error, tries))
-            else:
-                return self._courier.read(ask, response)
+class RemoteServer(RemoteNoun[M]):
+    """The verbs of jobs, and the nouns beside them."""
 
     enqueue = verb(jobs.enqueue)
     enqueue_many = verb(jobs.enqueue_many)
@@ -243,95 +185,152 @@ class Client(RemoteCaller):
     doctor = verb(nouns.doctor)
 
     @property
-    def letters(self) -> RemoteLetters:
+    def letters(self) -> RemoteLetters[M]:
         """The dead letters."""
-        return RemoteLetters(self)
+        return RemoteLetters(self._transport)
 
     @property
-    def canaries(self) -> RemoteCanaries:
+    def canaries(self) -> RemoteCanaries[M]:
         """Requeues of dead letters that try a few first."""
-        return RemoteCanaries(self)
+        return RemoteCanaries(self._transport)
 
     @property
-    def breakers(self) -> RemoteBreakers:
+    def breakers(self) -> RemoteBreakers[M]:
         """The circuit breakers."""
-        return RemoteBreakers(self)
+        return RemoteBreakers(self._transport)
 
     @property
-    def lanes(self) -> RemoteLanes:
+    def lanes(self) -> RemoteLanes[M]:
         """Lanes: pause, resume, drain."""
-        return RemoteLanes(self)
+        return RemoteLanes(self._transport)
 
     @property
-    def tasks(self) -> RemoteTasks:
+    def tasks(self) -> RemoteTasks[M]:
         """Tasks: pause, resume, drain."""
-        return RemoteTasks(self)
+        return RemoteTasks(self._transport)
 
     @property
-    def insights(self) -> RemoteInsights:
+    def insights(self) -> RemoteInsights[M]:
         """How the queue fares."""
-        return RemoteInsights(self)
+        return RemoteInsights(self._transport)
 
     @property
-    def alerts(self) -> RemoteAlerts:
+    def alerts(self) -> RemoteAlerts[M]:
         """What is wrong."""
-        return RemoteAlerts(self)
+        return RemoteAlerts(self._transport)
 
     @property
-    def items(self) -> RemoteItems:
+    def items(self) -> RemoteItems[M]:
         """What workers have found."""
-        return RemoteItems(self)
+        return RemoteItems(self._transport)
 
-    def list(self, *, page_size: int = MAX_PAGE, **wanted: Unpack[jobs.RemoteJobFilter]) -> Iterator[records.RemoteJob]:
+    @RemoteStream
+    async def list(
+        self, *, page_size: int = MAX_PAGE, **wanted: Unpack[jobs.RemoteJobFilter]
+    ) -> AsyncGenerator[records.RemoteJob, None]:
         """Go through all jobs of a list, page by page."""
         cursor: str | None = None
         while True:
-            page = self.page(limit=page_size, cursor=cursor, **wanted)
-            yield from page.jobs
+            page = await self._transport.send(jobs.page(limit=page_size, cursor=cursor, **wanted))
+            for one in page.jobs:
+                yield one
             cursor = page.next_cursor
             if cursor is None:
                 return
 
-    def executions(self, job: JobRef, *, page_size: int = MAX_PAGE) -> Iterator[records.RemoteExecution]:
+    @RemoteStream
+    async def executions(self, job: JobRef, *, page_size: int = MAX_PAGE) -> AsyncGenerator[records.RemoteExecution, None]:
         """Go through a job's runs, the one that goes on first, then newest first; some 10,000 at most."""
         size = min(page_size, MAX_PAGE)
         for offset in range(0, MAX_OFFSET + 1, size):
-            found = self.call(jobs.execution_page(job, limit=size, offset=offset)).executions
-            yield from found
-            if len(found) < size:
+            page = await self._transport.send(jobs.execution_page(job, limit=size, offset=offset))
+            for one in page.executions:
+                yield one
+            if len(page.executions) < size:
                 return
 
-    def wait(self, job: JobRef, timeout: Duration | None = None) -> Any:
+    @RemoteMethod
+    async def wait(self, job: JobRef, timeout: Duration | None = None) -> Any:  # noqa: ASYNC109 - as the blocking client has it
         """Wait until a job has ended and return its result; raises JobFailed, JobCancelled or WaitTimeout."""
         waiting = Waiting(timeout)
-        while not waiting.is_over(found := self.get(job)):
-            time.sleep(waiting.pause_s(found))
-        if (last_run := waiting.last_run(found)) is not None:
-            return waiting.result_of(found, self.call(last_run))
-        return waiting.result_of(found)
+        while not waiting.is_over(found := await self._transport.send(jobs.get_job(job))):
+            await self._transport.sleep(waiting.pause_s(found))
+        if (last_run := waiting.last_run(found)) is None:
+            return waiting.result_of(found)
+        runs = await self._transport.send(last_run)
+        return waiting.result_of(found, runs)
 
-    def events(self) -> Iterator[records.RemoteChange]:
-        """Be told what changes, as it changes: at once how things are, then until the server ends the stream."""
-        url, silence = self._courier.url(f"{API}/events"), Lines.timeout(self._courier.timeout)
-        try:
-            with self._http.stream("GET", url, headers={"accept": EVENT_STREAM}, timeout=silence) as response:
-                if not response.is_success:
-                    response.read()
-                    raise error_of(response.status_code, read_json(response), response.headers)
-                lines = Lines(as_one(records.RemoteChange))
-                for line in response.iter_lines():
-                    yield from lines.add(line)
-        except httpx2.TransportError as error:
-            raise unavailable(error, "events") from error
+    @RemoteStream
+    async def events(self) -> AsyncGenerator[records.RemoteChange, None]:
+        """Go through changes as they happen: at once how things are, then until the server ends the stream."""
+        changes = Lines(as_one(records.RemoteChange))
+        async with aclosing(self._transport.stream(get(f"{API}/events", str), by_line=True, accept=EVENT_STREAM)) as lines:
+            async for line in lines:
+                for change in changes.add(line):
+                    yield change
 
-    def read(self, ask: Ask[str]) -> Iterator[str]:
-        """Read an answer as it comes; raises ServerUnavailable when it breaks off."""
-        request = self._courier.request(ask)
-        try:
-            with self._http.stream(**request, timeout=Lines.timeout(self._courier.timeout)) as response:
-                if not response.is_success:
-                    response.read()
-                    raise error_of(response.status_code, read_json(response), response.headers)
-                yield from response.iter_text()
-        except httpx2.TransportError as error:
-            raise unavailable(error, f"{ask.method} {ask.path}") from error
+
+class Client(RemoteServer[Blocks], Blocks):
+    """A Windlass server from another program; safe to share between threads."""
+
+    def __init__(
+        self,
+        url: str | Sequence[str] | None = None,
+        token: str | None = None,
+        *,
+        timeout: Duration = 30.0,
+        retries: int = 3,
+        worker: str | None = None,
+        headers: Callable[[], Mapping[str, str]] | None = None,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        """Connect at the first call; see `windlass.remote` for the arguments."""
+        courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker, more=headers)
+        super().__init__(BlockingTransport(courier, transport))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        run(self._transport.close())
+
+    def call(self, ask: Ask[T]) -> T:
+        """Send a request and read its answer."""
+        return run(self._transport.send(ask))
+
+
+class AsyncClient(RemoteServer[Awaits], Awaits):
+    """A Windlass server from another program; belongs to one event loop."""
+
+    def __init__(
+        self,
+        url: str | Sequence[str] | None = None,
+        token: str | None = None,
+        *,
+        timeout: Duration = 30.0,
+        retries: int = 3,
+        worker: str | None = None,
+        headers: Callable[[], Mapping[str, str]] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Connect at the first call; see `windlass.remote` for the arguments."""
+        courier = Courier(url, token, timeout=timeout, retries=retries, worker=worker, more=headers)
+        super().__init__(AwaitedTransport(courier, transport))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    async def call(self, ask: Ask[T]) -> T:
+        """Send a request and read its answer."""
+        return await self._transport.send(ask)

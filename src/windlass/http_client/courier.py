@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from windlass.core.durations import Duration
 from windlass.core.payload import decode, encode
 from windlass.errors import ConfigError, InvalidInput, RemoteError, ServerUnavailable
 from windlass.http_client.answers import error_of
-from windlass.http_client.ask import Ask, Duration, seconds
+from windlass.http_client.ask import Ask, seconds
 
 T = TypeVar("T")
 _MOST_BYTES = 2**30
@@ -80,7 +81,7 @@ class Courier:
         return min(grown, _LONGEST_PAUSE_S) * self._rng.uniform(0.5, 1.0)
 
     def read(self, ask: Ask[T], response: httpx2.Response) -> T:
-        """Read an answer as its record, or raise what it says."""
+        """Read an answer as its record, or raise its error."""
         answer = read_json(response)
         if not response.is_success:
             raise error_of(response.status_code, answer, response.headers)

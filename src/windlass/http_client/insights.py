@@ -2,115 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
-from windlass.core.breaker import BreakerState
-from windlass.core.job import JobState
+from windlass.core.durations import Duration
 from windlass.core.record import record
 from windlass.core.scale import LaneScale
-from windlass.http_client.ask import API, Ask, Duration, as_one, get, seconds, word
+from windlass.http_client.ask import API, Ask, as_one, get, seconds, word
+from windlass.wire.insights import (
+    BreakerTripsOut,
+    FlowOut,
+    PointOut,
+    PoolOut,
+    PrioritiesOut,
+    SizesOut,
+    SummaryOut,
+    TimesOut,
+)
 
-
-@record(kw_only=True)
-class RemoteTimes:
-    """Percentiles and average in milliseconds; None where no run ended."""
-
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    average: float | None = None
-
-
-@record(kw_only=True)
-class RemoteSizes:
-    """Payload sizes in bytes, of the newest jobs."""
-
-    p50: int
-    p95: int
-    largest: int
-    looked_at: int
-
-
-@record(kw_only=True)
-class RemoteFlow:
-    """How a task, a lane or all together fare."""
-
-    jobs: Mapping[JobState, int]
-    oldest_pending_seconds: float
-    in_per_second: float
-    out_per_second: float
-    drain_seconds: float | None = None
-    """None while pending jobs do not become fewer."""
-    wait_ms: RemoteTimes
-    run_ms: RemoteTimes
-    error_rate: float
-    retry_success_rate: float | None = None
-    payload_bytes: RemoteSizes | None = None
-
-
-@record(kw_only=True)
-class RemotePool:
-    """Slots of the workers that are online, for one lane or with `*` for every lane."""
-
-    lane: str
-    slots: int
-    busy: int
-    use: float
-
-
-@record(kw_only=True)
-class RemoteBreakerTrips:
-    """A breaker, and how often it opened within 24 hours."""
-
-    name: str
-    state: BreakerState
-    trips: int
-
-
-@record(kw_only=True)
-class RemotePriorities:
-    """Pending jobs by priority."""
-
-    jobs: Mapping[int, int]
-    is_exact: bool = True
-
-
-@record(kw_only=True)
-class RemoteSummary:
-    """The queue at one moment, by task and by lane."""
-
-    at: datetime
-    since: datetime
-    """From when on rates and percentiles count."""
-    total: RemoteFlow
-    tasks: Mapping[str, RemoteFlow]
-    lanes: Mapping[str, RemoteFlow]
-    left_out: int = 0
-    priorities: RemotePriorities
-    pools: tuple[RemotePool, ...]
-    workers: int
-    breakers: tuple[RemoteBreakerTrips, ...]
-    lost_leases: int
-    schedule_lateness_seconds: float
-    alerts: int
-
-
-@record(kw_only=True)
-class RemotePoint:
-    """The runs that ended within one step."""
-
-    at: datetime
-    completed: int
-    failed: int
-    cancelled: int
-    out_per_second: float
-    error_rate: float
-    wait_ms: RemoteTimes
-    run_ms: RemoteTimes
+RemoteTimes = TimesOut
+RemoteSizes = SizesOut
+RemoteFlow = FlowOut
+RemotePool = PoolOut
+RemoteBreakerTrips = BreakerTripsOut
+RemotePriorities = PrioritiesOut
+RemoteSummary = SummaryOut
+RemotePoint = PointOut
 
 
 @record(kw_only=True)

@@ -6,29 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
+from windlass.core.durations import Duration
 from windlass.core.explanation import Explanation
-from windlass.core.job import JobState
+from windlass.core.job import CommonOptions, JobState
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
 from windlass.http_client import records
-from windlass.http_client.ask import API, Ask, Duration, JobRef, as_one, get, job_path, plain, post
+from windlass.http_client.ask import API, Ask, JobRef, as_one, get, job_path, plain, post
 
 _REPEATABLE = (None, "ignore", "replace")
 Sort = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
 
 
-class EnqueueOptions(TypedDict, total=False):
-    """What one enqueue may say of its job."""
+class EnqueueOptions(CommonOptions, total=False):
+    """The options of one enqueue."""
 
-    lane: str
-    priority: int
-    """0 to 100, higher first."""
-    run_at: datetime
-    delay: Duration
-    max_attempts: int
     max_retries: int
-    timeout: Duration
-    subject: str
     name: str
     """Of a recurring job; no two have the same."""
     every: Duration
@@ -36,15 +29,8 @@ class EnqueueOptions(TypedDict, total=False):
     timezone: str
     fixed_rate: bool
     start_at: datetime
-    unique_key: str
-    """Also makes it safe to send the enqueue again when the connection breaks, which is then done."""
     unique_scope: Literal["pending", "active", "forever"]
     on_conflict: Literal["ignore", "replace", "rerun", "reject"]
-    correlation_id: str
-    target_count: int
-    item_key: Sequence[str]
-    collection: str
-    metadata: Mapping[str, Any]
 
 
 class JobForm(EnqueueOptions, total=False):
@@ -110,7 +96,7 @@ def explain(job: JobRef) -> Ask[Explanation]:
 
 
 def page(*, limit: int = 50, cursor: str | None = None, **wanted: Unpack[RemoteJobFilter]) -> Ask[records.JobPage]:
-    """Read a page of jobs, newest first if nothing else is said."""
+    """Read a page of jobs, newest first by default."""
     query: dict[str, Any] = {**wanted, "limit": limit, "cursor": cursor}
     status = wanted.get("status")
     if status is not None:
@@ -135,7 +121,7 @@ def move(name: str) -> Callable[[JobRef], Ask[records.RemoteJob]]:
 
 
 def delete(job: JobRef) -> Ask[records.RemoteJob]:
-    """Remove a job that nobody holds; the answer is the job as it was."""
+    """Remove a job that is not leased; the answer is the job as it was."""
     return Ask(method="DELETE", path=job_path(job), read=as_one(records.RemoteJob))
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
+from windlass.core.durations import Duration
 from windlass.core.explanation import Explanation
 from windlass.core.finding import Examination, Finding
 from windlass.core.letter_page import LetterStatus
 from windlass.http_client import records
-from windlass.http_client.ask import API, Ask, Duration, as_list, as_one, get, post, seconds, word
+from windlass.http_client.ask import API, Ask, as_list, as_one, get, post, seconds, word
 
 T = TypeVar("T")
 _LETTERS = f"{API}/dead-letters"
@@ -53,7 +54,7 @@ def _truth(value: object) -> str | None:
 
 
 def count_letters() -> Ask[records.RemoteLetterCounts]:
-    """Count the letters of the last hour, day and week, and those that nobody has dealt with."""
+    """Count the letters of the last hour, day and week, and those that were not dealt with."""
     return get(f"{_LETTERS}/counts", as_one(records.RemoteLetterCounts))
 
 
@@ -129,7 +130,7 @@ def _chosen(ids: Sequence[int] | None, task: str | None, fingerprint: str | None
     wanted = {name: value for name, value in (("task", task), ("fingerprint", fingerprint)) if value is not None}
     if ids is None:
         return {"filter": wanted}
-    # Both together are refused by the server: nobody knows which was meant.
+    # Both together are refused by the server: it cannot know which was meant.
     return {"ids": list(ids), "filter": wanted or None}
 
 
@@ -149,12 +150,12 @@ def breaker_history(name: str, *, limit: int = 100) -> Ask[list[records.RemoteBr
 
 
 def reset_breaker(name: str) -> Ask[records.RemoteBreaker]:
-    """Close a breaker, whoever is trying it."""
+    """Close a breaker, even while a run is trying it."""
     return post(f"{_BREAKERS}/{word(name)}/reset", as_one(records.RemoteBreaker), is_repeatable=True)
 
 
 def force_open_breaker(name: str, for_: Duration | None = None) -> Ask[records.RemoteBreaker]:
-    """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+    """Open a breaker, even while a run is trying it: for a while, or until it is reset."""
     body = {"for": None if for_ is None else seconds(for_, "for")}
     return post(f"{_BREAKERS}/{word(name)}/force-open", as_one(records.RemoteBreaker), body)
 
@@ -185,7 +186,7 @@ def resume_lane(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
 
 
 def drain_lane(name: str, *, force: bool = False) -> Ask[records.RemoteDrain]:
-    """Pause a lane and say what still runs in it; ask again until it is done."""
+    """Pause a lane and count what still runs in it; ask again until it is done."""
     return _gate(f"lanes/{word(name)}/drain", as_one(records.RemoteDrain), force=force)
 
 
@@ -221,7 +222,7 @@ def resume_task(name: str, *, force: bool = False) -> Ask[records.RemoteGate]:
 
 
 def drain_task(name: str, *, force: bool = False) -> Ask[records.RemoteDrain]:
-    """Pause a task and say what still runs of it; ask again until it is done."""
+    """Pause a task and count what still runs of it; ask again until it is done."""
     return _gate(f"tasks/{word(name)}/drain", as_one(records.RemoteDrain), force=force)
 
 

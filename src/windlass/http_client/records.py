@@ -7,11 +7,38 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from windlass.core.breaker import BreakerReason, BreakerState
-from windlass.core.job import JobState, RunReason, RunStatus, WaitReason
+from windlass.core.job import JobState
 from windlass.core.record import record
 from windlass.core.topic import Topic
-from windlass.wire import CanaryOut, ExecutionOut, JobOut, LetterOut, NoteOut
+from windlass.wire.jobs import ExecutionOut, ItemOut, JobOut, QueueStatsOut, TracedOut, TracedRunOut
+from windlass.wire.operations import (
+    BreakerEventOut,
+    BreakerOut,
+    CanaryOut,
+    CountsOut,
+    DrainOut,
+    GateOut,
+    GroupOut,
+    LaneOut,
+    LetterOut,
+    NoteOut,
+    TaskOut,
+)
+
+# What the server sends as it is.
+RemoteExecution = ExecutionOut
+RemoteQueueStats = QueueStatsOut
+RemoteLetterGroup = GroupOut
+RemoteLetterCounts = CountsOut
+RemoteCanary = CanaryOut
+RemoteBreaker = BreakerOut
+RemoteBreakerEvent = BreakerEventOut
+RemoteLane = LaneOut
+RemoteGate = GateOut
+RemoteDrain = DrainOut
+TracedRun = TracedRunOut
+TracedJob = TracedOut
+RemoteItem = ItemOut
 
 
 @record(kw_only=True)
@@ -56,9 +83,6 @@ class BulkEnqueued:
     duplicates: int
 
 
-RemoteExecution = ExecutionOut
-
-
 @record(kw_only=True)
 class ExecutionPage:
     """Some runs of a job."""
@@ -78,18 +102,6 @@ class RemoteJobStats:
     last_execution_at: datetime | None = None
     next_scheduled_at: datetime | None = None
     success_rate: float
-
-
-@record(kw_only=True)
-class RemoteQueueStats:
-    """The queue at a glance, in the async jobs system's words: `failed` will be tried again."""
-
-    pending: int
-    processing: int
-    failed: int
-    scheduled: int
-    """Waiting for their time; not among `pending`."""
-    oldest_pending_minutes: int
 
 
 @record(kw_only=True)
@@ -138,68 +150,14 @@ class DeadLetterPage:
 
 
 @record(kw_only=True)
-class RemoteLetterGroup:
-    """Deaths of the same kind, with the newest as an example."""
-
-    fingerprint: str
-    letters: int
-    deaths: int
-    last_died_at: datetime
-    newest_id: int
-    task: str
-    error_message: str
-    in_hour: int = 0
-    in_day: int = 0
-    in_week: int = 0
-    first_died_at: datetime | None = None
-    version: str | None = None
-    is_new: bool = False
-    """Whether it first appeared with the newest version of the application."""
-
-
-@record(kw_only=True)
-class RemoteLetterCounts:
-    """How many letters died lately, and how many nobody has dealt with."""
-
-    hour: int
-    day: int
-    week: int
-    open: int
-    is_exact: bool = True
-
-
-RemoteCanary = CanaryOut
-
-
-@record(kw_only=True)
 class RemoteBulk:
-    """How many were meant and what became of them."""
+    """How many were meant, changed, refused and missing."""
 
     matched: int
     changed: int
     refused: int
     missing: int = 0
     dry_run: bool = False
-
-
-@record(kw_only=True)
-class RemoteBreaker:
-    """A circuit breaker that has left closed at some time."""
-
-    name: str
-    state: BreakerState
-    failures: int
-    successes: int
-    threshold: int
-    open_seconds: float
-    last_failure_at: datetime | None = None
-    opened_at: datetime | None = None
-    probe_at: datetime | None = None
-    """When it is tried again; None while it is open for good."""
-    half_opened_at: datetime | None = None
-    probe_job_id: int | None = None
-    is_forced: bool
-    updated_at: datetime
 
 
 @record(kw_only=True)
@@ -212,63 +170,9 @@ class BreakerPage:
 
 
 @record(kw_only=True)
-class RemoteBreakerEvent:
-    """One change of a breaker."""
-
-    id: int
-    state: BreakerState
-    reason: BreakerReason
-    job_id: int | None = None
-    at: datetime
-
-
-@record(kw_only=True)
-class RemoteLane:
-    """A lane with its jobs by state."""
-
-    name: str
-    is_paused: bool
-    paused_at: datetime | None = None
-    paused_by: str | None = None
-    counts: Mapping[JobState, int]
-    """States without jobs are left out."""
-
-
-@record(kw_only=True)
-class RemoteGate:
-    """A lane or task as a pause or resume left it."""
-
-    name: str
-    is_paused: bool
-    paused_by: str | None = None
-    is_changed: bool
-    """False when it was so before."""
-
-
-@record(kw_only=True)
-class RemoteDrain:
-    """A paused lane or task and what still runs in it; ask again until it is done."""
-
-    name: str
-    running: int
-    is_settled: bool
-    is_done: bool
-
-
-@record(kw_only=True)
-class RemoteTask:
+class RemoteTask(TaskOut):
     """A task that some process declared, or that was paused before any did."""
 
-    name: str
-    lane: str
-    options: Mapping[str, Any]
-    breaker: str | None = None
-    is_declared: bool
-    is_paused: bool
-    paused_at: datetime | None = None
-    paused_by: str | None = None
-    first_seen_at: datetime
-    seen_at: datetime
     counts: Mapping[JobState, int] | None = None
     """Its jobs by state; lists leave them out."""
 
@@ -305,72 +209,12 @@ class RemoteWorker:
 
 
 @record(kw_only=True)
-class TracedRun:
-    """A run of a traced job that has ended."""
-
-    number: int
-    attempt: int
-    status: RunStatus
-    reason: RunReason | None = None
-    worker: str
-    started_at: datetime
-    finished_at: datetime
-    wait_ms: int
-    duration_ms: int
-    error: str | None = None
-
-
-@record(kw_only=True)
-class TracedJob:
-    """A job of a correlation; children follow their parent, one deeper."""
-
-    id: UUID
-    number: int
-    task: str
-    lane: str
-    state: JobState
-    wait_reason: WaitReason | None = None
-    parent_id: UUID | None = None
-    depth: int
-    attempts: int
-    created_at: datetime
-    run_at: datetime
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    last_error: str | None = None
-    closed_at: datetime | None = None
-    wait_ms: int | None = None
-    """How long it waited from the time it was due until its first run."""
-    run_ms: int = 0
-    """How long it has run in all."""
-    executions: int = 0
-    worker: str | None = None
-    runs: tuple[TracedRun, ...] = ()
-    """The newest ended runs, the oldest first."""
-
-
-@record(kw_only=True)
 class RemoteChange:
     """What to look at again, and how many jobs there are of each state."""
 
     topics: tuple[Topic, ...]
     at: datetime
     counts: Mapping[JobState, int]
-
-
-@record(kw_only=True)
-class RemoteItem:
-    """Something a worker has found, as it came."""
-
-    id: int
-    collection: str
-    key: str
-    """What tells it from the other items of its collection."""
-    job_id: UUID
-    """The job that found it first."""
-    data: Mapping[str, Any]
-    """Values under keys that look secret are hidden from viewers."""
-    created_at: datetime
 
 
 @record(kw_only=True)

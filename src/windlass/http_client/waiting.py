@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from windlass.core.durations import Duration
 from windlass.core.job import CLOSED, JobState
 from windlass.errors import InvalidInput, JobCancelled, JobFailed, WaitTimeout
-from windlass.http_client.ask import Ask, Duration, seconds
+from windlass.http_client.ask import Ask, seconds
 from windlass.http_client.jobs import execution_page
 from windlass.http_client.records import ExecutionPage, RemoteJob
 
@@ -28,7 +29,7 @@ class Waiting:
         if job.state in CLOSED:
             return True
         if job.cadence is not None:
-            raise InvalidInput("job", job.number, "is recurring: it does not end, so nobody can wait for its result")
+            raise InvalidInput("job", job.number, "is recurring: it does not end, so its result cannot be awaited")
         return False
 
     def pause_s(self, job: RemoteJob) -> float:
@@ -57,5 +58,5 @@ class Waiting:
 
 
 def _cancel_reason(job: RemoteJob) -> str | None:
-    """Find what was said when the job was cancelled; an error of a run before is not it."""
+    """Find the reason that the job was cancelled with; an error of a run before is not it."""
     return job.last_error if job.last_error is not None and job.last_error_at == job.cancelled_at else job.done_reason

@@ -18,7 +18,7 @@ PACKS = {
     "command": "windlass.packs.command",
 }
 ASKED_FOR = frozenset({"command"})
-"""Packs that must be named: whoever may enqueue could run any program with them."""
+"""Packs that must be named: every enqueuer could run any program with them."""
 SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)
 """What `windlass up` brings when it is given no application."""
 OWNER = "windlass"

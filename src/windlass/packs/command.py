@@ -1,4 +1,4 @@
-"""Runs shell commands, as cron does. Whoever may enqueue may run any program: the pack has to be asked for by name."""
+"""Runs shell commands, as cron does. Every enqueuer may run any program: the pack has to be asked for by name."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, number)
         except ProcessLookupError:
             return
-        # Not asyncio.timeout: before Python 3.11.3 it does not tell its own end from the cancel that brought us here.
+        # Not asyncio.timeout: before Python 3.11.3 it does not distinguish its own end from the cancel that brought us here.
         await asyncio.wait({asyncio.ensure_future(process.wait())}, timeout=_GRACE_S)
 
 

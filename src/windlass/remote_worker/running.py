@@ -16,8 +16,7 @@ from windlass.core.report import LONGEST_EXTENSION
 from windlass.core.task import Registry
 from windlass.core.topic import Topic
 from windlass.errors import ConfigError, WindlassError
-from windlass.http_client.async_client import AsyncClient
-from windlass.http_client.client import Client
+from windlass.http_client.client import AsyncClient, Client
 from windlass.remote_worker.store import SERVED, PulledLeases, PulledWork, Wants
 from windlass.worker.program import Program
 from windlass.worker.worker import Worker

@@ -19,8 +19,7 @@ from windlass.core.payload import encode_object, sanitise_text
 from windlass.core.reported_outcome import ReportedOutcome
 from windlass.core.retry import PROFILES, Profile
 from windlass.errors import LeaseLost, StoreRefused, StoreUnavailable, WindlassError
-from windlass.http_client.async_client import AsyncClient
-from windlass.http_client.client import Client
+from windlass.http_client.client import AsyncClient, Client
 from windlass.http_client.pulling import Heard, Pulled, heartbeat, job_status, pull, report
 from windlass.remote_worker.words import translated
 
@@ -305,7 +304,7 @@ def _is_cancelled() -> bool:
 
 def _claimed(pulled: Pulled, worker: str) -> Claimed:
     job = pulled.job
-    assert job is not None  # noqa: S101 - whoever calls has looked
+    assert job is not None  # noqa: S101 - the caller has looked
     return Claimed(
         id=job.id,
         task=job.task,

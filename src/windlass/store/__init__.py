@@ -28,7 +28,7 @@ def open_store(
     """Open `sqlite:///path`, `sqlite://` (in memory) or `postgresql://…`, for asyncio.
 
     `?prepare=off` on a PostgreSQL URL makes it work through a transaction pooler. Wake-ups do not pass one: `listen_url` leads to
-    the same database past the pooler. `profiles` say what rows leave open about retries, as far as no
+    the same database past the pooler. `profiles` have what rows leave open about retries, as far as no
     setting in the database does. `statement_timeout` is for PostgreSQL: how long one statement may take, and how long a
     server that does not answer is waited for.
     """

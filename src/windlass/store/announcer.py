@@ -1,4 +1,4 @@
-"""Tells other processes what has been committed, merged: a burst of commits makes a few announcements."""
+"""Announces to other processes what has been committed, merged: a burst of commits makes a few announcements."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Announcer:
         try:
             thread.start()
         except RuntimeError as error:
-            # No thread is to be had, or the interpreter is ending; the commit stands, and its caller must not be told otherwise.
+            # No thread is to be had, or the interpreter is ending; the commit stands, and its caller must get no error.
             log.debug("wake-ups cannot be sent now, polling finds the work: %s", error)
             return None
         # A script that enqueues and ends must not take its last word with it.
@@ -120,7 +120,7 @@ class Announcer:
             return words
 
     def _send(self, sender: Sender, words: set[str]) -> float:
-        """Send, and say how long to rest afterwards."""
+        """Send, and return how long to rest afterwards."""
         try:
             sender.send(words)
         except StoreError as error:

@@ -22,7 +22,7 @@ class Audit(Noun):
     async def verify(self, head: ChainLink | None = None) -> Sequence[Break]:
         """Read the whole chain and name every line that was edited, moved or deleted, but for refusals that were pruned.
 
-        Without a `head` kept elsewhere nobody can tell that the newest lines were cut off.
+        Without a `head` kept elsewhere a cut of the newest lines cannot be noticed.
         """
         found: Sequence[Break] = ()
         gaps = await self._gaps()

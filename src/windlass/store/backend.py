@@ -74,7 +74,7 @@ def open_backend(
 
 
 def _is_current(opened: Any) -> bool:
-    """Whether a file has exactly the tables of this version; what is wrong otherwise is for the migration to say."""
+    """Whether a file has exactly the tables of this version; what is wrong otherwise is found by the migration."""
     try:
         opened.run_sync(schema.check(opened.dialect))
     except StoreError:
@@ -105,7 +105,7 @@ class SqliteBackend:
         with self._lock:
             if self._database is None:
                 opened: Any = open_database(self._url, rng=self._rng)
-                # Looked at before it is locked: whoever opens it inside their own transaction would wait for themselves.
+                # Looked at before it is locked: a caller that opens it inside its own transaction would wait for itself.
                 if not _is_current(opened):
                     migrate.up(opened)
                 self._database = opened

@@ -1,4 +1,4 @@
-"""Batches as one JSON text, joined from prepared pieces; keys with nothing to say are left out."""
+"""Batches as one JSON text, joined from prepared pieces; keys without a value are left out."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _content(ending: Finish) -> str:
 
 
 def report(job_id: int, token: int, run: Run) -> str:
-    """Write what a worker says of a run that has not been decided: that it goes on, or that it has stopped."""
+    """Write what a worker reports of a run that has not been decided: that it goes on, or that it has stopped."""
     return f'{{"id":{job_id},"token":{token}{_times(run)}{_measured(run)}}}'
 
 
@@ -248,6 +248,6 @@ def _measured(run: Run) -> str:
         ("items_indexed", run.items_indexed),
     ):
         if isinstance(value, int):
-            # By the digits, whatever a handler's own kind of number says of itself.
+            # By the digits, whatever text a handler's own kind of number makes of itself.
             parts.append(f',"{field}":{int.__repr__(value)}')
     return "".join(parts)

@@ -23,7 +23,7 @@ class Breakers(Noun):
     count, count_sync = verb(calls.count)
 
     async def force_open(self, name: str, for_: timedelta | float | str | None = None) -> Breaker:
-        """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+        """Open a breaker, even while a run is trying it: for a while, or until it is reset."""
         return await self._run(calls.force_open(name, None if for_ is None else parse_duration(for_, field="for")))
 
     force_open_sync = twin_of(force_open)

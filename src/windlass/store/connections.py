@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that wait for an answer only so long, and what became of the attempts to make them."""
+"""Connections to PostgreSQL that wait for an answer only so long, and the results of the attempts to make them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CONNECT_S = 5
 # For what the pool itself asks: setting a connection up, looking whether it lives.
 SETUP_S = 5.0
-# For a statement that nobody waits for any more: the driver asks the server to cancel it and waits for the answer.
+# For a statement that is not waited for any more: the driver asks the server to cancel it and waits for the answer.
 _CANCEL_S = 1.0
 
 
@@ -86,7 +86,7 @@ _SOON = (
 
 
 class ConnectAttempts:
-    """What became of the attempts to connect, which a pool itself only logs."""
+    """The results of the attempts to connect, which a pool itself only logs."""
 
     def __init__(self, dsn: str) -> None:
         """Start without an attempt."""
@@ -202,7 +202,7 @@ class WatchedConnection(psycopg.Connection[Any]):
     def connect(  # type: ignore[override]  # the rest is handed on
         cls, conninfo: str = "", *, attempts: ConnectAttempts | None = None, **options: Any
     ) -> Self:
-        """Connect, and record for a pool what became of it."""
+        """Connect, and record the result for a pool."""
         try:
             with _connecting():
                 made = super().connect(conninfo, **options)
@@ -242,7 +242,7 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
     async def connect(  # type: ignore[override]  # the rest is handed on
         cls, conninfo: str = "", *, attempts: ConnectAttempts | None = None, **options: Any
     ) -> Self:
-        """Connect, and record for a pool what became of it."""
+        """Connect, and record the result for a pool."""
         try:
             with _connecting():
                 made = await super().connect(conninfo, **options)
@@ -285,7 +285,7 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 def lasting(dsn: str) -> dict[str, Any]:
-    """Describe a connection that notices the loss of its server; what the DSN says itself goes first."""
+    """Describe a connection that notices the loss of its server; what the DSN itself has goes first."""
     wanted = {
         "connect_timeout": _CONNECT_S,
         "keepalives_idle": 30,

@@ -13,7 +13,7 @@ class CronMigration(Noun):
     """Cron expressions that are plain intervals become intervals, and go back."""
 
     async def convert(self, *, dry_run: bool = False, limit: int = cron_migration.MAX_PAGE) -> AsyncIterator[Conversion]:
-        """Convert what converts exactly, a page in a transaction, and say of every cron job what became of it."""
+        """Convert what converts exactly, a page in a transaction, and return the conversion of every cron job."""
         async for each in self._pages(dry_run=dry_run, backwards=False, limit=limit):
             yield each
 

@@ -47,7 +47,7 @@ class Gates(Noun):
         """Pause, and count what still runs once nothing more can start.
 
         On PostgreSQL a claim compares the gate's version in its own snapshot. One that took its snapshot before the pause
-        committed may commit after it, and whoever counts in between sees nothing running. So we look twice: at who writes
+        committed may commit after it, and a count in between sees nothing running. So we look twice: at who writes
         jobs after the pause, and at the leases once all of those have ended. A claim that comes later sees the new version
         and takes nothing; an older one has ended, and its leases are counted. A foreign transaction that stays open for
         seconds leaves the drain unsettled; ask again.

@@ -48,7 +48,7 @@ class LentDatabase:
         return self.run_sync(Call(lambda _: _asking(work)))
 
     def close(self) -> None:
-        """Do nothing: whoever lends the connections closes them."""
+        """Do nothing: the lender of the connections closes them."""
 
 
 def _asking(work: Callable[[Any], T]) -> Steps[T]:

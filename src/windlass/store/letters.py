@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 from windlass.core.blocking import twin_of
+from windlass.core.canary import Canary, CanaryState
 from windlass.core.checks import check_range
 from windlass.core.job import DeadLetter
 from windlass.core.job_verbs import Bulk
 from windlass.core.letters import LetterFilter
 from windlass.store import batches
-from windlass.store.calls import bulk, letter_pages, letters
+from windlass.store.calls import bulk, canaries, letter_pages, letters
 from windlass.store.noun import Noun, verb
 
 
@@ -100,3 +101,20 @@ class Letters(Noun):
             if on_batch is not None:
                 on_batch(done)
         return done
+
+
+class Canaries(Noun):
+    """Requeues of many letters, of which a few are tried before the others."""
+
+    start, start_sync = verb(canaries.start)
+    get, get_sync = verb(canaries.get)
+    list, list_sync = verb(canaries.list_canaries)
+    cancel, cancel_sync = verb(canaries.cancel)
+    advance, advance_sync = verb(canaries.advance)
+
+    async def advance_all(self) -> tuple[tuple[Canary, ...], bool, bool]:
+        """Do the next step of each that is under way; returns those that moved, whether to go on at once, and whether none is."""
+        active = await self._run(canaries.list_active())
+        steps = [await self.advance(canary_id) for canary_id in active]
+        moved = tuple(one for one in steps if one is not None)
+        return moved, any(one.state is CanaryState.REQUEUING for one in moved), not active

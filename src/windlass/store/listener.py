@@ -57,9 +57,9 @@ class WakeupListener:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
 
     async def _hear(self, hear: Hear, wakeups: SqlWakeups) -> None:
-        """Pass on what is heard; after a long silence, have something said.
+        """Pass on what is heard; after a long silence, send something.
 
-        What one process has said is heard by all: a fleet of any size makes one test in each silence.
+        What one process has sent is heard by all: a fleet of any size makes one test in each silence.
         """
         is_testing = True
         self._announce([_TEST])
@@ -84,7 +84,7 @@ class WakeupListener:
         self._has_warned = False
         self._pause = _SHORTEST_PAUSE_S
         wakeups.is_listening = True
-        # Nobody knows what was said before.
+        # What was sent before is not known.
         wakeups.ring(EVERYTHING)
 
     def _warn(self, error: StoreError) -> None:

@@ -153,7 +153,7 @@ def _execute(connection: Any, statement: str) -> None:
     try:
         connection.execute(statement)
     except Exception as error:
-        # Some systems build SQLite so that nobody can write the text of its schema. What we change there is a check's
+        # Some systems build SQLite so that the text of its schema cannot be written. What we change there is a check's
         # spelling, or what it refuses that no verb writes, so the tables stay as they are.
         if _GUARDED not in str(error):
             raise

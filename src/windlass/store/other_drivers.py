@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from windlass.core.blocking import run
 from windlass.errors import ConfigError, RowsLocked, StoreConflict, StoreError, StoreRefused, StoreUnavailable
 from windlass.store.calls.call import Step, asked
 from windlass.store.calls.work import identity as identify
@@ -47,34 +48,28 @@ def refuse_stranger(ours: str, theirs: str) -> None:
         raise ConfigError(f"{NOT_OURS} ({theirs!r}, not {ours!r})")
 
 
+_Send = Callable[[Any, _Statement | Step], Coroutine[Any, Any, "Sequence[Row]"]]
+
+
 async def run_within(connection: Any, identity: str, call: Call[T]) -> T:
     """Run a call inside the transaction of an asyncpg connection; outside of one it is committed at once."""
-    work = _within(identity, call)
-    with _translated_errors():
-        try:
-            step = next(work)
-            while True:
-                try:
-                    rows = await _sent_by_asyncpg(connection, step)
-                except BaseException as error:  # noqa: BLE001 - what was written so far is taken back
-                    step = work.throw(error)
-                else:
-                    step = work.send(rows)
-        except StopIteration as done:
-            answer: T = done.value
-            return answer
+    return await _run(_sent_by_asyncpg, connection, identity, call)
 
 
 def run_on(connection: Any, identity: str, call: Call[T]) -> T:
     """Do the same on a connection that blocks."""
+    return run(_run(_sent_by_cursor, connection, identity, call))
+
+
+async def _run(send: _Send, connection: Any, identity: str, call: Call[T]) -> T:
     work = _within(identity, call)
     with _translated_errors():
         try:
             step = next(work)
             while True:
                 try:
-                    rows = _sent_by_cursor(connection, step)
-                except BaseException as error:  # noqa: BLE001 - as above
+                    rows = await send(connection, step)
+                except BaseException as error:  # noqa: BLE001 - what was written so far is taken back
                     step = work.throw(error)
                 else:
                     step = work.send(rows)
@@ -161,7 +156,7 @@ def _numbered(statement: _Statement) -> tuple[str, list[Any]]:
     return text, [statement.params[name] for name in places]
 
 
-def _sent_by_cursor(connection: Any, step: _Statement | Step) -> Sequence[Row]:
+async def _sent_by_cursor(connection: Any, step: _Statement | Step) -> Sequence[Row]:
     if isinstance(step, Step):
         return asked(step, connection)
     with closing(connection.cursor()) as cursor:

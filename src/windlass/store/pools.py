@@ -63,7 +63,7 @@ class Terms(NamedTuple):
     prepare: bool
     """Off behind a transaction pooler, where a session is ours for one transaction only."""
     limit: timedelta
-    """How long one statement may take, unless its call says less, or that it has no limit."""
+    """How long one statement may take, unless its call sets less, or that it has no limit."""
 
     def limit_of(self, call: Call[Any]) -> timedelta:
         """How long one statement of a call may take: the shorter of both limits; nothing at all is for ever."""

@@ -55,7 +55,7 @@ class Pruning(Noun):
         return Swept(pruned, json.dumps([part, *place]))
 
     async def _prune_page(self, part: str, place: list[int], rules: Retention, *, limit: int) -> tuple[int, list[int] | None]:
-        """Delete a page's worth; says how many, and where the next page of the same part begins."""
+        """Delete a page's worth; returns how many, and where the next page of the same part begins."""
         match part:
             case "executions":
                 return await self._prune_executions(rules, place, limit)
@@ -71,7 +71,7 @@ class Pruning(Noun):
         gone = 0
         for batch in retention.parts(page.runs):
             gone += await self._run(retention.prune_executions(batch))
-        # A long history goes in parts. What nobody could delete is locked by another instance, which does the same.
+        # A long history goes in parts. What could not be deleted is locked by another instance, which does the same.
         if gone and any(runs.length == retention.MAX_RUNS for runs in page.runs):
             return gone, [after]
         return gone, None if page.last_id is None else [page.last_id]

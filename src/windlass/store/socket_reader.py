@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 _UNASKED = 2
-"""How often in a row a socket may be readable with nobody waiting: an answer is read in the turn in which it is seen again."""
+"""How often in a row a socket may be readable without a waiting call: an answer is read in the turn in which it is seen again."""
 
 
 class SocketReader:
-    """Wakes whoever waits for a socket; to be closed before the socket is."""
+    """Wakes what waits for a socket; to be closed before the socket is."""
 
     def __init__(self, descriptor: int) -> None:
         """Register nothing before the first wait."""
@@ -28,7 +28,7 @@ class SocketReader:
         self._is_registered = False
         self._unasked = 0
         self.is_disturbed = False
-        """Whether the server had something to say that nobody had asked for: mostly that the session is over."""
+        """Whether the server has sent something unasked: mostly that the session is over."""
 
     async def readable(self) -> Ready:
         """Wait until there is something to read."""
@@ -60,7 +60,7 @@ class SocketReader:
         if self._waiter is None:
             self._unasked += 1
             if self._unasked == _UNASKED:
-                # It stays readable for as long as nobody reads, and the loop would call here for ever.
+                # It stays readable for as long as it is not read, and the loop would call here for ever.
                 self.is_disturbed = True
                 self.close()
         elif not self._waiter.done():

@@ -25,7 +25,7 @@ class SqliteFiles(NamedTuple):
 
 
 def look_at(path: str) -> SqliteFiles:
-    """Measure, after a checkpoint that waits for nobody; raises StoreUnavailable or OSError."""
+    """Measure, after a checkpoint that does not wait; raises StoreUnavailable or OSError."""
     try:
         unwritten = _unwritten(path)
     except driver.Error as error:
@@ -35,7 +35,7 @@ def look_at(path: str) -> SqliteFiles:
 
 
 def _unwritten(path: str) -> int:
-    """Write back what can be, as any commit does from time to time; nobody waits for it."""
+    """Write back what can be, as any commit does from time to time; no call waits for it."""
     with closing(driver.connect(path, isolation_level=None, timeout=0)) as connection:
         [[page]] = connection.execute("pragma page_size").fetchall()
         [[is_busy, frames, written]] = connection.execute("pragma wal_checkpoint(passive)").fetchall()

@@ -26,14 +26,8 @@ from windlass.store.bulk_walk import MOST_OF_A_PART, run_bulk, run_part
 from windlass.store.calls import (
     aging,
     breakers,
-    clone,
-    control,
-    endings,
-    lists,
-    override,
     reads,
     recurrence,
-    related,
     schema,
     templates,
     work,
@@ -42,17 +36,17 @@ from windlass.store.calls import pull as pulls_of
 from windlass.store.calls import report as reports
 from windlass.store.calls.call import Call, Means
 from windlass.store.database import Bounded, Database
-from windlass.store.noun import Noun, verb
+from windlass.store.noun import verb
+from windlass.store.stored_jobs import StoredJobs
 from windlass.store.wakeups import SqlWakeups
 
 if TYPE_CHECKING:
     from windlass.core.explanation import Explanation
     from windlass.store.audit import Audit
     from windlass.store.breakers import Breakers
-    from windlass.store.canaries import Canaries
     from windlass.store.cron_migration import CronMigration
     from windlass.store.gates import KnownTasks, Lanes
-    from windlass.store.letters import Letters
+    from windlass.store.letters import Canaries, Letters
     from windlass.store.nouns import (
         Alerts,
         Chores,
@@ -95,48 +89,15 @@ def _halves(batch: Sequence[Ending]) -> list[Sequence[Ending]]:
     return [batch[:middle], batch[middle:]]
 
 
-class Store(Noun):
+class Store(StoredJobs):
     """Every verb of the engine, over one database."""
 
-    clock, clock_sync = verb(work.clock)
     slices, slices_sync = verb(work.slices)
     claim_probe, claim_probe_sync = verb(breakers.claim_probe)
     pull, pull_sync = verb(reports.pull)
     report, report_sync = verb(reports.report)
-    job_status, job_status_sync = verb(reports.job_status)
     lapsed, lapsed_sync = verb(work.lapsed)
     prune_logs, prune_logs_sync = verb(work.prune_logs)
-    cancel, cancel_sync = verb(control.cancel)
-    stop_run, stop_run_sync = verb(control.stop_run)
-    pause, pause_sync = verb(control.pause)
-    resume, resume_sync = verb(control.resume)
-    disable, disable_sync = verb(control.disable)
-    enable, enable_sync = verb(control.enable)
-    run_now, run_now_sync = verb(control.run_now)
-    retry, retry_sync = verb(control.retry)
-    boost, boost_sync = verb(control.boost)
-    set_priority, set_priority_sync = verb(control.set_priority)
-    override_status, override_status_sync = verb(override.override_status)
-    clone, clone_sync = verb(clone.clone)
-    delete, delete_sync = verb(control.delete)
-    bury, bury_sync = verb(endings.bury)
-    fail, fail_sync = verb(endings.fail)
-    take_lease, take_lease_sync = verb(endings.take_lease)
-    edit, edit_sync = verb(control.edit)
-    get, get_sync = verb(reads.get_job)
-    get_many, get_many_sync = verb(reads.get_jobs)
-    list_jobs, list_jobs_sync = verb(lists.list_jobs)
-    list_executions, list_executions_sync = verb(reads.list_executions)
-    get_execution, get_execution_sync = verb(reads.get_execution)
-    count_executions, count_executions_sync = verb(reads.count_executions)
-    list_by_correlation, list_by_correlation_sync = verb(related.list_by_correlation)
-    trace, trace_sync = verb(related.trace_correlation)
-    trace_jobs, trace_jobs_sync = verb(related.trace_jobs)
-    read_past, read_past_sync = verb(related.read_past)
-    list_tree, list_tree_sync = verb(related.list_tree)
-    list_dead_letters, list_dead_letters_sync = verb(reads.list_dead_letters)
-    count_jobs, count_jobs_sync = verb(reads.count_jobs)
-    count_task, count_task_sync = verb(reads.count_task)
     fold_counts, fold_counts_sync = verb(reads.fold_counts)
 
     def __init__(self, database: Database, means: Means) -> None:
@@ -244,7 +205,7 @@ class Store(Noun):
     @property
     def canaries(self) -> Canaries:
         """Requeues that try a few letters first."""
-        from windlass.store.canaries import Canaries
+        from windlass.store.letters import Canaries
 
         return Canaries(self)
 
@@ -471,7 +432,7 @@ class Store(Noun):
         locked = await self.run(work.locked_jobs([one.id for one in batch]))
         late.ids += [one.id for one in batch if one.id in locked]
         free = [one for one in batch if one.id not in locked]
-        # Only a job that goes back to waiting takes its key again, and may have to wait for whoever has it.
+        # Only a job that goes back to waiting takes its key again, and may have to wait for its holder.
         parts: list[Sequence[Ending]] = [
             [one for one in free if (one.state is JobState.SCHEDULED) is waits] for waits in (False, True)
         ]
@@ -520,13 +481,13 @@ class Store(Noun):
         return job.id in await self.finish([ending])
 
     async def heartbeat(self, job_id: int, token: int, extend: timedelta | None = None) -> Held:
-        """Extend a pull worker's lease and say whether it should stop; raises JobNotFound or LeaseLost."""
+        """Extend a pull worker's lease and return whether it should stop; raises JobNotFound or LeaseLost."""
         held = await self.run(reports.heartbeat(job_id, token, extend))
         [vouched] = await self._vouch([held], extension(extend))
         return vouched
 
     async def reclaim(self, contact: Contact | None = None, *, limit: int = batches.MAX_ROWS) -> list[int]:
-        """Take back what nobody renewed, if contact is steady; without a contact, whatever has ended."""
+        """Take back what was not renewed, if contact is steady; without a contact, whatever has ended."""
         moment = await self.run(work.contact())
         is_steady = contact is None or contact.touch(moment)
         try:
@@ -545,7 +506,7 @@ class Store(Noun):
             return []
 
     async def promote(self, limit: int = batches.MAX_ROWS) -> Promoted:
-        """Make due jobs claimable, and send what was missed where its rule says; tells when the next one is due."""
+        """Make due jobs claimable, and send what was missed where its rule leads; returns when the next one is due."""
         promoted = await self.run(recurrence.promote(limit))
         if not promoted.has_missed:
             return promoted

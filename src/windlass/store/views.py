@@ -63,7 +63,8 @@ def _drop(connection: Any, dialect: str) -> tuple[str, ...]:
 
 
 def _create(connection: Any, dialect: str, name: str) -> None:
-    text = SQL.joinpath(dialect, "views", f"{name}.sql").read_text("utf-8")
+    common = SQL.joinpath("common", "views", f"{name}.sql")
+    text = (common if common.is_file() else SQL.joinpath(dialect, "views", f"{name}.sql")).read_text("utf-8")
     connection.execute(f"create view {name} /* {_MARK} */ as\n{text}")
     if dialect == "postgres":
         connection.execute(f"comment on view {name} is '{_MARK}'")

@@ -54,11 +54,11 @@ class SqlWakeups:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Stop listening with the last that leaves; whoever entered first should also be the last."""
+        """Stop listening with the last that leaves; the first that entered should also be the last."""
         self._holders -= 1
         if self._holders:
             return
-        # What ended the block is not told to what listens: a task group would wrap it.
+        # What ended the block is not passed on to what listens: a task group would wrap it.
         await self._stack.aclose()
         self.is_listening = False
 
@@ -85,7 +85,7 @@ class SqlWakeups:
         self._pace.credit()
 
     def ring(self, topics: Collection[Topic]) -> None:
-        """Wake whoever sleeps; from any thread."""
+        """Wake all sleepers; from any thread."""
         with self._lock:
             is_under_way = bool(self._pending)
             self._pending.update(topics)
@@ -93,7 +93,7 @@ class SqlWakeups:
             return
         # On the loop's own thread it needs no waking.
         schedule = self._loop.call_soon if get_ident() == self._thread else self._loop.call_soon_threadsafe
-        # A loop that has just been closed has nobody left to wake.
+        # A loop that has just been closed has no sleeper left.
         with suppress(RuntimeError):
             schedule(self._deliver, self._loop)
 

@@ -25,14 +25,14 @@ class Wait:
         self.is_cut = False
         """Whether its socket was shut."""
         self.is_abandoned = False
-        """Whether nobody wants the answer any more."""
+        """Whether the answer is not wanted any more."""
 
 
 class Watchdog:
     """A thread that shuts the socket of every exchange that is past its limit.
 
     The kernel notices only a peer that acknowledges nothing. A proxy, a NAT or a pooler that goes silent acknowledges
-    everything, and a wait for it would never end. A socket that is shut down wakes whoever waits for it, on an event loop or
+    everything, and a wait for it would never end. A socket that is shut down wakes what waits for it, on an event loop or
     in a thread. The thread sleeps until the first limit: no timer is set for a statement, and a blocked event loop does not
     matter.
     """

@@ -1,4 +1,4 @@
-"""A clock that moves only when told."""
+"""A clock that moves only when it is set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FakeClock:
         return (self._now - EPOCH) // timedelta(microseconds=1)
 
     def note(self, at: datetime) -> None:
-        """Learn nothing: the database is told the time, not asked for it."""
+        """Learn nothing: the database gets the time, and is not asked for it."""
 
     def advance(self, **by: float) -> datetime:
         """Move on by a `timedelta` given in keywords, such as `seconds=31`."""

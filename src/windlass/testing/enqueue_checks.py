@@ -20,7 +20,7 @@ _MISSING: Any = object()
 
 
 def enqueued(app: Windlass, task: AnyTask | None = None, /, **arguments: Any) -> list[Job]:
-    """List the jobs that were enqueued, oldest first, whatever has become of them: all, of a task, or with these arguments.
+    """List the jobs that were enqueued, oldest first, whatever their state: all, of a task, or with these arguments.
 
     Other arguments of a job may have any value; those left out at enqueue have the function's defaults. Plain in async tests
     too: there is nothing to await, and so nothing that a test could forget to await.

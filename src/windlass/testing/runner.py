@@ -154,7 +154,7 @@ class _Bench:
                 worker.wake()
                 await watch.still.wait()
         except BaseException:
-            # Whoever gives up on the run does not want to wait for its handlers.
+            # A caller that gives up on the run does not want to wait for its handlers.
             worker.hurry()
             raise
         finally:

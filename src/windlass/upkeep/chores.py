@@ -34,11 +34,11 @@ def _no_jobs(_notice: Notice) -> Sequence[NewJob]:
 
 @record(kw_only=True)
 class AlertOptions:
-    """When alerts are raised, and who is told."""
+    """When alerts are raised, and who gets the notices."""
 
     rules: Mapping[str, AlertRule] = field(default_factory=lambda: RULES)
     notify: Callable[[Notice], Sequence[NewJob]] = _no_jobs
-    """Makes the jobs that tell of an alert; they are enqueued in the transaction that raises or clears it."""
+    """Makes the jobs that send an alert; they are enqueued in the transaction that raises or clears it."""
 
 
 @record(kw_only=True)

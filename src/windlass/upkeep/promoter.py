@@ -21,9 +21,9 @@ _MOST_GAP_S = 0.032
 """The time between two rounds: due times close together are served as one. Who wakes in time and finds that others were
 quicker holds back, so that ten processes ask little more than one."""
 _HINT_GAP_S = 0.016
-"""Wake-ups say that something may be due earlier than was known; it hardly ever is within so short a time."""
+"""Wake-ups mean that something may be due earlier than was known; it hardly ever is within so short a time."""
 _TOLD_PER_POLL = 10
-"""How often in a poll interval at most those who claim are told that something is pending."""
+"""How often in a poll interval at most those who claim are woken for something pending."""
 
 
 class Promoter:
@@ -50,7 +50,7 @@ class Promoter:
         self._may_have_pending = True
         self._told_at = 0.0
         self.unleased_at: datetime | None = None
-        """When nobody held a lease, if the last look found it so."""
+        """When no lease was held, if the last look found it so."""
         self.promotions = ChoreCounts()
         self.spawns = ChoreCounts()
 

@@ -32,7 +32,7 @@ class Reclaimer:
     async def round(self, unleased_at: datetime | None = None) -> list[int]:
         """Reclaim what is due; call it several times a lease. Returns the jobs taken back.
 
-        Whoever knows of a moment after the last round at which nobody held a lease saves a look.
+        A moment after the last round at which no lease was held, if it is known, saves a look.
         """
         is_news = unleased_at is not None and (self._looked_at is None or unleased_at > self._looked_at)
         if unleased_at is not None and is_news and self._skipped < _ROUNDS_WITHOUT_LEASES:
@@ -55,7 +55,7 @@ class Reclaimer:
     def _touch(self, unleased_at: datetime) -> None:
         """Count a moment without leases as contact, although nothing was written.
 
-        Whoever takes a lease after it shows by that that the database can be written to.
+        A process that takes a lease after it shows by that that the database can be written to.
         """
         self._looked_at = unleased_at
         self._contact.touch(unleased_at)

@@ -18,6 +18,7 @@ from windlass.core.page import MAX_OFFSET, JobQuery
 from windlass.core.retry import Profile
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidTransition, JobNotFound, SlotTaken
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web import admin_words as words
 from windlass.web.admin_words import CRAWL, Shown, Status
 from windlass.web.fields import MAX_LIMIT, Body, Limit, capped
@@ -153,7 +154,7 @@ def crawl_job(job: Job, profiles: Mapping[str, Profile]) -> CrawlJob:
 
 async def admin_stats(request: Request) -> CrawlStats:
     """Count the crawl jobs by status, without reading them."""
-    found = words.counts_by_status(await (await context_of(request).app.store()).count_task(CRAWL))
+    found = words.counts_by_status(await StoredJobs(context_of(request).app).count_task(CRAWL))
     queued, running, failed, completed = (found[one] for one in (Shown.QUEUED, Shown.CRAWLING, Shown.FAILED, Shown.SUCCESS))
     total = queued + running + failed + completed
     return CrawlStats(queued=queued, running=running, failed=failed, completed=completed, total=total)
@@ -240,7 +241,7 @@ async def admin_retry_job(request: Request, id: JobNumber) -> Done:  # noqa: A00
 async def admin_set_many(request: Request, body: ManyStatus) -> DoneMany:
     """Put some jobs into a state by hand, in one transaction."""
     context = context_of(request)
-    move = (await context.operator.store()).override_status(
+    move = StoredJobs(context.operator).override_status(
         await _crawl_numbers(request, body.job_ids),
         words.STATE_OF[body.status],
         by=context.principal.name,
@@ -251,7 +252,7 @@ async def admin_set_many(request: Request, body: ManyStatus) -> DoneMany:
 
 async def admin_retry_many(request: Request, body: ManyJobs) -> DoneMany:
     """Give those of some jobs that have failed a fresh start, in one transaction."""
-    move = (await operator_of(request).store()).retry(await _crawl_numbers(request, body.job_ids))
+    move = StoredJobs(operator_of(request)).retry(await _crawl_numbers(request, body.job_ids))
     return DoneMany(success_count=await _changed_by(move), total_count=len(body.job_ids))
 
 
@@ -272,7 +273,7 @@ async def _crawl_number(request: Request, ref: str) -> int:
 
 
 async def _crawl_numbers(request: Request, ids: list[int]) -> list[int]:
-    found = await (await context_of(request).app.store()).get_many(ids)
+    found = await StoredJobs(context_of(request).app).get_many(ids)
     return [job.id for job in found if job.task == CRAWL and not job.spawn]
 
 

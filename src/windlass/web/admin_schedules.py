@@ -121,7 +121,7 @@ def _expression(job: Job) -> str:
     try:
         return str(Recurrence.decode(job.cadence or "").cadence)
     except InvalidInput:
-        # A rule that nobody can read must not hide the others in a list.
+        # A rule that cannot be read must not hide the others in a list.
         return job.cadence or ""
 
 

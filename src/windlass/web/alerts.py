@@ -6,55 +6,22 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query, Request
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from windlass.core.access import Role
-from windlass.core.alert_rules import AlertRule, AlertSeverity, Unit
-from windlass.core.alerts import ShownAlert, Silence
+from windlass.core.alert_rules import AlertSeverity, Unit
+from windlass.core.alerts import ShownAlert
+from windlass.core.record import shaped
 from windlass.store.calls.alerts import MAX_HISTORY
 from windlass.web.errors import Refusal
 from windlass.web.fields import LINE, Body, Listed, PathName
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
+from windlass.wire.operations import AlertOut, SilenceOut
 
 _MOST = 500
 Subject = Annotated[str, Query(max_length=_MOST, description="Only this one; left out, every one.")]
-
-
-class SilenceOut(BaseModel):
-    """Nobody is notified of a rule, or of one of its subjects, for a while."""
-
-    rule: str
-    subject: str
-    """Empty: of every one."""
-    until: datetime
-    reason: str
-    created_by: str | None
-    created_at: datetime
-
-
-class AlertOut(BaseModel):
-    """An alert with what helps."""
-
-    id: int
-    """0: that nobody looks, which only who asks can see."""
-    rule: str
-    subject: str
-    """What it is about, such as a lane; empty: the whole queue."""
-    severity: AlertSeverity
-    message: str
-    value: float
-    """By the unit of its rule; durations are seconds."""
-    since: datetime
-    """When the condition began to hold."""
-    raised_at: datetime | None
-    seen_at: datetime
-    cleared_at: datetime | None
-    remedy: str
-    command: str
-    path: str
-    """The page of the dashboard that helps."""
-    silence: SilenceOut | None
 
 
 class AlertsOut(Listed):
@@ -73,7 +40,8 @@ class AlertHistoryOut(Listed):
     alerts: list[AlertOut]
 
 
-class AlertRuleOut(BaseModel):
+@answer
+class AlertRuleOut:
     """A rule as this server's settings have it."""
 
     name: str
@@ -106,48 +74,16 @@ class SilenceIn(Body):
     """Only this one, such as a lane; empty: every one."""
 
 
-def _silence(one: Silence) -> SilenceOut:
-    return SilenceOut(
-        rule=one.rule,
-        subject=one.subject,
-        until=one.until,
-        reason=one.reason,
-        created_by=one.created_by,
-        created_at=one.created_at,
-    )
-
-
 def _out(shown: ShownAlert) -> AlertOut:
-    alert = shown.alert
-    return AlertOut(
-        id=alert.id,
-        rule=alert.rule,
-        subject=alert.subject,
+    silence = None if shown.silence is None else shaped(SilenceOut, shown.silence)
+    return shaped(
+        AlertOut,
+        shown.alert,
         severity=shown.severity,
-        message=alert.message,
-        value=alert.value,
-        since=alert.since,
-        raised_at=alert.raised_at,
-        seen_at=alert.seen_at,
-        cleared_at=alert.cleared_at,
         remedy=shown.remedy,
         command=shown.command,
         path=shown.path,
-        silence=None if shown.silence is None else _silence(shown.silence),
-    )
-
-
-def _rule(rule: AlertRule) -> AlertRuleOut:
-    return AlertRuleOut(
-        name=rule.name,
-        watches=rule.watches,
-        subject=rule.subject,
-        unit=rule.unit,
-        threshold=rule.threshold,
-        for_seconds=rule.hold.total_seconds(),
-        severity=rule.severity,
-        is_on=rule.is_on,
-        remedy=rule.remedy,
+        silence=silence,
     )
 
 
@@ -158,7 +94,7 @@ async def list_alerts(request: Request) -> AlertsOut:
         at=seen.at,
         alerts=[_out(one) for one in seen.open],
         silenced=[_out(one) for one in seen.silenced],
-        silences=[_silence(one) for one in seen.silences],
+        silences=[shaped(SilenceOut, one) for one in seen.silences],
         total=len(seen.open),
     )
 
@@ -173,13 +109,15 @@ async def list_alert_history(
 
 async def list_alert_rules(request: Request) -> AlertRulesOut:
     """List the rules with the thresholds of this server's settings."""
-    rules = [_rule(one) for one in context_of(request).app.settings.alert_rules.values()]
+    known = context_of(request).app.settings.alert_rules.values()
+    rules = [shaped(AlertRuleOut, one, for_seconds=one.hold.total_seconds()) for one in known]
     return AlertRulesOut(rules=rules, total=len(rules))
 
 
 async def silence_alerts(request: Request, rule: PathName, body: SilenceIn) -> SilenceOut:
-    """Notify nobody of a rule, or of one of its subjects, for a while; a silence that is there is replaced."""
-    return _silence(await operator_of(request).alerts.silence(rule, body.for_, reason=body.reason, subject=body.subject))
+    """Send no notice of a rule, or of one of its subjects, for a while; a silence that is there is replaced."""
+    alerts = operator_of(request).alerts
+    return shaped(SilenceOut, await alerts.silence(rule, body.for_, reason=body.reason, subject=body.subject))
 
 
 async def unsilence_alerts(request: Request, rule: PathName, subject: Subject = "") -> dict[str, bool]:

@@ -6,20 +6,22 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.audit import AuditEntry, AuditFilter
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY
+from windlass.core.record import shaped
 from windlass.web.fields import LINE, Instant, Limit, Listed, capped
 from windlass.web.request_context import reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 Word = Annotated[str | None, Query(min_length=1, max_length=MAX_KEY, pattern=LINE)]
 
 
-class AuditOut(BaseModel):
+@answer
+class AuditOut:
     """A line of the log."""
 
     id: int
@@ -43,19 +45,7 @@ class AuditsOut(Listed):
 
 
 def _out(entry: AuditEntry) -> AuditOut:
-    details = entry.details
-    return AuditOut(
-        id=entry.id,
-        at=entry.at,
-        principal=entry.principal,
-        action=entry.action,
-        target=entry.target,
-        outcome=entry.outcome,
-        details=details,
-        request_id=entry.request_id,
-        place=entry.place,
-        chain=entry.chain,
-    )
+    return shaped(AuditOut, entry)
 
 
 async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name

@@ -92,7 +92,7 @@ class BackgroundWrites:
         deed = Deed(REFUSED, sanitise_text(what, MAX_KEY) or "?", "refused", details)
 
         async def write() -> None:
-            await (await self._app.store()).acting(Actor(who, request_id)).audit.add(deed)
+            await self._app.acting(Actor(who, request_id)).audit.add(deed)
 
         self._put(write)
 
@@ -103,7 +103,7 @@ class BackgroundWrites:
         deed = Deed(REFUSED, "refusals without a line of their own", "refused", encode_object({"count": count}))
 
         async def write() -> None:
-            await (await self._app.store()).acting(_COUNTER).audit.add(deed)
+            await self._app.acting(_COUNTER).audit.add(deed)
 
         self._put(write)
 
@@ -117,6 +117,6 @@ class BackgroundWrites:
         self._seen[token_id] = now
 
         async def write() -> None:
-            await (await self._app.store()).tokens.seen([token_id])
+            await self._app.tokens.seen([token_id])
 
         self._put(write)

@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Query, Request
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from windlass.core.access import Role
-from windlass.core.breaker import Breaker, BreakerReason, BreakerState
+from windlass.core.breaker import Breaker
 from windlass.core.job import MAX_NAME
+from windlass.core.record import shaped
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body, Limit, Listed, PathName, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire.operations import BreakerEventOut, BreakerOut
 
 _SECOND = timedelta(seconds=1)
-
-
-class BreakerOut(BaseModel):
-    """A breaker that has left closed at some time."""
-
-    name: str
-    state: BreakerState
-    failures: int
-    """What it opened for; probes that failed are added until it closes."""
-    successes: int
-    """How often a probe has closed it."""
-    threshold: int
-    """How many failures in a row open it."""
-    open_seconds: float
-    """How long it stays open before it is tried again."""
-    last_failure_at: datetime | None
-    opened_at: datetime | None
-    probe_at: datetime | None
-    """When it is tried again; null while it is open for good."""
-    half_opened_at: datetime | None
-    probe_job_id: int | None
-    """The job it is being tried with."""
-    is_forced: bool
-    """Whether an operator opened it."""
-    updated_at: datetime
 
 
 class BreakersOut(Listed):
@@ -50,16 +27,6 @@ class BreakersOut(Listed):
     breakers: list[BreakerOut]
     next: str | None
     """Send it as `after` for the next page."""
-
-
-class BreakerEventOut(BaseModel):
-    """One change of a breaker."""
-
-    id: int
-    state: BreakerState
-    reason: BreakerReason
-    job_id: int | None
-    at: datetime
 
 
 class BreakerEventsOut(Listed):
@@ -78,21 +45,7 @@ class OpenIn(Body):
 
 
 def _out(breaker: Breaker) -> BreakerOut:
-    return BreakerOut(
-        name=breaker.name,
-        state=breaker.state,
-        failures=breaker.failures,
-        successes=breaker.successes,
-        threshold=breaker.threshold,
-        open_seconds=breaker.open_for / _SECOND,
-        last_failure_at=breaker.last_failure_at,
-        opened_at=breaker.opened_at,
-        probe_at=breaker.probe_at,
-        half_opened_at=breaker.half_opened_at,
-        probe_job_id=breaker.probe.job_id,
-        is_forced=breaker.is_forced,
-        updated_at=breaker.updated_at,
-    )
+    return shaped(BreakerOut, breaker, open_seconds=breaker.open_for / _SECOND, probe_job_id=breaker.probe.job_id)
 
 
 def _known(name: str, breaker: Breaker | None) -> Breaker:
@@ -122,17 +75,17 @@ async def list_breaker_history(request: Request, name: PathName, limit: Limit = 
     breakers = reader_of(request).breakers
     _known(name, await breakers.get(name))
     found = await breakers.history(name, limit=capped(limit))
-    events = [BreakerEventOut(id=one.id, state=one.state, reason=one.reason, job_id=one.job_id, at=one.at) for one in found]
+    events = [shaped(BreakerEventOut, one) for one in found]
     return BreakerEventsOut(events=events, total=len(events), is_total_exact=len(events) < capped(limit))
 
 
 async def reset_breaker(request: Request, name: PathName) -> BreakerOut:
-    """Close a breaker, whoever is trying it."""
+    """Close a breaker, even while a run is trying it."""
     return _out(_known(name, await operator_of(request).breakers.reset(name)))
 
 
 async def force_open_breaker(request: Request, name: PathName, body: OpenIn | None = None) -> BreakerOut:
-    """Open a breaker, whoever is trying it: for a while, or until it is reset."""
+    """Open a breaker, even while a run is trying it: for a while, or until it is reset."""
     return _out(await operator_of(request).breakers.force_open(name, None if body is None else body.for_))
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter
 from windlass.core.ids import MAX_JOB, job_uuid, parse_job_id
-from windlass.core.interval_status import states_of
+from windlass.core.interval import states_of
 from windlass.core.job import INT32, MAX_NAME, MAX_TEXT, JobState, NewJob
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.errors import InvalidInput
@@ -101,7 +101,7 @@ class BulkIn(Body):
 
 
 class BulkOut(BaseModel):
-    """How many jobs there were and what became of them; a dry run only matches."""
+    """How many jobs were matched, changed, refused and missing; a dry run only matches."""
 
     action: str
     dry_run: bool
@@ -135,7 +135,7 @@ async def create_jobs(request: Request, body: JobsIn) -> JobsMadeOut:
 
 
 async def run_bulk(request: Request, body: BulkIn) -> BulkOut:
-    """Do something to many jobs, some hundred in a transaction; says exactly how many were changed."""
+    """Do something to many jobs, some hundred in a transaction; returns exactly how many were changed."""
     if body.ids is None and body.filter is None:
         raise InvalidInput("filter", None, "say which jobs are meant: ids, filter or both")
     ids = None if body.ids is None else list(dict.fromkeys(map(_number, body.ids)))

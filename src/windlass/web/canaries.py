@@ -12,11 +12,12 @@ from windlass.core.canary import MOST_CANARIES, Canary
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME
 from windlass.core.letters import LetterFilter
+from windlass.core.record import shaped
 from windlass.web.dead_letters import LetterFilterIn
 from windlass.web.fields import Body, Limit, Listed, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire import CanaryOut
+from windlass.wire.operations import CanaryOut
 
 CanaryId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 
@@ -38,22 +39,7 @@ class CanariesOut(Listed):
 
 def canary_out(canary: Canary) -> CanaryOut:
     """Show a canary requeue."""
-    return CanaryOut(
-        id=canary.id,
-        state=canary.state,
-        task=canary.task,
-        fingerprint=canary.fingerprint,
-        size=canary.size,
-        succeeded=canary.succeeded,
-        requeued=canary.requeued,
-        refused=canary.refused,
-        reason=canary.reason,
-        jobs=tuple(one.job_id for one in canary.runs),
-        created_by=canary.created_by,
-        created_at=canary.created_at,
-        updated_at=canary.updated_at,
-        ended_at=canary.ended_at,
-    )
+    return shaped(CanaryOut, canary, jobs=tuple(one.job_id for one in canary.runs))
 
 
 async def start_canary(request: Request, body: CanaryIn) -> CanaryOut:

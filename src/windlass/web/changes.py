@@ -27,14 +27,14 @@ _PATIENCE_S = 5.0
 
 @record(kw_only=True)
 class Tempo:
-    """How often listeners are told."""
+    """How often listeners get something."""
 
     gap: timedelta = timedelta(milliseconds=250)
     """Between two changes, at least."""
     look: timedelta = timedelta(seconds=1)
-    """How long to wait for a wake-up before counting: what ends well wakes nobody."""
+    """How long to wait for a wake-up before counting: what ends well wakes no sleeper."""
     beat: timedelta = timedelta(seconds=15)
-    """How long to say nothing."""
+    """How long to be silent."""
 
 
 @record
@@ -100,7 +100,7 @@ class Changes:
                 self._wanted.clear()
 
     async def now(self) -> Change:
-        """Return how things are; whoever asks within the same moment gets the same answer. Raises a Refusal after a while."""
+        """Return how things are; all who ask within the same moment get the same answer. Raises a Refusal after a while."""
         try:
             async with asyncio.timeout(_PATIENCE_S), self._looking:
                 if self._latest is None or time.monotonic() - self._looked_at >= self._tempo.gap.total_seconds():
@@ -115,7 +115,7 @@ class Changes:
         yield (await self.now()).encode(number)
         while not self._stopping.is_set():
             if number != self._number and self._latest is not None:
-                # Who was too slow for one is told to look at everything.
+                # A listener that was too slow for one looks at everything.
                 is_next, number, beats = self._number == number + 1, self._number, self._beats
                 yield self._event if is_next else Change(tuple(Topic), self._latest.at, self._latest.counts).encode(number)
             elif beats != self._beats:
@@ -148,14 +148,14 @@ class Changes:
             await asyncio.sleep(self._tempo.gap.total_seconds())
 
     async def _tell(self, store: Store, topics: tuple[Topic, ...]) -> bool:
-        """Look, and hand out what is new; says whether there was anything."""
+        """Look, and hand out what is new; returns whether there was anything."""
         try:
             async with asyncio.timeout(_PATIENCE_S), self._looking:
                 seen = self._latest = await self._look(store, topics)
         except (StoreError, TimeoutError) as error:
             log.debug("what changed could not be read: %s", error)
             return False
-        # Not compared with the latest look: a newcomer may have made that, and told nobody else.
+        # Not compared with the latest look: a newcomer may have made that for itself alone.
         if not topics and seen.counts == self._told:
             return False
         self._told = seen.counts

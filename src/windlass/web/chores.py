@@ -5,16 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 
 from fastapi import Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.chore import Chore
+from windlass.core.record import shaped
 from windlass.web.fields import Listed, PathName
 from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 
-class ChoreOut(BaseModel):
+@answer
+class ChoreOut:
     """A chore and how it went the last time."""
 
     name: str
@@ -37,17 +39,7 @@ class ChoresOut(Listed):
 
 
 def _out(chore: Chore) -> ChoreOut:
-    return ChoreOut(
-        name=chore.name,
-        is_paused=chore.paused_at is not None,
-        paused_at=chore.paused_at,
-        due_at=chore.due_at,
-        last_run_at=chore.last_run_at,
-        last_rows=chore.last_rows,
-        last_duration_ms=chore.last_duration_ms,
-        last_error=chore.last_error,
-        worker=chore.worker,
-    )
+    return shaped(ChoreOut, chore, is_paused=chore.paused_at is not None)
 
 
 async def _get(request: Request, name: str) -> Chore:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.ids import MAX_ID
+from windlass.core.record import record, shaped
 from windlass.core.source import MAX_SOURCE_NAME
 from windlass.core.webpage import MAX_SEARCH, WebPage
 from windlass.web.fields import Limit, Listed, capped
@@ -26,20 +25,9 @@ SourceFilter = Annotated[str | None, Query(min_length=1, max_length=MAX_SOURCE_N
 After = Annotated[int, Query(ge=0, le=MAX_ID, description="The `next` of the page before.")]
 
 
-class PageOut(BaseModel):
+@record
+class PageOut(WebPage):
     """A page as it is kept; in lists `text` is only its beginning."""
-
-    id: int
-    source_id: str
-    url: str
-    title: str
-    text: str
-    status: int
-    etag: str | None
-    last_modified: str | None
-    fetched_at: datetime
-    changed_at: datetime
-    created_at: datetime
 
 
 class PagesOut(Listed):
@@ -48,23 +36,6 @@ class PagesOut(Listed):
     pages: list[PageOut]
     next: int | None
     """Send it as `after` for the next part."""
-
-
-def page_out(page: WebPage) -> PageOut:
-    """Show a page."""
-    return PageOut(
-        id=page.id,
-        source_id=page.source_id,
-        url=page.url,
-        title=page.title,
-        text=page.text,
-        status=page.status,
-        etag=page.etag,
-        last_modified=page.last_modified,
-        fetched_at=page.fetched_at,
-        changed_at=page.changed_at,
-        created_at=page.created_at,
-    )
 
 
 async def list_pages(  # noqa: PLR0917 - the query of the route
@@ -79,12 +50,14 @@ async def list_pages(  # noqa: PLR0917 - the query of the route
         found = await pages.search(search, source_id=source_id, after=after, limit=most)
     counted = await pages.count(search=search, source_id=source_id)
     last = found[-1].id if len(found) == most else None
-    return PagesOut(pages=[page_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
+    return PagesOut(
+        pages=[shaped(PageOut, one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last
+    )
 
 
 async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> PageOut:  # noqa: A002 - the path's word
     """Read one page with all of its text."""
-    return page_out(await context_of(request).app.pages.get(id))
+    return shaped(PageOut, await context_of(request).app.pages.get(id))
 
 
 ROUTES = (

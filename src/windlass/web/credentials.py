@@ -17,6 +17,7 @@ from windlass.config import Settings
 from windlass.core.access import TOKEN_PREFIX, Principal, Role
 from windlass.core.job import MAX_NAME
 from windlass.errors import shown
+from windlass.store.nouns import Sessions, Signatures
 from windlass.web.background_writes import BackgroundWrites
 from windlass.web.errors import BadToken, Refusal
 from windlass.web.limits import HttpLimits
@@ -38,7 +39,7 @@ _CHALLENGE = {"www-authenticate": 'Bearer realm="windlass"'}
 _BAD_CHALLENGE = {"www-authenticate": 'Bearer realm="windlass", error="invalid_token"'}
 ADMIN = Principal("admin", Role.ADMIN)
 SCRAPER = Principal("metrics", None)
-"""Whoever has the scrape token: without a role, it may read what monitors read and nothing else."""
+"""The holder of the scrape token: without a role, it may read what monitors read and nothing else."""
 
 Headers = Mapping[bytes, bytes]
 
@@ -72,7 +73,7 @@ class Credentials:
         """Until when a credential that was good from an address is looked up there in any case, longest unused first."""
         self._codes: dict[bytes, float] = {}
         self._start: tuple[bytes, float] | None = None
-        # Whoever changes a static secret also ends the sessions it may have opened.
+        # A change of a static secret also ends the sessions it may have opened.
         static = (settings.admin_token, settings.jwt_secret, settings.jwt_public_key, settings.jwt_jwks)
         self._pepper = hashlib.sha256(repr(static).encode()).digest()
 
@@ -108,7 +109,7 @@ class Credentials:
         except Refusal:
             self._failed.record(address)
             raise
-        if not await (await self._app.store()).signatures.record(signed.digest, KEPT_FOR):
+        if not await Signatures(self._app).record(signed.digest, KEPT_FOR):
             raise Refusal(401, "X-Signature: was used before; sign every request anew, with another X-Nonce", _BAD_CHALLENGE)
         return _worker(signed.worker)._replace(is_signed=True)
 
@@ -169,7 +170,7 @@ class Credentials:
         return _for_now(SCRAPER) if _is_same(self._metrics, token.strip()) else await self.find_bearer(token.strip())
 
     async def find_bearer(self, token: bytes) -> CheckedCredential | None:
-        """Find whose bearer token it is; None when it is nobody's."""
+        """Find whose bearer token it is; None when it is unknown."""
         if _is_same(self._admin, token) or self._is_start_token(token):
             return _for_now(ADMIN)
         try:
@@ -187,7 +188,7 @@ class Credentials:
         return None
 
     async def _find_token(self, secret: str) -> CheckedCredential | None:
-        token = await (await self._app.store()).tokens.find(secret)
+        token = await self._app.tokens.find(secret)
         if token is None:
             return None
         self._notes.seen(token.id)
@@ -195,14 +196,14 @@ class Credentials:
         return _for_now(Principal(token.principal, token.role, token.lanes, worker=token.worker), ends)
 
     def _find_worker(self, worker: bytes, secret: bytes) -> CheckedCredential | None:
-        """Take a pull worker by the shared secret; its name is what it says."""
+        """Take a pull worker by the shared secret; its name is what it sends."""
         name = worker.decode("latin-1")
         if not _is_same(self._worker, secret) or not name or len(name) > MAX_NAME or not name.isprintable():
             return None
         return _for_now(_worker(name))
 
     async def _find_session(self, cookie: bytes) -> CheckedCredential | None:
-        session = await (await self._app.store()).sessions.find(self.session_digest(cookie))
+        session = await Sessions(self._app).find(self.session_digest(cookie))
         return None if session is None else _for_now(Principal(session.principal, session.role, csrf=session.csrf))
 
     def session_digest(self, cookie: bytes) -> str:
@@ -265,7 +266,7 @@ def lasts_until(expires_at: float) -> timedelta:
     """Return how long a session may last that was opened with a credential which ends then."""
     if expires_at == math.inf:
         return SESSION_LASTS
-    # The credential's own clock: whoever issued it said when it ends.
+    # The credential's own clock: its issuer set when it ends.
     left = datetime.fromtimestamp(expires_at, UTC) - datetime.now(UTC)  # noqa: TID251
     return max(timedelta(seconds=1), min(SESSION_LASTS, left))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Self
 
 from fastapi import Path, Query, Request
@@ -14,12 +13,12 @@ from windlass.core.job import MAX_KEY, MAX_NAME, MAX_TEXT, DeadLetter
 from windlass.core.job_verbs import Bulk
 from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
 from windlass.core.letters import MAX_NOTE, MOST_IDS, LetterFilter
-from windlass.core.record import record
+from windlass.core.record import record, shaped
 from windlass.secret_names import redact
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire import LetterOut, NoteOut
+from windlass.wire.operations import CountsOut, GroupOut, LetterOut, NoteOut
 
 LetterId = Annotated[int, Path(ge=1, le=MAX_JOB)]
 Fingerprint = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
@@ -45,39 +44,6 @@ class LettersOut(Listed):
     dead_letters: list[LetterOut]
     next: str | None
     """Send it as `cursor` for the next page."""
-
-
-class GroupOut(BaseModel):
-    """Deaths of the same kind, with the newest as an example."""
-
-    fingerprint: str
-    letters: int
-    deaths: int
-    last_died_at: datetime
-    newest_id: int
-    task: str
-    error_message: str
-    in_hour: int
-    """How many of these letters died within the last hour."""
-    in_day: int
-    in_week: int
-    first_died_at: datetime | None
-    """When the first letter of this kind that is still kept was written."""
-    version: str | None
-    """The version of the application that the first one came from."""
-    is_new: bool
-    """Whether it first appeared with the newest version of the application."""
-
-
-class CountsOut(BaseModel):
-    """How many letters died lately, and how many nobody has dealt with."""
-
-    hour: int
-    day: int
-    week: int
-    open: int
-    is_exact: bool
-    """Otherwise there are at least so many: only the newest 5,000 were looked at, and 10,000 that are open."""
 
 
 class PayloadIn(Body):
@@ -156,7 +122,7 @@ class NotedLettersIn(LettersIn):
 
 
 class LettersBulkOut(BaseModel):
-    """How many letters were meant and what became of them."""
+    """How many letters were meant, changed, refused and missing."""
 
     matched: int
     changed: int
@@ -219,7 +185,7 @@ async def list_dead_letters(  # noqa: PLR0917 - the parameters of the query, by 
 async def group_dead_letters(
     request: Request,
     is_open: Annotated[
-        bool | None, Query(alias="open", description="Only those that nobody has dealt with, or only others.")
+        bool | None, Query(alias="open", description="Only those that were not dealt with, or only others.")
     ] = None,
     is_new: Annotated[
         bool | None,
@@ -231,24 +197,7 @@ async def group_dead_letters(
 ) -> GroupsOut:
     """Group the newest dead letters by what killed the jobs."""
     found = await reader_of(request).letters.groups(is_open=is_open, is_new=is_new, limit=capped(limit))
-    groups = [
-        GroupOut(
-            fingerprint=one.fingerprint,
-            letters=one.letters,
-            deaths=one.deaths,
-            last_died_at=one.last_died_at,
-            newest_id=one.newest_id,
-            task=one.task,
-            error_message=one.error,
-            in_hour=one.in_hour,
-            in_day=one.in_day,
-            in_week=one.in_week,
-            first_died_at=one.first_died_at,
-            version=one.version,
-            is_new=one.is_new,
-        )
-        for one in found.groups
-    ]
+    groups = [shaped(GroupOut, one, error_message=one.error) for one in found.groups]
     return GroupsOut(groups=groups, total=len(groups), is_total_exact=found.is_complete)
 
 
@@ -258,9 +207,8 @@ async def get_dead_letter(request: Request, id: LetterId) -> WholeLetterOut:  # 
 
 
 async def count_dead_letters(request: Request) -> CountsOut:
-    """Count the letters of the last hour, day and week, and those that nobody has dealt with."""
-    found = await reader_of(request).letters.counts()
-    return CountsOut(hour=found.hour, day=found.day, week=found.week, open=found.open, is_exact=found.is_exact)
+    """Count the letters of the last hour, day and week, and those that were not dealt with."""
+    return shaped(CountsOut, await reader_of(request).letters.counts())
 
 
 async def edit_dead_letter(request: Request, id: LetterId, body: PayloadIn) -> WholeLetterOut:  # noqa: A002 - the path's word

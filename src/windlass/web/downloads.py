@@ -29,7 +29,7 @@ class Download(Response):
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer as ASGI asks."""
         del scope
-        # What goes wrong before the first piece can still be told.
+        # What goes wrong before the first piece can still be answered.
         first = "" if self._is_bare else await anext(self._texts, "")
         await send({"type": "http.response.start", "status": 200, "headers": list(self._said)})
         if not self._is_bare:
@@ -37,7 +37,7 @@ class Download(Response):
         await send({"type": "http.response.body", "body": b""})
 
     async def _send_all(self, first: str, receive: Receive, send: Send) -> None:
-        """Send until the end, or until nobody listens any more."""
+        """Send until the end, or until the client has gone."""
         gone = asyncio.ensure_future(_until_gone(receive))
         try:
             await _send_text(first, send)

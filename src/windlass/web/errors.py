@@ -72,7 +72,7 @@ STATUS_OF: Mapping[type[Exception], int] = MappingProxyType(
         StoreUnavailable: 503,
     }
 )
-"""The nearest ancestor counts; a route may say otherwise for itself."""
+"""The nearest ancestor counts; a route may have another for itself."""
 
 _WHERE: Mapping[type[Exception], str] = MappingProxyType(
     {
@@ -121,12 +121,12 @@ def refusal_of(
     statuses: Mapping[type[Exception], int] = MappingProxyType({}),
     handler: Callable[..., Any] | None = None,
 ) -> Refusal:
-    """Return what a client is told of an error; what is not theirs to know becomes a bare 500. `handler` knows the fields."""
+    """Return what a client gets to know of an error; anything internal becomes a bare 500. `handler` knows the fields."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, RequestValidationError):
         return Refusal(400, _first_complaint(error, handler))
-    # The parser of bodies wraps what our codec says.
+    # The parser of bodies wraps the errors of our codec.
     known = error.__cause__ if isinstance(error.__cause__, InvalidInput) else error
     status = _status_of(known, statuses)
     if status is None:

@@ -1,4 +1,4 @@
-"""Events: what changed, told as it changes."""
+"""Events: changes, sent as they happen."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVENT_STREAM = "text/event-stream"
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
 _RETRY = b"retry: 1000\n\n"
 _HOSTED = timedelta(seconds=10)
-"""How long a stream lasts below another application: its server waits for streams before it tells anybody that it stops."""
+"""How long a stream lasts below another application: its server waits for streams before it announces that it stops."""
 
 
 class ChangeOut(BaseModel):
@@ -47,7 +47,7 @@ class EventStream(Response):
     """Sends events until the client leaves, its time is over or the server stops."""
 
     def __init__(self, changes: Changes, lasts_s: float) -> None:
-        """Send what `changes` has to tell."""
+        """Send what `changes` has."""
         super().__init__()
         self._changes = changes
         self._lasts_s = lasts_s
@@ -62,7 +62,7 @@ class EventStream(Response):
         del scope
         with self._changes.joined():
             async with aclosing(self._changes.events()) as events:
-                # What goes wrong before the first event can still be told.
+                # What goes wrong before the first event can still be answered.
                 first = await anext(events)
                 await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
                 await send({"type": "http.response.body", "body": _RETRY + first, "more_body": True})

@@ -12,13 +12,14 @@ from windlass.core.ids import execution_uuid, job_uuid, parse_execution_id
 from windlass.core.job import Execution
 from windlass.core.page import MAX_OFFSET
 from windlass.errors import shown
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
-from windlass.wire import ExecutionOut
+from windlass.wire.jobs import ExecutionOut
 
 
 class ExecutionsOut(Listed):
@@ -67,13 +68,13 @@ async def list_executions(
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
 ) -> ExecutionsOut:
     """List a job's runs, the one that goes on first, then newest first."""
-    store = await reader_of(request).store()
+    jobs = StoredJobs(reader_of(request))
     number, most = number_of(id), capped(limit)
-    runs = await store.list_executions(number, limit=most, offset=offset)
-    total = await store.count_executions(number)
+    runs = await jobs.list_executions(number, limit=most, offset=offset)
+    total = await jobs.count_executions(number)
     if not total:
         # A job without runs has an empty list; no job has none.
-        await store.get(number)
+        await jobs.get(number)
     eyes = eyes_of(request)
     return ExecutionsOut(executions=[execution_out(run, eyes) for run in runs], total=total, limit=most, offset=offset)
 
@@ -83,7 +84,7 @@ async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, 
     found = parse_execution_id(id)
     if found is None:
         raise Refusal(404, f"execution {shown(id)} not found; GET /api/v1/jobs/{{id}}/executions lists those of a job")
-    return execution_out(await (await context_of(request).app.store()).get_execution(*found), eyes_of(request))
+    return execution_out(await StoredJobs(context_of(request).app).get_execution(*found), eyes_of(request))
 
 
 ROUTES = (

@@ -15,14 +15,14 @@ from windlass.web.connections import Connections
 log = logging.getLogger("windlass.web")
 
 _NO_FILES = "socket.accept() out of system resource"
-"""What asyncio says; before Python 3.12 a thousand times a second, each with a stack trace."""
+"""What asyncio logs; before Python 3.12 a thousand times a second, each with a stack trace."""
 _LOG_EVERY_S = 30.0
 _DROP_EVERY_S = 0.5
 _DROPPED = 16
 
 
 class Exhaustion:
-    """Hears of connections that could not be accepted; asyncio itself stops accepting for a second after each."""
+    """Counts connections that could not be accepted; asyncio itself stops accepting for a second after each."""
 
     def __init__(self, connections: Connections, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Make room among the `connections`."""

@@ -6,15 +6,17 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel, StringConstraints
+from pydantic import StringConstraints
 
 from windlass.core.access import Role
-from windlass.core.feed import MAX_SUBSCRIBER, Feed, FeedEntry
+from windlass.core.feed import MAX_SUBSCRIBER
 from windlass.core.ids import MAX_ID
+from windlass.core.record import shaped
 from windlass.store.nouns import NOT_FETCHED
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 FeedId = Annotated[int, Path(ge=1, le=MAX_ID)]
 SubscriberName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)]
@@ -27,7 +29,8 @@ class SubscriptionIn(Body):
     subscriber: SubscriberName
 
 
-class FeedOut(BaseModel):
+@answer
+class FeedOut:
     """A feed, without the secrets it shares with its hub."""
 
     id: int
@@ -38,7 +41,7 @@ class FeedOut(BaseModel):
     site_url: str | None
     job_id: int | None
     next_fetch_at: datetime | None
-    """Null while nobody subscribes, or when it is gone."""
+    """Null while there is no subscriber, or when it is gone."""
     last_fetched_at: datetime | None
     consecutive_failures: int
     last_error: str | None
@@ -51,6 +54,7 @@ class FeedOut(BaseModel):
     updated_at: datetime
 
 
+@answer
 class SubscribedOut(FeedOut):
     """A feed that was subscribed to."""
 
@@ -66,7 +70,8 @@ class FeedsOut(Listed):
     """Send it as `after` for the next page."""
 
 
-class EntryOut(BaseModel):
+@answer
+class EntryOut:
     """An entry. Its texts are the publisher's own: escape them wherever they are shown."""
 
     id: int
@@ -88,16 +93,6 @@ class EntriesOut(Listed):
     """Send it as `before` for the next page."""
 
 
-def feed_out(feed: Feed) -> FeedOut:
-    """Show a feed."""
-    return FeedOut(**{name: getattr(feed, name) for name in FeedOut.model_fields})
-
-
-def entry_out(entry: FeedEntry) -> EntryOut:
-    """Show an entry."""
-    return EntryOut(**{name: getattr(entry, name) for name in EntryOut.model_fields})
-
-
 async def list_feeds(
     request: Request,
     after: Annotated[int, Query(ge=0, le=MAX_ID)] = 0,
@@ -109,7 +104,8 @@ async def list_feeds(
     found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
     counted = await feeds.count(subscriber=subscriber)
     last = found[-1].id if len(found) == capped(limit) else None
-    return FeedsOut(feeds=[feed_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
+    shown = [shaped(FeedOut, one) for one in found]
+    return FeedsOut(feeds=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def subscribe_to_feed(request: Request, response: Response, body: SubscriptionIn) -> SubscribedOut:
@@ -119,12 +115,12 @@ async def subscribe_to_feed(request: Request, response: Response, body: Subscrip
     if kept.created_at != kept.updated_at:
         response.status_code = 200
     warning = None if await feeds.are_fetched() else NOT_FETCHED
-    return SubscribedOut(**feed_out(kept).model_dump(), warning=warning)
+    return shaped(SubscribedOut, kept, warning=warning)
 
 
 async def get_feed(request: Request, id: FeedId) -> FeedOut:  # noqa: A002 - the path's word
     """Read one feed."""
-    return feed_out(await context_of(request).app.feeds.get(id))
+    return shaped(FeedOut, await context_of(request).app.feeds.get(id))
 
 
 async def unsubscribe_from_feed(
@@ -133,7 +129,7 @@ async def unsubscribe_from_feed(
     subscriber: Annotated[str, Path(min_length=1, max_length=MAX_SUBSCRIBER)],
 ) -> FeedOut:
     """End a subscription, if there is one; the last to leave stops the fetching."""
-    return feed_out(await operator_of(request).feeds.unsubscribe(id, subscriber))
+    return shaped(FeedOut, await operator_of(request).feeds.unsubscribe(id, subscriber))
 
 
 async def list_feed_entries(
@@ -147,7 +143,7 @@ async def list_feed_entries(
     found = await feeds.entries(id, before=before, limit=capped(limit))
     counted = await feeds.count_entries(id)
     last = found[-1].id if len(found) == capped(limit) else None
-    shown = [entry_out(one) for one in found]
+    shown = [shaped(EntryOut, one) for one in found]
     return EntriesOut(entries=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 

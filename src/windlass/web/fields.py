@@ -69,7 +69,7 @@ class Body(BaseModel):
 
 
 class Listed(BaseModel):
-    """What every list says beside its rows."""
+    """What every list has beside its rows."""
 
     total: int
     is_total_exact: bool = True

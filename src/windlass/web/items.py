@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 from fastapi import Query, Request, Response
 from pydantic import BaseModel
@@ -16,30 +14,19 @@ from windlass.core.ids import MAX_ID, job_uuid
 from windlass.core.item import Item
 from windlass.core.job import MAX_NAME
 from windlass.secret_names import REDACTED, redact
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.jobs import JobId
 from windlass.web.request_context import reader_of
 from windlass.web.route import Route
+from windlass.wire.jobs import ItemOut
 
 _KINDS = {ItemFormat.JSONL: "application/x-ndjson", ItemFormat.CSV: "text/csv; charset=utf-8"}
 After = Annotated[int, Query(ge=0, le=MAX_ID, description="The id of the last item that is known already.")]
 Collection = Annotated[str, Query(min_length=1, max_length=MAX_NAME, pattern=LINE)]
 Format = Annotated[ItemFormat, Query(description="A JSON object a line, or a table with a column for every field.")]
-
-
-class ItemOut(BaseModel):
-    """One item, as it came."""
-
-    id: int
-    collection: str
-    key: str
-    """What tells it from the other items of its collection."""
-    job_id: UUID
-    """The job that found it first."""
-    data: dict[str, Any]
-    created_at: datetime
 
 
 class ItemsOut(Listed):
@@ -86,7 +73,7 @@ async def list_job_items(request: Request, id: JobId, after: After = 0, limit: L
 
 
 async def list_items(request: Request, collection: Collection, after: After = 0, limit: Limit = 100) -> ItemsOut:
-    """List the items of a collection; a job's collection is its task unless its enqueuer said otherwise."""
+    """List the items of a collection; a job's collection is its task unless its enqueuer set another."""
     return await _page(request, ExportRange(collection=collection, after=after), limit)
 
 
@@ -114,7 +101,7 @@ async def export_items(
 async def _known(request: Request, ref: str) -> int:
     """Find a job's number; raises JobNotFound when there is no such job, which otherwise would seem to have found nothing."""
     number = number_of(ref)
-    await (await reader_of(request).store()).job_status(number)
+    await StoredJobs(reader_of(request)).job_status(number)
     return number
 
 

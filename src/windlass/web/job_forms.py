@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from windlass.app import Windlass
+from windlass.client.options import JobOptions
 from windlass.core.cadence import Cadence, Every, Misfire, Recurrence, parse_cadence
 from windlass.core.durations import parse_duration
 from windlass.core.interval import IntervalForm
 from windlass.core.item import MAX_FIELDS
 from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, NewJob
+from windlass.core.record import shaped
 from windlass.core.retry import RetrySpec
 from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, check_url, new_source
 from windlass.errors import InvalidInput
@@ -121,10 +123,7 @@ async def native_job(body: JobIn, app: Windlass, by: str) -> NewJob:
     return job if rule is None and body.name is None else _recurring(job, body, rule, options)
 
 
-_OPTIONS = (
-    *("lane", "priority", "delay", "run_at", "max_attempts", "timeout", "unique_key", "unique_scope", "on_conflict"),
-    *("subject", "correlation_id", "target_count", "item_key", "collection", "metadata"),
-)
+_OPTIONS = tuple(name for name in JobOptions.__annotations__ if name in JobIn.model_fields)
 
 
 def _recurring(job: NewJob, body: JobIn, rule: Recurrence | None, options: Mapping[str, Any]) -> NewJob:
@@ -146,7 +145,7 @@ def read_rule(body: Any) -> Recurrence | None:
 
 
 def rule_fields(body: Any) -> dict[str, Any]:
-    """Return what a body says of a rule beside its cadence."""
+    """Return what a body has of a rule beside its cadence."""
     names = ("timezone", "fixed_rate", "start_at", "misfire")
     return {name: value for name in names if (value := getattr(body, name, None)) is not None}
 
@@ -160,7 +159,7 @@ def read_cadence(every: str | float | None, cron: str | None) -> Cadence | None:
             return Every(parse_duration(every, field="every"))
         return None if cron is None else parse_cadence(cron)
     except InvalidInput as error:
-        # The rules below call it a cadence; whoever sent it does not.
+        # The rules below call it a cadence; its sender does not.
         raise InvalidInput("cron" if every is None else "every", every or cron, error.reason) from None
 
 
@@ -191,12 +190,4 @@ def _interval_form(body: CrawlIn) -> IntervalForm:
     if body.interval_minutes is None and not body.schedule_time:
         for name, value in rule_fields(body).items():
             raise InvalidInput(name, value, "goes with interval_minutes or schedule_time")
-    return IntervalForm(
-        interval_minutes=body.interval_minutes,
-        interval_type=body.interval_type,
-        schedule_time=body.schedule_time,
-        schedule_enabled=body.schedule_enabled,
-        start_at=body.start_at,
-        fixed_rate=bool(body.fixed_rate),
-        timezone=body.timezone or "UTC",
-    )
+    return shaped(IntervalForm, body, fixed_rate=bool(body.fixed_rate), timezone=body.timezone or "UTC")

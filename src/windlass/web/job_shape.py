@@ -15,15 +15,14 @@ from fastapi import Request
 from windlass.core.access import Role
 from windlass.core.cadence import Cron, Recurrence
 from windlass.core.ids import job_uuid
-from windlass.core.interval import shown_interval
-from windlass.core.interval_status import status_of
+from windlass.core.interval import shown_interval, status_of
 from windlass.core.job import RETRIED, WAITING, Job, JobState
 from windlass.core.record import record
 from windlass.core.retry import Profile, RetrySpec
 from windlass.errors import InvalidInput
 from windlass.secret_names import redact
 from windlass.web.request_context import context_of
-from windlass.wire import JobOut
+from windlass.wire.jobs import JobOut
 
 CRAWL = "crawl"
 """The task of the interval scheduler's jobs."""
@@ -152,7 +151,7 @@ def _rule(job: Job) -> Recurrence | None:
     try:
         return job.recurrence
     except InvalidInput:
-        # Shown as it is: one row that nobody can read must not hide the others.
+        # Shown as it is: one row that cannot be read must not hide the others.
         return None
 
 

@@ -17,7 +17,7 @@ from windlass.web.job_shape import eyes_of, job_out
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-from windlass.wire import JobOut
+from windlass.wire.jobs import JobOut
 
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 _BY_HAND = "failed by an operator"
@@ -36,7 +36,7 @@ class BoostIn(Body):
 
 
 class BuryIn(Body):
-    """What the dead letter says."""
+    """The error of the dead letter."""
 
     error: Reason | None = None
 
@@ -48,7 +48,7 @@ class CloneIn(Body):
 
 
 class FailIn(BuryIn):
-    """What the run is said to have failed of."""
+    """The error that the run ends with."""
 
     will_retry: bool = True
     """Whether the retry policy decides; otherwise the job fails for good."""

@@ -13,20 +13,21 @@ from windlass.app import Windlass
 from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.filter import MAX_SEARCH, JobFilter, StateFilter
-from windlass.core.interval_status import states_of
+from windlass.core.interval import states_of
 from windlass.core.job import INT32, MAX_KEY, MAX_NAME, JobState, NewJob, RunStatus, Stored
 from windlass.core.page import MAX_OFFSET, JobQuery, Sort
 from windlass.core.payload import decode_request
 from windlass.core.pool import PULL_LANE
 from windlass.core.record import record
 from windlass.errors import InvalidInput, UnknownTask
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.fields import Instant, Limit, Listed, capped
 from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
 from windlass.web.job_shape import JobDetailOut, eyes_of, job_fields, job_out
 from windlass.web.request_context import RequestContext, context_of, operator_of, reader_of
 from windlass.web.route import Route
-from windlass.wire import JobOut
+from windlass.wire.jobs import JobOut
 
 JobId = Annotated[str, Path(min_length=1, max_length=64, description="A job's UUID or its number.")]
 SortBy = Literal["created_at", "updated_at", "run_at", "next_run_at", "priority", "completed_at", "state", "status"]
@@ -92,7 +93,7 @@ async def enqueue(context: RequestContext, body: JobIn | CrawlIn) -> Stored:
 
 
 async def check_crawl(context: RequestContext, job: NewJob, field: str, value: object) -> None:
-    """Refuse a crawl that nobody is known to have code for, by the name of what was sent."""
+    """Refuse a crawl without known code, by the name of what was sent."""
     app = context.app
     if not (job.lane == PULL_LANE or app.accepts_unknown or await app.declares(job.task)):
         raise InvalidInput(field, value, f"is for the task 'crawl', which {UnknownTask(job.task).reason}")
@@ -125,7 +126,7 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="For more, go on with the cursor.")] = 0,
     cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before.")] = None,
 ) -> JobsOut:
-    """List jobs, newest first if nothing else is said; `total` is exact unless it is marked."""
+    """List jobs, newest first by default; `total` is exact unless it is marked."""
     if status and state:
         raise InvalidInput("state", state, "give status or state, not both")
     wanted = JobFilter(
@@ -195,7 +196,7 @@ async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - 
 
 async def newest_result(app: Windlass, number: int) -> Any:
     """Read what the newest run that has ended gave."""
-    runs = await (await app.store()).list_executions(number, limit=2)
+    runs = await app.executions(number, limit=2)
     return next((run.result for run in runs if run.status is not RunStatus.RUNNING), None)
 
 
@@ -207,12 +208,12 @@ async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa
         body.check_task((await operator.get(number)).task)
     if body.payload is not None:
         await operator.check_payload((await operator.get(number)).task, body.payload)
-    moved = await (await operator.store()).edit(number, edit_of(body))
+    moved = await StoredJobs(operator).edit(number, edit_of(body))
     return job_out(moved.one(), eyes_of(request))
 
 
 async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's word
-    """Remove a job that nobody holds, with its executions; the answer is the job as it was."""
+    """Remove a job that is not leased, with its executions; the answer is the job as it was."""
     return job_out(await operator_of(request).delete(id), eyes_of(request))
 
 

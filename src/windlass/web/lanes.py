@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from fastapi import Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.gate import Lane
+from windlass.core.record import shaped
 from windlass.web.errors import Refusal
 from windlass.web.fields import Listed, PathName
-from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out
+from windlass.web.gates import Force, chosen
 from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
-
-
-class LaneOut(BaseModel):
-    """A lane with its jobs by state."""
-
-    name: str
-    is_paused: bool
-    paused_at: datetime | None
-    paused_by: str | None
-    counts: dict[str, int]
+from windlass.wire.operations import DrainOut, GateOut, LaneOut
 
 
 class LanesOut(Listed):
@@ -33,13 +22,7 @@ class LanesOut(Listed):
 
 
 def _out(lane: Lane) -> LaneOut:
-    return LaneOut(
-        name=lane.name,
-        is_paused=lane.paused_at is not None,
-        paused_at=lane.paused_at,
-        paused_by=lane.paused_by,
-        counts={state.value: jobs for state, jobs in lane.counts.items()},
-    )
+    return shaped(LaneOut, lane, is_paused=lane.paused_at is not None)
 
 
 async def list_lanes(request: Request) -> LanesOut:
@@ -60,21 +43,21 @@ async def pause_lane(request: Request, name: PathName, *, force: Force = False) 
     """Let no job of a lane be claimed from now on, or with `*` of any lane; what runs goes on."""
     lanes = operator_of(request).lanes
     await chosen(lanes, name, force=force)
-    return gate_out(await lanes.pause(name))
+    return shaped(GateOut, await lanes.pause(name))
 
 
 async def resume_lane(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let the jobs of a lane be claimed again; `*` ends the pause of all, and lanes paused on their own stay so."""
     lanes = operator_of(request).lanes
     await chosen(lanes, name, force=force)
-    return gate_out(await lanes.resume(name))
+    return shaped(GateOut, await lanes.resume(name))
 
 
 async def drain_lane(request: Request, name: PathName, *, force: Force = False) -> DrainOut:
     """Pause a lane, or with `*` every lane, and count what still runs."""
     lanes = operator_of(request).lanes
     await chosen(lanes, name, force=force)
-    return drain_out(await lanes.drain(name))
+    return shaped(DrainOut, await lanes.drain(name))
 
 
 ROUTES = (

@@ -9,7 +9,7 @@ from windlass.core.record import record
 
 @record(kw_only=True)
 class HttpLimits:
-    """Bounds that hold for every request, whoever sends it."""
+    """Bounds that hold for every request."""
 
     body_bytes: int = 8 * 1024 * 1024
     public_body_bytes: int = 64 * 1024
@@ -34,16 +34,16 @@ class HttpLimits:
     costly_reads: int = 1
     """How many lists, searches and pages are read at a time; between two there is a rest for everything else."""
     waiting_reads: int = 400
-    """How many may wait for their turn; one more is told to come later."""
+    """How many may wait for their turn; one more is refused for now."""
     read_within: timedelta = timedelta(seconds=4)
-    """How long one waits for its turn before it is told to come later."""
+    """How long one waits for its turn before it is refused for now."""
     read_for: timedelta = timedelta(seconds=5)
-    """How long one read for a list, a search, a page or a download may take; then it is ended, and its client told to ask for
+    """How long one read for a list, a search, a page or a download may take; then it is ended, and its client is asked to read
     less."""
     exports: int = 4
     """How many downloads of items there may be at a time."""
     streams: int = 200
-    """How many may listen to events; one more is told to come later."""
+    """How many may listen to events; one more is refused for now."""
     stream_within: timedelta = timedelta(minutes=15)
     """How long one may listen; who comes back is asked for credentials again."""
     failed_logins: int = 10

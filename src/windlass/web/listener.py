@@ -41,7 +41,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class HttpListener(uvicorn.Server):
-    """Runs a server on a socket until told to stop."""
+    """Runs a server on a socket until asked to stop."""
 
     def __init__(self, server: Server, bound: socket.socket) -> None:
         """Listen nowhere yet."""
@@ -97,7 +97,7 @@ class HttpListener(uvicorn.Server):
             self._loop = None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell streams to end first: they would be waited for."""
+        """End streams first: they would be waited for."""
         self._windlass.stopping.set()
         await super().shutdown(sockets)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from windlass.core.access import Principal, Role
 from windlass.core.audit import Actor
+from windlass.store.nouns import Sessions
 from windlass.web.credentials import ADMIN, COOKIE, SESSION_LASTS, Credentials, cookie_of, lasts_until
 from windlass.web.errors import Refusal
 from windlass.web.forms import form_of
@@ -83,10 +84,10 @@ def _local(path: str, base: str) -> str:
 async def _let_in(request: Request, principal: Principal, lasts: timedelta, response: Response) -> Response:
     context = context_of(request)
     cookie, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-    store = (await context.app.store()).acting(Actor(principal.name, context.request_id))
     digest = context.server.credentials.session_digest(cookie.encode())
     assert principal.role is not None  # noqa: S101 - both callers have asked for one
-    await store.sessions.open(digest, principal.name, principal.role, csrf=csrf, lasts=lasts)
+    sessions = Sessions(context.app.acting(Actor(principal.name, context.request_id)))
+    await sessions.open(digest, principal.name, principal.role, csrf=csrf, lasts=lasts)
     is_https = request.url.scheme == "https"
     age_s = int(lasts.total_seconds())
     response.set_cookie(COOKIE, cookie, max_age=age_s, path=f"{context.base}/", httponly=True, samesite="strict", secure=is_https)
@@ -98,7 +99,7 @@ async def log_out(request: Request) -> Response:
     context = context_of(request)
     cookie = cookie_of(dict(request.scope["headers"]))
     if cookie is not None:
-        await (await context.app.store()).sessions.close(context.server.credentials.session_digest(cookie))
+        await Sessions(context.app).close(context.server.credentials.session_digest(cookie))
         context.server.credentials.forget(cookie)
     response = RedirectResponse(f"{context.base}/login", _SEE_OTHER)
     response.delete_cookie(COOKIE, path=f"{context.base}/", httponly=True, samesite="strict")

@@ -90,7 +90,7 @@ class FailedIn(EndedIn):
     stack_trace: str | None = None
     reason: Literal["error", "timed_out", "worker_crashed"] = "error"
     retry_after_sec: Wait | None = None
-    """In place of what the job's retry policy says."""
+    """In place of the job's retry policy."""
     is_final: bool = False
     """No retry helps."""
 

@@ -43,7 +43,7 @@ async def show_reference(request: Request) -> Response:
 async def get_openapi(request: Request) -> dict[str, Any]:
     """Return the OpenAPI document."""
     context = context_of(request)
-    # In a thread: the first time it takes seconds of a busy machine, during which nobody else would be answered.
+    # In a thread: the first time it takes seconds of a busy machine, during which no other request would be answered.
     written = await asyncio.to_thread(lambda: context.server.openapi)
     below = {"servers": [{"url": context.base}]} if context.base else {}
     return JSONResponse(written | below)  # type: ignore[return-value]  # the annotation documents its content

@@ -163,7 +163,7 @@ async def _pull(request: Request, body: PullIn) -> Response:
 
 
 def _most_attempts(job: Claimed, context: RequestContext, pull_settings: PullSettings) -> int:
-    """Return how many tries a job has, by its own rule where nobody gave a number."""
+    """Return how many tries a job has, by its own rule where no number was given."""
     if job.max_attempts is not None:
         return job.max_attempts
     profile = RetrySpec.decode(job.retry).profile

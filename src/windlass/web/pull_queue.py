@@ -98,7 +98,7 @@ class PullQueue:
             either: set[asyncio.Future[Any]] = {waiter.answer, gone}
             await asyncio.wait(either, timeout=wait_s or None, return_when=asyncio.FIRST_COMPLETED)
             if waiter.is_in_hand and not gone.done():
-                # What is being taken for it now would be nobody's if it left.
+                # What is being taken for it now would have no owner if it left.
                 waiter.is_patient = False
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():
@@ -116,7 +116,7 @@ class PullQueue:
             self._put_back(waiter.pull, waiter.answer.result())
 
     def _put_back(self, pull: Pull, job: Claimed | None) -> None:
-        """Have a job returned that nobody will hear of; with a `pull_id` it is kept for whoever asks for it again."""
+        """Have a job returned whose puller has gone; with a `pull_id` it is kept for the pull that asks again."""
         if job is not None and pull.pull_id is None:
             self._unclaimed.append(job)
             self._wake.set()
@@ -168,7 +168,7 @@ class PullQueue:
         # A newcomer may ask for a lease that it has already.
         hopeful = [waiter for waiter in present if waiter.pull.wanted in open_to or (waiter.is_new and waiter.pull.pull_id)]
         order = (await self._pull_settings.current()).order if hopeful else PickOrder.FIFO
-        # Nothing is awaited between this look at who is still there and the taking: nobody leaves unseen.
+        # Nothing is awaited between this look at who is still there and the taking: none leaves unseen.
         while hopeful := [waiter for waiter in hopeful if not waiter.answer.done()]:
             held = _Held(slices, order, hopeful[:MAX_PULLS])
             hopeful = hopeful[await self._hand_out(store, held) :]
@@ -178,7 +178,7 @@ class PullQueue:
                 waiter.close()
 
     async def _hand_out(self, store: Store, held: _Held) -> int:
-        """Take jobs for the first of these; says for how many it has tried."""
+        """Take jobs for the first of these; returns for how many it has tried."""
         for waiter in held.waiters:
             waiter.is_in_hand = True
         try:

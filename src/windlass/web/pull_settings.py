@@ -35,7 +35,7 @@ class PullSettingsCache:
         if self._known is not None and time.monotonic() < self._until:
             return self._known
         here = self._app.settings
-        table = from_table(await (await self._app.store()).settings.all())
+        table = from_table(await self._app.stored_settings.all())
         lease = table.get("LEASE_SEC_DEFAULT")
         self._known = PullSettings(
             here.pull_lease if lease is None else timedelta(seconds=int(lease)),

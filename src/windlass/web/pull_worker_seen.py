@@ -56,7 +56,7 @@ class PullWorkersSeen:
             self._wake.clear()
             seen, self._seen = self._seen, {}
             try:
-                await (await self._app.store()).workers.pulled(seen)
+                await self._app.workers.pulled(seen)
             except WindlassError as error:
                 log.warning("pull workers could not be noted as seen: %s", error)
             # Those who come at the same time are written together.

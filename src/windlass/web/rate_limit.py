@@ -15,7 +15,7 @@ class RateLimit:
     """Allows each address so many in a window of time; of too many addresses the one longest known is forgotten."""
 
     def __init__(self, most: int, *, window_s: float = _WINDOW_S, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Start with nobody."""
+        """Start empty."""
         self._most = most
         self._window_s = window_s
         self._monotonic = monotonic

@@ -6,16 +6,17 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.ids import MAX_JOB
 from windlass.core.payload import decode_object
+from windlass.core.record import shaped
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
 from windlass.web.job_shape import Eyes, eyes_of
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 _TASK = "email"
 ReminderId = Annotated[int, Path(ge=1, le=MAX_JOB)]
@@ -29,7 +30,8 @@ class ReminderIn(Body):
     """The payload of an `email` job."""
 
 
-class ReminderOut(BaseModel):
+@answer
+class ReminderOut:
     """A reminder as it is kept."""
 
     id: int
@@ -50,20 +52,13 @@ class RemindersOut(Listed):
 
 
 def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
-    return ReminderOut(
-        id=reminder.id,
-        due_at=reminder.due_at,
-        mail=eyes.hide(reminder.mail),
-        job_id=reminder.job_id,
-        enqueued_at=reminder.enqueued_at,
-        created_at=reminder.created_at,
-    )
+    return shaped(ReminderOut, reminder, mail=eyes.hide(reminder.mail))
 
 
 async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
     """Keep a mail until it is due; `produce-reminders` sends it then."""
     app = context_of(request).app
-    # What is wrong with the mail is said now, and not when it is due.
+    # What is wrong with the mail is answered now, and not when it is due.
     job = await app.described(_TASK, body.mail, {})
     kept = await operator_of(request).reminders.add(NewReminder(body.due_at, decode_object(job.payload)))
     return _out(kept, eyes_of(request))

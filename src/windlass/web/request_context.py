@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEY = "windlass"
 PRINCIPAL = "windlass.principal"
-"""Where an application around the server says in the scope who asks; no request can set it."""
+"""Where an application around the server puts into the scope who asks; no request can set it."""
 ANONYMOUS = Principal("anonymous", None)
 
 
@@ -46,7 +46,7 @@ class RequestContext:
 
     @property
     def app(self) -> Windlass:
-        """The application, acting as nobody: for reads and enqueues."""
+        """The application, whose changes are not audited: for reads and enqueues."""
         return self.server.app
 
     @property

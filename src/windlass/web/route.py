@@ -40,7 +40,7 @@ class Route:
     is_callback: bool = False
     """Called by programs of others, by their rules: any content type, and parameters that we have no use for."""
     is_scraped: bool = False
-    """Also answers whoever has the scrape token, which is good for nothing else."""
+    """Also answers to the scrape token, which is good for nothing else."""
     check: Callable[[Windlass, Mapping[str, str]], Awaitable[None]] | None = None
     """Refuses by the parameters of the path, before the body is read: for public paths that hold a secret of their own."""
     hot: Callable[[Request], Awaitable[Response]] | None = None

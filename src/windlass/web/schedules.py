@@ -12,6 +12,7 @@ from windlass.core.access import Role
 from windlass.core.cadence_text import describe
 from windlass.core.preview import MOST, Fire, Shift, preview
 from windlass.errors import InvalidInput
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.fields import Instant
 from windlass.web.job_forms import CronText, Zone, read_rule
 from windlass.web.request_context import context_of
@@ -67,7 +68,7 @@ async def preview_schedule(  # noqa: PLR0917 - the parameters of the query, by n
     rule = read_rule(AskedRule(every, cron, timezone, start_at))
     if rule is None:
         raise InvalidInput("every", None, "give every or cron")
-    now = await (await context_of(request).app.store()).clock()
+    now = await StoredJobs(context_of(request).app).clock()
     times = [fire_out(fire) for fire in preview(rule, now, count)]
     return PreviewOut(in_words=describe(rule.cadence, rule.timezone), timezone=rule.timezone, times=times)
 

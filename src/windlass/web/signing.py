@@ -1,4 +1,4 @@
-"""Signed requests of pull workers: who holds the secret says so without sending it, once for each request."""
+"""Signed requests of pull workers: a holder of the secret proves it without sending it, once for each request."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Signing:
         return bool(self._secrets)
 
     def check(self, headers: Headers, target: Target) -> Signed:
-        """Return who has signed; raises a Refusal with 401 that says which header is wrong."""
+        """Return who has signed; raises a Refusal with 401 that names the wrong header."""
         timestamp, _ = _part(headers, b"x-timestamp", _TIMESTAMP, "must be the time in seconds since 1970")
         _part(headers, b"x-nonce", _NONCE, "must be 8 to 128 letters, digits or signs of base64")
         _part(headers, b"x-content-sha256", _DIGEST, "must be the SHA-256 of the body in hex", default=EMPTY.encode())
@@ -85,11 +85,11 @@ class Signing:
         worker = headers.get(b"x-worker-id", b"").decode("latin-1")
         if not 1 <= len(worker) <= MAX_NAME or not worker.isprintable():
             raise _refusal(f"X-Worker-Id: must be 1 to {MAX_NAME} printable characters")
-        # The signer's clock against ours: nobody else's is known before the signature is.
+        # The signer's clock against ours: no other is known before the signature is.
         if abs(int(timestamp) - time.time()) > WINDOW.total_seconds():  # noqa: TID251
             raise _refusal(f"X-Timestamp: is more than {WINDOW.total_seconds():.0f} seconds from this server's time")
         given = bytes.fromhex(found[1].decode())
-        # Every secret is tried, so that the time it takes does not tell which one was right.
+        # Every secret is tried, so that the time it takes does not show which one was right.
         matches = [hmac.compare_digest(sign(secret, target, headers), given) for secret in self._secrets]
         if not any(matches):
             raise _refusal("X-Signature: does not fit the request")

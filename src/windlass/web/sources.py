@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel, StringConstraints
+from pydantic import StringConstraints
 
 from windlass.core.access import Role
+from windlass.core.record import shaped
 from windlass.core.source import MAX_SOURCE_NAME, Source, check_url, new_source
 from windlass.web.fields import LINE, Body, Limit, Listed, SourceUrl, capped
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 SourceName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_NAME, pattern=LINE)]
 SourceId = Annotated[str, Path(min_length=1, max_length=MAX_SOURCE_NAME)]
@@ -29,7 +31,8 @@ class SourceIn(Body):
     metadata: dict[str, Any] | None = None
 
 
-class SourceOut(BaseModel):
+@answer
+class SourceOut:
     """A source as it is kept."""
 
     id: str
@@ -51,15 +54,7 @@ class SourcesOut(Listed):
 
 def source_out(source: Source) -> SourceOut:
     """Show a source."""
-    return SourceOut(
-        id=source.id,
-        name=source.name,
-        url=source.url,
-        last_run_at=source.last_run_at,
-        metadata=source.metadata,
-        created_at=source.created_at,
-        updated_at=source.updated_at,
-    )
+    return shaped(SourceOut, source)
 
 
 async def list_sources(

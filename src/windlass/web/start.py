@@ -1,4 +1,4 @@
-"""What a server does and says before it listens."""
+"""What a server does and prints before it listens."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ def warn_of_weak_secrets(settings: Settings) -> None:
 
 
 async def prepare(server: Server) -> str | None:
-    """Make the first token where nobody could log in; returns its secret. Refuses to be open to others without credentials."""
+    """Make the first token where no login is possible; returns its secret. Refuses to be open to others without credentials."""
     warn_of_weak_secrets(server.app.settings)
-    store = await server.app.store()
-    if server.credentials.is_configured or await store.tokens.count_live():
+    if server.credentials.is_configured or await server.app.tokens.count_live():
         return None
     host = server.app.settings.host
     if not is_loopback(host):
@@ -55,7 +54,7 @@ async def prepare(server: Server) -> str | None:
             f"listening on {host} without credentials would let nobody in or everybody: set WINDLASS_ADMIN_TOKEN or "
             "WINDLASS_JWT_SECRET, or make a token with `windlass token new me --role admin`; or listen on 127.0.0.1"
         )
-    return (await store.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
+    return (await server.app.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
 
 
 def url_of(host: str, port: int) -> str:
@@ -72,7 +71,7 @@ class Line(NamedTuple):
 
 
 def greeting(server: Server, port: int, first_token: str | None, *, is_private: bool, task: str | None = None) -> list[Line]:
-    """Return where the server is and how to get in; secrets are told only where nobody else reads along.
+    """Return where the server is and how to get in; secrets are shown only where no other reads along.
 
     The command to try enqueues a job of `task`, or only looks.
     """

@@ -12,9 +12,11 @@ from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.chore import Chore
 from windlass.core.job import JobState
+from windlass.core.record import shaped
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
+from windlass.wire.jobs import QueueStatsOut
 
 _LOOKS = frozenset({"promote", "spawn", "reclaim"})
 """Chores that look for what is due or lost."""
@@ -70,18 +72,6 @@ class MetricsOut(BaseModel):
     """Lost leases since the beginning."""
 
 
-class QueueStatsOut(BaseModel):
-    """The queue in the async jobs system's words: `failed` will be tried again."""
-
-    pending: int
-    """Due, waiting for a slot."""
-    processing: int
-    failed: int
-    scheduled: int
-    """Waiting for their time: delayed, snoozed or recurring; not among `pending`."""
-    oldest_pending_minutes: int
-
-
 async def get_job_stats(request: Request, id: JobId) -> JobStatsOut:  # noqa: A002 - the path's word
     """Sum up the runs of one job."""
     stats = await reader_of(request).runs.job(number_of(id))
@@ -127,14 +117,7 @@ def newest(moments: Iterable[datetime | None]) -> datetime | None:
 
 async def get_queue_stats(request: Request) -> QueueStatsOut:
     """Sum up what waits, runs and will be tried again."""
-    stats = await context_of(request).app.stats()
-    return QueueStatsOut(
-        pending=stats.pending,
-        processing=stats.processing,
-        failed=stats.failed,
-        scheduled=stats.scheduled,
-        oldest_pending_minutes=stats.oldest_pending_minutes,
-    )
+    return shaped(QueueStatsOut, await context_of(request).app.stats())
 
 
 ROUTES = (

@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 from fastapi import Query, Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
 from windlass.core.job import MAX_NAME, JobState
 from windlass.core.known_task import KnownTask
+from windlass.core.record import shaped
 from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, PathName, capped
-from windlass.web.gates import DrainOut, Force, GateOut, chosen, drain_out, gate_out
+from windlass.web.gates import Force, chosen
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
+from windlass.wire.operations import DrainOut, GateOut, TaskOut
 
 
-class TaskOut(BaseModel):
-    """A task that some process declared, or that was paused before any did."""
-
-    name: str
-    lane: str
-    options: dict[str, Any]
-    breaker: str | None
-    is_declared: bool
-    is_paused: bool
-    paused_at: datetime | None
-    paused_by: str | None
-    first_seen_at: datetime
-    seen_at: datetime
-
-
+@answer
 class TaskDetailOut(TaskOut):
     """A task with its jobs by state."""
 
-    counts: dict[JobState, int]
+    counts: Mapping[JobState, int]
     """States without jobs are left out."""
 
 
@@ -50,18 +38,7 @@ class TasksOut(Listed):
 
 
 def _out(task: KnownTask) -> TaskOut:
-    return TaskOut(
-        name=task.name,
-        lane=task.lane,
-        options=task.options,
-        breaker=task.breaker,
-        is_declared=task.is_declared,
-        is_paused=task.paused_at is not None,
-        paused_at=task.paused_at,
-        paused_by=task.paused_by,
-        first_seen_at=task.first_seen_at,
-        seen_at=task.seen_at,
-    )
+    return shaped(TaskOut, task, is_paused=task.paused_at is not None)
 
 
 async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MAX_NAME)] = "", limit: Limit = 100) -> TasksOut:
@@ -75,36 +52,36 @@ async def list_tasks(request: Request, after: Annotated[str, Query(max_length=MA
 
 async def get_task(request: Request, name: PathName) -> TaskDetailOut:
     """Read one task with its jobs by state."""
-    store = await context_of(request).app.store()
-    found = await store.tasks.get(name)
+    app = context_of(request).app
+    found = await app.known_tasks.get(name)
     if found is None:
         raise Refusal(404, f"task {name!r} not found: no process has declared it; GET /api/v1/tasks lists them")
     counts: Counter[JobState] = Counter()
-    for one in await store.count_jobs():
+    for one in await app.counts():
         if one.task == name:
             counts[one.state] += one.jobs
-    return TaskDetailOut(**_out(found).model_dump(), counts=counts)
+    return shaped(TaskDetailOut, _out(found), counts=counts)
 
 
 async def pause_task(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let no job of a task be claimed from now on; what runs goes on."""
     tasks = operator_of(request).known_tasks
     await chosen(tasks, name, force=force)
-    return gate_out(await tasks.pause(name))
+    return shaped(GateOut, await tasks.pause(name))
 
 
 async def resume_task(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let the jobs of a task be claimed again."""
     tasks = operator_of(request).known_tasks
     await chosen(tasks, name, force=force)
-    return gate_out(await tasks.resume(name))
+    return shaped(GateOut, await tasks.resume(name))
 
 
 async def drain_task(request: Request, name: PathName, *, force: Force = False) -> DrainOut:
-    """Pause a task and say what still runs of it."""
+    """Pause a task and count what still runs of it."""
     tasks = operator_of(request).known_tasks
     await chosen(tasks, name, force=force)
-    return drain_out(await tasks.drain(name))
+    return shaped(DrainOut, await tasks.drain(name))
 
 
 ROUTES = (

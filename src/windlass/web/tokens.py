@@ -6,14 +6,16 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from windlass.core.access import MAX_LANES, NewToken, Role, Token
+from windlass.core.access import MAX_LANES, NewToken, Role
 from windlass.core.durations import parse_duration
 from windlass.core.ids import MAX_JOB
+from windlass.core.record import shaped
 from windlass.web.fields import Body, Limit, Listed, Name, capped
 from windlass.web.request_context import operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 _CENTURY_S = 36_500 * 86_400
 
@@ -33,15 +35,14 @@ class TokenIn(Body):
     """Seconds, or as in 90d; null lives until it is revoked."""
 
 
-class TokenOut(BaseModel):
+@answer
+class TokenOut:
     """A token without its secret."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     id: int
     name: str
     role: Role
-    lanes: list[str] | None
+    lanes: tuple[str, ...] | None
     created_by: str | None
     created_at: datetime
     expires_at: datetime | None
@@ -51,6 +52,7 @@ class TokenOut(BaseModel):
     worker: str | None
 
 
+@answer
 class MintedOut(TokenOut):
     """A new token; the secret is shown this once."""
 
@@ -65,18 +67,14 @@ class TokensOut(Listed):
     """Send it as `after` for the next page."""
 
 
-def token_out(token: Token) -> TokenOut:
-    """Show a token."""
-    return TokenOut.model_validate(token)
-
-
 async def list_tokens(request: Request, after: Annotated[int, Query(ge=0, le=MAX_JOB)] = 0, limit: Limit = 100) -> TokensOut:
     """List the tokens."""
     tokens = reader_of(request).tokens
     found = await tokens.list(after=after, limit=capped(limit))
     counted = await tokens.count()
     last = found[-1].id if len(found) == capped(limit) else None
-    return TokensOut(tokens=[token_out(one) for one in found], total=counted.total, is_total_exact=counted.is_exact, next=last)
+    shown = [shaped(TokenOut, one) for one in found]
+    return TokensOut(tokens=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
 async def mint_token(request: Request, body: TokenIn) -> MintedOut:
@@ -89,12 +87,12 @@ async def mint_token(request: Request, body: TokenIn) -> MintedOut:
         expires_in=None if body.expires_in is None else parse_duration(body.expires_in, field="expires_in"),
     )
     minted = await operator_of(request).tokens.mint(wanted)
-    return MintedOut(**token_out(minted.token).model_dump(), secret=minted.secret)
+    return shaped(MintedOut, minted.token, secret=minted.secret)
 
 
 async def revoke_token(request: Request, id: Annotated[int, Path(ge=1, le=MAX_JOB)]) -> TokenOut:  # noqa: A002 - the path's word
     """End a token, and every session it opened, at once (in other servers within a second)."""
-    return token_out(await operator_of(request).tokens.revoke(id))
+    return shaped(TokenOut, await operator_of(request).tokens.revoke(id))
 
 
 ROUTES = (

@@ -38,7 +38,7 @@ class Turns:
     """
 
     def __init__(self, at_once: int, most_waiting: int, patience_s: float, rng: Random) -> None:
-        """Start with nobody."""
+        """Start empty."""
         self._free = at_once
         self._most_waiting = most_waiting
         self._patience_s = patience_s

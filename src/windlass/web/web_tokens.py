@@ -1,4 +1,4 @@
-"""JSON Web Tokens: which keys there are, and what a signed token says."""
+"""JSON Web Tokens: which keys there are, and what a signed token claims."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class WebTokens:
         return self._principal(claims), float(claims["exp"])
 
     def _key_for(self, header: Mapping[str, Any]) -> Key:
-        """Pick by the key's own algorithm; the token only says which key it means."""
+        """Pick by the key's own algorithm; the token only names the key it means."""
         kid = header.get("kid")
         fitting = [key for key in self.keys if key.algorithm == header.get("alg") and (key.kid is None or key.kid == kid)]
         if kid is None:

@@ -43,7 +43,7 @@ async def verify_websub(
     challenge: Annotated[str, Query(alias="hub.challenge", max_length=4096)] = "",
     lease: Annotated[int, Query(alias="hub.lease_seconds", ge=1, le=_MOST_SECONDS)] = int(LEASE.total_seconds()),
 ) -> PlainTextResponse:
-    """Answer a hub that asks whether it was really us; 404 says that it was not."""
+    """Answer a hub that asks whether it was really us; 404 means that it was not."""
     app = context_of(request).app
     known = await _known(app, feed)
     if topic != known.websub_topic:
@@ -62,11 +62,11 @@ async def verify_websub(
 
 
 async def receive_websub(request: Request, feed: FeedKey) -> PlainTextResponse:
-    """Take what a hub sends; 410 tells it to stop. Content with a wrong signature is acknowledged and ignored."""
+    """Take what a hub sends; 410 asks it to stop. Content with a wrong signature is acknowledged and ignored."""
     app = context_of(request).app
     known = await _known(app, feed)
     body = await request.body()
-    # Acknowledged all the same, as WebSub has it: nobody is told whether a guess was right.
+    # Acknowledged all the same, as WebSub has it: no sender learns whether a guess was right.
     if is_signed(known.websub_secret, request.headers.get("x-hub-signature"), body):
         await _take(app, known, body, request.headers.get("content-type", "")[:_KEY])
     else:
@@ -77,7 +77,7 @@ async def receive_websub(request: Request, feed: FeedKey) -> PlainTextResponse:
 async def check_websub(app: Windlass, path: Mapping[str, str]) -> None:
     """Refuse who was not given the address of a feed that is followed, before anything of the content is read."""
     if (await _known(app, path["feed"])).next_fetch_at is None:
-        raise Refusal(410, "nobody subscribes to this feed any more")
+        raise Refusal(410, "this feed has no subscriber any more")
 
 
 async def _known(app: Windlass, key: str) -> Feed:
@@ -96,7 +96,7 @@ async def _take(app: Windlass, feed: Feed, body: bytes, content_type: str) -> No
     text = base64.b64encode(body).decode()
     if len(text) <= MAX_BYTES - _ROOM:
         payload = {"feedId": str(feed.id), "body": text, "content_type": content_type or None}
-        # Whoever publishes a feed names its hub: one open job for each feed is all that can be made to pile up here.
+        # The publisher of a feed names its hub: one open job for each feed is all that can be made to pile up here.
         job = NewJob(task=CONTENT_TASK, payload=encode_object(payload), subject=str(feed.id), unique_key=str(feed.id))
         if not (await app.enqueue_job(job)).is_duplicate:
             return

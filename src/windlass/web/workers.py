@@ -6,16 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from fastapi import Request
-from pydantic import BaseModel
 
 from windlass.core.access import Role
+from windlass.core.record import shaped
 from windlass.core.worker import WorkerRecord
 from windlass.web.fields import Limit, Listed, PathName, capped
 from windlass.web.request_context import operator_of, reader_of
 from windlass.web.route import Route
+from windlass.wire import answer
 
 
-class StartedOut(BaseModel):
+@answer
+class StartedOut:
     """A job that a worker runs."""
 
     id: int
@@ -23,8 +25,9 @@ class StartedOut(BaseModel):
     started_at: datetime
 
 
-class WorkerOut(BaseModel):
-    """A process; `running` is what its last heartbeat said, `jobs` what its leases say."""
+@answer
+class WorkerOut:
+    """A process; `running` comes from its last heartbeat, `jobs` from its leases."""
 
     id: str
     kind: str
@@ -59,27 +62,7 @@ class WorkersOut(Listed):
 
 
 def _out(worker: WorkerRecord) -> WorkerOut:
-    return WorkerOut(
-        id=worker.id,
-        kind=worker.kind,
-        host=worker.host,
-        pid=worker.pid,
-        version=worker.version,
-        pools=worker.pools,
-        tasks=worker.tasks,
-        running=worker.running,
-        started_at=worker.started_at,
-        seen_at=worker.seen_at,
-        stopped_at=worker.stopped_at,
-        is_online=worker.is_online,
-        app_version=worker.app_version,
-        loop_blocks=worker.loop_blocks,
-        paused_at=worker.paused_at,
-        paused_by=worker.paused_by,
-        cpu_percent=worker.cpu_percent,
-        memory_mb=worker.memory_mb,
-        jobs=[StartedOut(id=job.id, task=job.task, started_at=job.started_at) for job in worker.jobs],
-    )
+    return shaped(WorkerOut, worker, jobs=[shaped(StartedOut, job) for job in worker.jobs])
 
 
 async def list_workers(request: Request, limit: Limit = 500) -> WorkersOut:

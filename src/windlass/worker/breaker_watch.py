@@ -23,7 +23,7 @@ class _Look:
 
 
 class BreakerWatch:
-    """Tells the store of each failure, and of a success only where it ends a row of failures or a probe."""
+    """Reports each failure to the store, and a success only where it ends a row of failures or a probe."""
 
     def __init__(self, store: Work) -> None:
         """Report to `store`."""
@@ -37,7 +37,7 @@ class BreakerWatch:
         self._probes.add((probe.id, probe.token))
 
     def must_tell(self, active: ActiveRun) -> bool:
-        """Whether the store must hear of a run before the run is finished."""
+        """Whether a run must be reported to the store before it is finished."""
         return active.spec.breaker is not None and active.is_failure is not None
 
     async def tell(self, active: ActiveRun) -> bool:

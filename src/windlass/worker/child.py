@@ -301,7 +301,7 @@ def main() -> None:
         application = _load_or_tell(target, end)
         with asyncio.Runner() as runner:
             ChildServer(application, end, runner.get_loop()).serve()
-    except BaseException:  # noqa: BLE001 - told to the worker already
+    except BaseException:  # noqa: BLE001 - reported to the worker already
         traceback.print_exc()
         sys.exit(1)
     finally:

@@ -164,7 +164,7 @@ class ChildProcess:
         # Else the subprocess module would one day wait for this number itself.
         self._process.returncode = death.status or 0
         os.close(self._lifeline)
-        # Nobody waits when the loop is closed.
+        # No caller waits when the loop is closed.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._die, death)
 

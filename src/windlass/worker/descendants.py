@@ -47,7 +47,7 @@ def find_descendants(child: int, mark: str) -> set[int]:
 
 
 def kill_descendants(child: int, mark: str) -> int:
-    """Kill a child and what it started, and return how many there were; until it is reaped, its number is nobody else's."""
+    """Kill a child and what it started, and return how many there were; until it is reaped, no other process has its number."""
     # Stopped first, so that it starts nothing more while we look; a stopped process can still be killed.
     _send_group(child, signal.SIGSTOP)
     # The child last: until it dies it is given the orphans of what we kill, also of what was started while we looked.
@@ -66,7 +66,7 @@ def kill_own_descendants() -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, as init would; only Linux can.
 
-    A daemon forks twice, so that it is nobody's, and may leave its group, its session and its environment behind. What has
+    A daemon forks twice, so that it has no parent, and may leave its group, its session and its environment behind. What has
     ended stays a zombie until we end: to reap it we would have to take the exit codes that handlers wait for.
     """
     if sys.platform == "linux":

@@ -36,7 +36,7 @@ else:
 
 
 def _first_step_ahead(work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
-    """Take the first step of `work` when asked for the first time, and tell of it when the task asks."""
+    """Take the first step of `work` when asked for the first time, and report it when the task asks."""
     try:
         waits_for = work.send(None)
     except StopIteration:
@@ -54,7 +54,7 @@ def _first_step_ahead(work: Coroutine[Any, Any, None]) -> Generator[Any, Any, No
             return
     try:
         yield waits_for
-    except BaseException as error:  # noqa: BLE001 - whatever the task is told, its work hears
+    except BaseException as error:  # noqa: BLE001 - what is raised in the task is raised in its work
         yield from _thrown(work, error)
     else:
         yield from work.__await__()

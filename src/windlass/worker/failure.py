@@ -19,7 +19,7 @@ _PACKS = os.path.join(_OUR_FOLDER, "packs", "")  # noqa: PTH118 - as above
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Describe an exception as Python does, by its type and message; our own errors say enough without their type."""
+    """Describe an exception as Python does, by its type and message; our own errors are clear without their type."""
     kind = sanitise_text(type(error).__name__, ERROR_LIMIT)
     text = sanitise_text(error, ERROR_LIMIT)
     if text and not type(error).__module__.startswith(_OURS):

@@ -152,7 +152,7 @@ class Channel:
         self._end.close()
 
     def _read(self) -> bool:
-        """Hand on what has come, and tell whether there may be more."""
+        """Hand on what has come, and return whether there may be more."""
         if not self._is_open:
             return False
         try:

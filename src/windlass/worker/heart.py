@@ -34,7 +34,7 @@ class Beat(NamedTuple):
 
 
 class Heart:
-    """A thread that renews every lease several times in its length, and at once when told to."""
+    """A thread that renews every lease several times in its length, and at once when asked to."""
 
     def __init__(
         self,

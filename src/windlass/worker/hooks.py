@@ -1,4 +1,4 @@
-"""Tells an application's hooks of runs."""
+"""Calls an application's hooks for runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windlass.worker.worker_log import log
 
 
 class HookCalls:
-    """Calls hooks; what they raise is logged and harms nobody."""
+    """Calls hooks; what they raise is logged and stops nothing."""
 
     def __init__(self, hooks: Hooks) -> None:
         """Call these hooks."""
@@ -43,7 +43,7 @@ class HookCalls:
                 self._loop.call_soon_threadsafe(self._call, Happening.START, event)
 
     def forget(self, active: ActiveRun) -> None:
-        """Let go of a run whose end no hook hears of."""
+        """Let go of a run whose end no hook gets."""
         self._active_runs.pop((active.job.id, active.job.token), None)
 
     def ended(self, end: Ending, state: JobState | None) -> None:

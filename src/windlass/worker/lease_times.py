@@ -40,7 +40,7 @@ class LeaseTimes:
         return self._until.get(token, 0.0)
 
     def may_start(self, token: int) -> bool:
-        """Whether a job under this lease may start: nobody else can have it yet, nor soon."""
+        """Whether a job under this lease may start: no other worker can have it yet, nor soon."""
         return self._until.get(token, 0.0) - self._margin_s > self._monotonic()
 
     def left_to_start(self, token: int) -> float:

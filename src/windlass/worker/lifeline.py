@@ -25,7 +25,7 @@ def hold_lifeline(lifeline: int, *, parent: int) -> None:
     os.set_inheritable(lifeline, False)  # noqa: FBT003 - takes no keywords
     if sys.platform == "linux":
         _offer_to_oom_killer()
-        # A signal when the pipe changes, and the only change there can be is its end: nobody ever writes.
+        # A signal when the pipe changes, and the only change there can be is its end: nothing is ever written to it.
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)

@@ -80,7 +80,7 @@ class LoopWatch:
                 looked_at = self._monotonic()
                 continue
             now = self._monotonic()
-            # Had this thread stood still as well, the whole process did, and nobody is to blame for it.
+            # Had this thread stood still as well, the whole process did, and no handler is to blame for it.
             stood_still = now - looked_at > _BLOCKED_S
             looked_at = now
             if now - self._ticked_at < _BLOCKED_S:

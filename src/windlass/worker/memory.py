@@ -125,7 +125,7 @@ class MemoryWatch:
         if held is None or held <= watched.limit_mb:
             return
         with self._lock:
-            # Told under the lock: whoever has removed the process in the meantime may rely on hearing nothing.
+            # Called under the lock: after the removal of a process no call for it may come.
             if self._watched.get(pid) is watched:
                 del self._watched[pid]
                 watched.exceeded(held)

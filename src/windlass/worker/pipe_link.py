@@ -20,7 +20,7 @@ _PATIENCE_S = 0.05
 class PipeLink:
     """How a handler in a child reaches the store: the worker is asked and answers.
 
-    While a coroutine runs, the event loop reads the answers. While a function runs, the loop stands still, and whoever
+    While a coroutine runs, the event loop reads the answers. While a function runs, the loop stands still, and the call that
     waits or asks reads the socket for itself: so the function has the main thread, and no thread is woken for a job.
     """
 

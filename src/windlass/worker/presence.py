@@ -51,7 +51,7 @@ class Presence:
         )
 
     def wake(self, topic: Topic) -> None:
-        """Ask now what is wanted of the worker: an operator may have told it to claim nothing more."""
+        """Ask now what is wanted of the worker: an operator may have paused it."""
         if topic is Topic.CONTROL:
             self._wake.set()
 

@@ -78,7 +78,7 @@ class ChildRunner:
         memory_limit_mb: int | None = None,
         left_to_start: Callable[[], float] = lambda: inf,
     ) -> ChildEnd:
-        """Run a job in the child and tell how it ended; one at a time.
+        """Run a job in the child and return how it ended; one at a time.
 
         The limit counts what the job takes on top of what the child held before its first. Raises ChildNotStarted when
         there is no child to run the job, and Late when the seconds `left_to_start` were over before the child could begin.
@@ -182,7 +182,7 @@ class ChildRunner:
         except Late:
             raise
         except BaseException:
-            # Nobody waits for this run any more, be it that we were cancelled.
+            # This run is not waited for any more, be it that we were cancelled.
             child.kill_now()
             raise
         finally:

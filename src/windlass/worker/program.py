@@ -29,14 +29,14 @@ class WorkerOptions:
     fast_timeout: timedelta = timedelta(minutes=2)
     timeout: timedelta = timedelta(minutes=20)
     grace: timedelta = timedelta(seconds=30)
-    """How long running jobs may go on after the worker was told to stop."""
+    """How long running jobs may go on after the worker was asked to stop."""
     stop_grace: timedelta = timedelta(seconds=1)
-    """How long a handler that was told to stop may clean up before it is abandoned or killed."""
+    """How long a handler that was asked to stop may clean up before it is abandoned or killed."""
     most_lost_threads: int = 16
     """A process with more abandoned threads ends in order, for its supervisor to start anew."""
 
     def timeout_of(self, lane: str) -> timedelta:
-        """Return how long a job of this lane may run when its task does not say."""
+        """Return how long a job of this lane may run when its task sets none."""
         return self.fast_timeout if lane == FAST_LANE else self.timeout
 
 

@@ -139,7 +139,7 @@ class _InboxThread:
         self.thread.start()
 
     def interrupt(self) -> None:
-        """Raise in the running function; called once at most, just before the thread is told to end."""
+        """Raise in the running function; called once at most, just before the thread is asked to end."""
         with self._lock:
             # Asked under the lock: an idle thread may be gone the next moment, and its number may be another's.
             if self._is_busy and self.thread.ident is not None:
@@ -158,7 +158,7 @@ class _InboxThread:
                 # Else an idle thread would keep the last job's arguments and result alive.
                 del call, end
         except _Interrupt:
-            # It came between the function's end and the lock: nobody waits for this thread any more.
+            # It came between the function's end and the lock: this thread is not waited for any more.
             return
 
 
@@ -180,7 +180,7 @@ def _deliver(call: _Call, end: _CallEnd) -> None:
     try:
         call.loop.call_soon_threadsafe(_settle, call.end, end)
     except RuntimeError:
-        # The loop is closed: there is nobody left to tell.
+        # The loop is closed: no receiver is left.
         return
 
 

@@ -13,7 +13,7 @@ from windlass.worker.worker_log import log
 _FIRST_S = 2.0
 _EVERY_S = 15.0
 _MOST_WARNED = 100
-"""Names come from whoever enqueues, and there may be any number."""
+"""Names come from enqueuers, and there may be any number."""
 
 
 class Unserved:

@@ -1,4 +1,4 @@
-"""What a worker and its child say to each other, as JSON values: jobs, errors and ends of runs."""
+"""What a worker and its child send each other, as JSON values: jobs, errors and ends of runs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ChildEnd(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What the child measured of a run; the totals tell the parent about a later run that measures nothing itself."""
+    """What the child measured of a run; the totals show the parent a later run that measures nothing itself."""
 
     cpu_time_ms: int
     memory_peak_mb: int
@@ -217,7 +217,7 @@ def unpack_end(packed: list[Any]) -> tuple[ChildEnd, Cost]:
 
 
 def describe_death(status: int | None) -> Crashed:
-    """Return how a process ended; `status` is what os.waitstatus_to_exitcode gives, None when nobody could find out."""
+    """Return how a process ended; `status` is what os.waitstatus_to_exitcode gives, None when it is not known."""
     if status is None:
         return Crashed("the child process ended, and something else in the worker took its exit status")
     if status >= 0:

@@ -48,7 +48,7 @@ _TURN_S = 0.0005
 
 
 class Worker:
-    """Runs the jobs of its pools until it is told to stop."""
+    """Runs the jobs of its pools until it is asked to stop."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Worker:
 
     @property
     def holds_runs(self) -> bool:
-        """Whether runs are held that nobody has reported: once the worker has ended, they go on until its process ends."""
+        """Whether runs are held that were not reported: once the worker has ended, they go on until its process ends."""
         return any(slot.has_unreported for slot in self._held_jobs.busy_slots)
 
     @property
@@ -158,7 +158,7 @@ class Worker:
             self._feeder.look()
 
     def pause_claims(self) -> None:
-        """Claim nothing more until told to; what was claimed is run."""
+        """Claim nothing more until it is resumed; what was claimed is run."""
         if not self._feeder.is_paused:
             log.warning("worker %s claims nothing more until an operator lets it; %d jobs still run", self.name, self.running)
             self._feeder.is_paused = True
@@ -193,7 +193,7 @@ class Worker:
         self.stop()
 
     async def stopped(self) -> None:
-        """Wait until somebody tells the worker to stop."""
+        """Wait until the worker is asked to stop."""
         await self._stopping.wait()
 
     async def run(self) -> None:
@@ -308,7 +308,7 @@ class Worker:
             if now >= active.deadline:
                 slot.stop(active, Why.TIMED_OUT)
             elif active.spec.is_exclusive and now >= self._held_jobs.lease_times.until(active.token):
-                # Given back once it has stopped: if nobody has taken the lease by then, nobody has to wait for its end.
+                # Given back once it has stopped: if the lease is still free by then, no worker has to wait for its end.
                 slot.stop(active, Why.EXPIRED)
         elif now >= active.told_at + self._options.stop_grace.total_seconds():
             slot.give_up()
@@ -362,7 +362,7 @@ class Worker:
             slot.give_up(is_last=True)
 
     async def _wait_for_runs(self, within: float, claiming: asyncio.Task[None] | None = None) -> None:
-        """Wait until nothing runs and no claim is under way, for so many seconds, or until told to hurry."""
+        """Wait until nothing runs and no claim is under way, for so many seconds, or until asked to hurry."""
         late = self._clock.monotonic() + within
         while not self._is_hurried and self._clock.monotonic() < late:
             if claiming is not None and not claiming.done():

@@ -3,7 +3,7 @@
 WindlassError
 ├── CrawlRefused        the source, its address or its answer is wrong: fails for good
 │   └── PageGone        there is no such page, or no longer
-└── SiteUnavailable     the site does not answer, or says that it cannot now: worth a retry
+└── SiteUnavailable     the site does not answer, or answers that it cannot now: worth a retry
 """
 
 from __future__ import annotations

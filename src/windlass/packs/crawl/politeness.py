@@ -29,7 +29,7 @@ class Politeness:
 
     @asynccontextmanager
     async def turn(self, host: str, pause_s: float) -> AsyncIterator[None]:
-        """Wait until nobody else asks this host and it had its pause; ours begins when the block ends."""
+        """Wait until no other request goes to this host and it had its pause; ours begins when the block ends."""
         clock = asyncio.get_running_loop().time
         known = self._host(host, clock())
         known.callers += 1

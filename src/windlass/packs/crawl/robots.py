@@ -53,7 +53,7 @@ class RobotsBook:
         self._known: dict[str, Robots] = {}
 
     async def of(self, url: WebUrl) -> Robots:
-        """Return the rules of a host; raises SiteUnavailable while it cannot say them."""
+        """Return the rules of a host; raises SiteUnavailable while it cannot serve them."""
         if url.origin not in self._known:
             self._known[url.origin] = await self._read(f"{url.origin}/robots.txt")
         return self._known[url.origin]
@@ -62,10 +62,10 @@ class RobotsBook:
         try:
             answer = await self._ask(address)
         except FINAL:
-            # It leads round in circles, or to where nobody may go. If that is true of the host itself, its pages will say so.
+            # It leads round in circles, or to where no crawler may go. If that is true of the host itself, its pages show it.
             return Robots()
         if asks_to_wait(answer.status):
-            # Everything is forbidden then; the host may have rules that it cannot tell.
+            # Everything is forbidden then; the host may have rules that it cannot serve.
             raise SiteUnavailable(f"{address} answers HTTP {answer.status}, so nothing may be crawled now", wait_of(answer))
         if not _OK <= answer.status < _CLIENT_ERROR:
             return Robots()

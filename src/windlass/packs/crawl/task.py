@@ -95,7 +95,7 @@ class Crawl:
         self._limits = limits
 
     async def run(self, ctx: JobContext, url: str | None) -> CrawlState:
-        """Visit what is left; the counts are those of the whole crawl, whoever began it."""
+        """Visit what is left; the counts are those of the whole crawl."""
         source_id, start = await self._start(url)
         holder, crawls = _holder(source_id), self._store.crawls
         state = CrawlState.read(ctx.cursor, start) or await crawls.begin(holder, start)

@@ -37,7 +37,7 @@ async def _follow(sender: Outgoing, feed: Feed, limits: Limits) -> FeedDownload:
     is_permanent = True
     headers = _headers(feed)
     for _ in range(limits.max_redirects + 1):
-        # Followed here and not by the guard, which does not tell moves from detours; it looks at each address all the same.
+        # Followed here and not by the guard, which cannot distinguish moves and detours; it looks at each address all the same.
         answer = await sender.send("GET", url, headers=headers, limits=limits, follow=False)
         location = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not location:

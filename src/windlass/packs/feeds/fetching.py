@@ -53,12 +53,12 @@ class Fetching:
     """One run."""
 
     def __init__(self, app: Windlass, hubs: Hubs) -> None:
-        """Fetch by the settings of `app`; `hubs` are told of hubs that are found."""
+        """Fetch by the settings of `app`; `hubs` gets the hubs that are found."""
         self._app = app
         self._hubs = hubs
 
     async def run(self, ctx: JobContext, feed_id: str) -> dict[str, Any]:
-        """Fetch, record, and say when to come again; raises Retry with the wait after a failure."""
+        """Fetch, record, and return when to come again; raises Retry with the wait after a failure."""
         store = await self._app.store()
         feed = await self._feed_of(ctx, feed_id)
         run = current_job()

@@ -104,7 +104,7 @@ class _ReadingProcess:
         return self._process.poll() is None
 
     def read(self, asked: _Asked) -> FeedDocument | str:
-        """Read a document, or say what is wrong with it."""
+        """Read a document, or raise what is wrong with it."""
         found: FeedDocument | str = self._exchange(asked, _LIMIT_S)
         return found
 
@@ -132,7 +132,7 @@ class _ReadingProcess:
         return pickle.load(self._source)  # noqa: S301 - our own process has written it
 
     def close(self) -> int:
-        """End it, and say how it has ended."""
+        """End it, and return how it has ended."""
         _open.discard(self)
         for pipe in (self._sink, self._source):
             with suppress(OSError):

@@ -91,7 +91,7 @@ def _content(mail: Email, folder: str | None) -> Filled:
 
 
 def compose(mail: Email, content: Filled, sender: str, name: str) -> EmailMessage:
-    """Write the mail; `name` stays over retries, so that a mailbox can tell a mail that came twice."""
+    """Write the mail; `name` stays over retries, so that a mailbox can recognise a mail that came twice."""
     message = EmailMessage(policy=SMTP)
     message["From"] = sender
     message["To"] = mail.to

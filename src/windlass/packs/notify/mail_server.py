@@ -77,7 +77,7 @@ def _connect(server: MailServer) -> smtplib.SMTP:
 
 @contextmanager
 def _clear_errors(recipient: str) -> Iterator[None]:
-    """Tell apart what is about the recipient, the mail and the server."""
+    """Sort what is about the recipient, the mail and the server."""
     try:
         yield
     except smtplib.SMTPRecipientsRefused as error:

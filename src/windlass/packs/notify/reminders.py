@@ -38,7 +38,7 @@ def mail_maker() -> Callable[[Reminder], NewJob]:
     What is wrong with a mail is found when it is sent, and holds up no other.
     """
     options = job_fields({"lane": LANE, "retry": RETRY, "max_attempts": MAX_ATTEMPTS, "timeout": TIMEOUT})
-    # Asked for now: a store may call back from a thread, where nobody knows which job runs.
+    # Asked for now: a store may call back from a thread, where the running job is not known.
     fields = descended({"task": email.TASK, "created_by": TASK, **options})
 
     def make(reminder: Reminder) -> NewJob:

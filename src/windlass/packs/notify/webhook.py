@@ -47,7 +47,7 @@ def install(app: Windlass) -> None:
         name = f"msg_{delivery_id(ctx, job)}"
         body = encode({"type": hook.event, "timestamp": job.created_at.isoformat(), "data": hook.data}, field="data").encode()
         headers = {"Content-Type": "application/json", **signed(secret, name, int(now.timestamp()), body)}
-        # A redirect would take the event, signed, to a place that nobody subscribed.
+        # A redirect would take the event, signed, to a place that was not subscribed.
         options = {"limits": _LIMITS, "follow": False, "wanted": Wanted.NOTHING}
         answer = await ask(app, "POST", hook.url, headers=headers, body=body, **options)
         check_status(answer, parse_url(hook.url).origin, now)

@@ -76,7 +76,7 @@ def _members(body: bytes, limit: int, *, cuts: bool) -> bytes:
 
 
 def _deflate(body: bytes, limit: int, *, cuts: bool) -> bytes:
-    """Unpack deflate as the standard says, or bare, as many servers send it."""
+    """Unpack deflate as the standard has it, or bare, as many servers send it."""
     try:
         return _inflate(body, _ZLIB, limit, cuts=cuts)[0]
     except zlib.error:

@@ -38,7 +38,7 @@ class TooManyRedirects(OutgoingError):
 
 
 class Unreachable(OutgoingError):
-    """Nobody answered in time, or not in a way that can be read or trusted."""
+    """No answer came in time, or not in a way that can be read or trusted."""
 
 
 FINAL: tuple[type[OutgoingError], ...] = (UrlRefused, AddressRefused, BodyTooLarge, TooManyRedirects)

@@ -25,7 +25,7 @@ USER_AGENT = f"windlass/{__version__}"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SEE_OTHER = 303
-# They may tell the length of a body that they do not have.
+# They may give the length of a body that they do not have.
 _BODILESS = frozenset({204, 304})
 _POST_BECOMES_GET = frozenset({301, 302})
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "trailer", "upgrade"})
@@ -105,7 +105,7 @@ class Outgoing:
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Take how names are looked up and which certificates are trusted from the system unless told otherwise."""
+        """Take how names are looked up and which certificates are trusted from the system unless they are set."""
         self._allow_private = allow_private
         self._user_agent = user_agent
         self._dns = Dns()
@@ -268,7 +268,7 @@ def _announced(headers: Mapping[str, str]) -> int:
 
 
 def outgoing(app: Windlass) -> Outgoing:
-    """Return the sender that fits an application's settings; the process shares it, so nobody closes it."""
+    """Return the sender that fits an application's settings; the process shares it, so it is not closed here."""
     return _shared(allow_private=app.settings.allow_private_addresses)
 
 

@@ -1,4 +1,4 @@
-"""One look at every rule of alerts: what is raised and cleared is written with the jobs that tell of it."""
+"""One look at every rule of alerts: what is raised and cleared is written with the jobs that send it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Evaluation:
 def evaluate(rules: Mapping[str, AlertRule], machine: Machine | None = None, notify: Notify = _tell_nobody) -> Call[Evaluation]:
     """Look at every rule; alerts, and the jobs that `notify` makes of them, are written in the same transaction.
 
-    Any number may look at once: each alert is raised and cleared once. What is silenced is written, and nobody is notified.
+    Any number may look at once: each alert is raised and cleared once. What is silenced is written, and no notice is sent.
     """
 
     def steps(means: Means) -> Steps[Evaluation]:

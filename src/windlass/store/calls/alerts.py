@@ -50,7 +50,7 @@ def history(*, limit: int = 100) -> Call[list[ShownAlert]]:
 
 
 def silence(rule: str, for_: timedelta | float | str, *, reason: str, subject: str = "") -> Call[Silence]:
-    """Notify nobody of a rule, or of one of its subjects, for a while, at most 30 days; a silence that is there is replaced."""
+    """Send no notice of a rule, or of one of its subjects, for a while, at most 30 days; a silence that is there is replaced."""
     check_rule(rule)
     length = parse_duration(for_, field="for")
     if not _LEAST <= length <= _LONGEST:

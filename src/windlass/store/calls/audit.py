@@ -1,4 +1,4 @@
-"""The audit log: written in the transaction of what it tells of, chained later."""
+"""The audit log: written in the transaction of what it records, chained later."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def chain(limit: int = MAX_LIST) -> Call[tuple[int, ChainLink]]:
     """Chain lines to those before them, in the order in which they became visible; returns how many, and the last link.
 
     A line may commit after one with a higher number. It takes the next place then: the chain has an order of its own, so
-    nobody waits for anybody.
+    no call waits for another.
     """
     check_range("limit", limit, 1, batches.MAX_ROWS)
 

@@ -162,7 +162,7 @@ def _counted(spec: BreakerSpec, failures: int) -> Steps[int]:
     """Add failures to those of all processes, while the breaker is closed; returns how many there are in a row."""
     found = _found((yield Step("get_breaker", {"name": spec.name})))
     if not failures or (found is not None and found.state is not BreakerState.CLOSED):
-        # A run that began before it opened says nothing new.
+        # A run that began before it opened shows nothing new.
         return 0
     [[total]] = yield Step("add_breaker_failures", {"name": spec.name, "failures": failures})
     return int(total)
@@ -175,7 +175,7 @@ def count_failures(name: str) -> Call[int]:
 
 
 def reset(name: str) -> Call[Breaker | None]:
-    """Close a breaker, whoever is trying it; nothing when it has never left closed."""
+    """Close a breaker, even while a run is trying it; nothing when it has never left closed."""
     check_text("breaker", name, MAX_NAME)
 
     def steps(_: Means) -> Steps[Breaker | None]:
@@ -192,7 +192,7 @@ def reset(name: str) -> Call[Breaker | None]:
 
 
 def force_open(name: str, for_: timedelta | None = None) -> Call[Breaker]:
-    """Open a breaker, whoever is trying it; without a duration until it is reset."""
+    """Open a breaker, even while a run is trying it; without a duration until it is reset."""
     spec = BreakerSpec(name)
     if for_ is not None:
         check_wait("for", for_, least=SHORTEST_OPEN)
@@ -257,7 +257,7 @@ def _locked(name: str) -> Steps[Breaker | None]:
 def _changed(after: Breaker, reason: BreakerReason, job_id: int | None) -> Steps[Breaker]:
     [[version]] = yield Step("move_gates", {})
     if after.state is BreakerState.HALF_OPEN and after.probe.token is None:
-        # A probe without a job is known by the version its permit moved the gates to: nobody else has it.
+        # A probe without a job is known by the version its permit moved the gates to: no other caller has it.
         after = replace(after, probe=BreakerPermit(None, version))
     changed = breaker_of((yield Step("change_breaker", _row_params(after)))[0])
     yield Step("add_breaker_event", {"name": after.name, "state": after.state, "reason": reason, "job_id": job_id})

@@ -24,13 +24,13 @@ Steps = Generator["Step", Sequence[Row], T]
 MAX_ARMS = 64
 """How many slices a claim merges at the most."""
 STATEMENT_TIMEOUT = timedelta(seconds=10)
-"""How long one statement may take on PostgreSQL where no setting says otherwise."""
+"""How long one statement may take on PostgreSQL where no setting has another."""
 
 
 class Step(NamedTuple):
     """One query of a call; `arms` is how many slices a claim or a list merges.
 
-    Whoever runs it says what time it is: `now` is a parameter of every query. One that is given holds for this query alone.
+    Its runner sets the time: `now` is a parameter of every query. One that is given holds for this query alone.
 
     With `columns` it is about many rows, given as the values of each column, all of one length: PostgreSQL gets arrays of these
     names, SQLite a `values` list made of the query's `_row`, which is padded with rows of nulls.
@@ -55,12 +55,12 @@ def asked(step: Step, connection: Any) -> Sequence[Row]:
 
 
 def nobody(_answer: object) -> Collection[Topic]:
-    """Wake nobody."""
+    """Wake no sleeper."""
     return ()
 
 
 class Means(NamedTuple):
-    """What whoever runs a call brings along."""
+    """What the runner of a call brings along."""
 
     rng: Random
     profiles: Mapping[str, Profile] = PROFILES
@@ -92,16 +92,16 @@ class Call(Generic[T]):
     is_engine: bool = False
     """Moves jobs through their runs: has connections that readers cannot use up, as what is urgent has."""
     timeout: timedelta | None = None
-    """How long it may take: on PostgreSQL each statement, at most what the settings say; on SQLite the whole of a read.
+    """How long it may take: on PostgreSQL each statement, at most what the settings allow; on SQLite the whole of a read.
 
-    None is what the settings say, nothing at all is for ever.
+    None is what the settings have, nothing at all is for ever.
     """
     wakes: Callable[[T], Collection[Topic]] = nobody
-    """What sleepers are told once this answer is committed."""
+    """The topics that sleepers are woken with once this answer is committed."""
     announces_work: bool = False
-    """Whether its statement can tell those who claim itself, if it is asked to; `wakes` then has nothing to add."""
+    """Whether its statement can wake those who claim itself, if it is asked to; `wakes` then has nothing to add."""
     deed: Callable[[T], Deed | None] | None = None
-    """What the audit log is told of an answer; the line is written in the call's own transaction."""
+    """What the audit log gets of an answer; the line is written in the call's own transaction."""
 
     def given(self, means: Means) -> Call[T]:
         """Return the call as it runs with these means."""
@@ -113,7 +113,7 @@ class Call(Generic[T]):
         return self.steps(_NONE)
 
 
-# Whoever needs chance is run by a store, which has its own.
+# A call that needs chance is run by a store, which has its own.
 _NONE = Means(Random(0))  # noqa: S311
 
 

@@ -33,7 +33,7 @@ def done(
 ) -> Call[bool]:
     """Record how a chore went and where the next one goes on; False when another instance took it meanwhile.
 
-    One with more to do than its round may do comes `again` sooner than its interval says.
+    One with more to do than its round may do comes `again` sooner than after its interval.
     """
     check_range("rows", rows, 0, 2**63 - 1)
     check_wait("duration", duration, least=timedelta())
@@ -57,7 +57,7 @@ def list_chores() -> Call[list[Chore]]:
 
 
 def pause(chore: str) -> Call[bool]:
-    """Let nobody take the chore until it is resumed; says whether that changed anything."""
+    """Let no process take the chore until it is resumed; returns whether that changed anything."""
     check_text("chore", chore, MAX_NAME)
     return single("pause_chore", {"chore": chore}, bool, deed=lambda _: Deed("pause chore", f"chore:{chore}"))
 

@@ -55,7 +55,7 @@ def resume(ids: Sequence[int]) -> Move:
     """Let paused jobs go on; recurring ones count anew from now."""
 
     def changes(means: Means) -> Steps[set[int]]:
-        # Locked first: the next time is computed from a cadence that nobody may change meanwhile.
+        # Locked first: the next time is computed from a cadence that may not change meanwhile.
         yield Step("lock_jobs", {"ids": numbers(ids)})
         [[moment]] = yield Step("clock", {})
         found = rows.jobs((yield Step("get_jobs", {"ids": numbers(ids)})))
@@ -69,7 +69,7 @@ def _resumed(job: Job, now: datetime, rng: Random) -> str:
     try:
         return f'{{"id":{job.id}{_next_slot(job.recurrence, now, rng)}}}'
     except InvalidInput:
-        # A cadence nobody can read keeps its time; the run that follows says what is wrong.
+        # A cadence that cannot be read keeps its time; the run that follows has the error.
         return f'{{"id":{job.id}}}'
 
 
@@ -168,7 +168,7 @@ def edit(job_id: int, changes: Edit) -> Call[Moved]:
 def _became(job_id: int, changes: Edit) -> Steps[EditedFields]:
     if not changes.is_partial:
         return merged(changes, None, EPOCH)
-    # Locked first: what only changes a part is worked out from a row that nobody may change meanwhile.
+    # Locked first: what only changes a part is worked out from a row that may not change meanwhile.
     yield Step("lock_jobs", {"ids": numbers([job_id])})
     [[moment]] = yield Step("clock", {})
     found = rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])})))

@@ -81,7 +81,7 @@ def _keep(holder: Holder, state: CrawlState) -> Steps[None]:
 
 
 def _close(job_id: int, url: str) -> Steps[bool | None]:
-    """Close an address; says whether it was open, None when the crawl did not know it."""
+    """Close an address; returns whether it was open, None when the crawl did not know it."""
     found = yield Step("close_address", {"job_id": job_id, "key": key_of(url)})
     return found[0][0] if found else None
 
@@ -99,7 +99,7 @@ def _is_twin(job_id: int, visit: Visit) -> Steps[bool]:
 
 
 def _extend(job_id: int, links: Iterable[str], *, depth: int, last: int, room: int) -> Steps[int]:
-    """Add addresses that the crawl does not know yet, as many as there is room for; says how many."""
+    """Add addresses that the crawl does not know yet, as many as there is room for; returns how many."""
     known = {key_of(url): url for url in links}
     if not known or not room:
         return 0

@@ -21,14 +21,14 @@ MAX_PAGE = 100
 
 
 class Converted(NamedTuple):
-    """What became of a page of jobs, and where the next page begins; without one there are no more."""
+    """The conversions of a page of jobs, and where the next page begins; without one there are no more."""
 
     jobs: tuple[Conversion, ...]
     next_after: int | None
 
 
 def convert(after: int, limit: int, *, dry_run: bool, backwards: bool) -> Call[Converted]:
-    """Convert a page of recurring jobs, or undo that, or only say what would become of them."""
+    """Convert a page of recurring jobs, or undo that, or only return what would be done."""
     check_range("limit", limit, 1, MAX_PAGE)
 
     def steps(_: Means) -> Steps[Converted]:

@@ -39,7 +39,7 @@ def bury(ids: Sequence[int], error: str) -> Move:
 
 
 def _bury(ids: Sequence[int], error: str) -> Steps[set[int]]:
-    # Without the rest of the row: a payload may be large and says nothing here.
+    # Without the rest of the row: a payload may be large and is not needed here.
     found: list[tuple[int, str]] = list((yield Step("buriable", {"ids": numbers(ids)})))
     return (yield from bury_jobs(found, error)) if found else set()
 
@@ -47,7 +47,7 @@ def _bury(ids: Sequence[int], error: str) -> Steps[set[int]]:
 def bury_jobs(jobs: Sequence[tuple[int, str]], error: str) -> Steps[set[int]]:
     """Fail waiting jobs, given as (id, task), that this transaction has locked."""
     failure = Failure(sanitise_text(error, ERROR_LIMIT) or "buried by hand", "Buried")
-    # By task: a letter's fingerprint says which task failed how, and nothing of the single job.
+    # By task: a letter's fingerprint has which task failed how, and nothing of the single job.
     prints = {task: fingerprint(task, failure) for _, task in jobs}
     params = {
         "ids": numbers([job_id for job_id, _ in jobs]),
@@ -98,13 +98,13 @@ def _later(job: _Due, means: Means) -> str:
 
 
 def _failed(lease: Lapsed, outcome: Raised, means: Means, now: datetime) -> Finish:
-    # A run that nobody reported as started counts from its claim: whoever fails it says that it ran.
+    # A run that was not reported as started counts from its claim: its failure means that it ran.
     run = Run(started_at=lease.started_at, finished_at=now, log_excerpt=lease.log_excerpt)
     return decide(lease.job, outcome, run, now=now, rng=means.rng, profiles=means.profiles)
 
 
 def take_lease(ids: Sequence[int]) -> Move:
-    """End leases as if nobody had renewed them, whenever they would have ended."""
+    """End leases as if they had not been renewed, whenever they would have ended."""
 
     def changes(means: Means) -> Steps[set[int]]:
         yield Step("lock_jobs", {"ids": numbers(ids)})

@@ -53,7 +53,7 @@ def subscribe(url: str, subscriber: str) -> Call[Feed]:
         if not found:
             raise StoreConflict(f"feed {url} was made meanwhile, after this transaction's view of the database")
         feed_id = found[0].id
-        # The job first, as whoever finishes its run does: its lock is what subscribers and leavers queue for.
+        # The job first, as the finish of its run does: its lock is what subscribers and leavers queue for.
         job = yield from schedules.ensure(fetch_job(feed_id)).steps(means)
         came = yield Step("upsert_subscription", {"feed_id": feed_id, "subscriber": subscriber})
         yield Step("link_feed", {"feed_id": feed_id, "job_id": job.id, "added": len(came)})
@@ -72,7 +72,7 @@ def unsubscribe(feed_id: int, subscriber: str) -> Call[Feed]:
         yield Step("lock_jobs", {"ids": jobs})
         if (yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber})):
             yield Step("leave_feed", {"feed_id": feed_id})
-        # Read after the lock, so of two who leave at once the later one sees that nobody is left.
+        # Read after the lock, so of two who leave at once the later one sees that none is left.
         if not (yield from _read(feed_id)).subscribers:
             yield Step("disable", {"ids": jobs})
         return (yield from _read(feed_id))

@@ -31,7 +31,7 @@ def _move(kind: GateKind, name: str, action: str) -> Call[Gate]:
     def steps(means: Means) -> Steps[Gate]:
         is_changed = bool((yield Step(f"{action}_{kind}", {kind.value: name, "principal": means.principal})))
         if is_changed:
-            # Last, and for every gate alike: whoever holds the version waits for nobody.
+            # Last, and for every gate alike: the holder of the version waits for no other.
             yield Step("move_gates", {})
         found = yield Step(f"get_{kind}", {kind.value: name})
         return _gate(name, found, is_changed=is_changed)
@@ -41,7 +41,7 @@ def _move(kind: GateKind, name: str, action: str) -> Call[Gate]:
 
 
 def get(kind: GateKind, name: str) -> Call[Gate]:
-    """Read whether a lane or task is paused; one that nobody named before is not."""
+    """Read whether a lane or task is paused; one that was never named is not."""
     kind.check(name)
     return single(f"get_{kind}", {kind.value: name}, lambda found: _gate(name, found, is_changed=False), is_read=True)
 

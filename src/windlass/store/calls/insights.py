@@ -288,7 +288,7 @@ def _by_slice(found: Sequence[Row]) -> dict[TaskInLane, list[Minute]]:
 
 
 _NO_MINUTE = EPOCH
-"""In place of the minutes of a stretch that is added up: nobody reads it."""
+"""In place of the minutes of a stretch that is added up: it is never read."""
 
 
 def _counted(since: datetime) -> Steps[list[CountedRuns]]:

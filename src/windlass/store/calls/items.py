@@ -40,7 +40,7 @@ def add(job_id: int, token: int, items: Sequence[Mapping[str, Any]]) -> Call[Add
 
 
 def insert(case: Case, items: Sequence[NewItem]) -> Steps[Added]:
-    """Insert items that nobody had found before; the job's row is locked."""
+    """Insert items that are new; the job's row is locked."""
     fields = key_fields(case.item_key)
     keyed: dict[str, str] = {}
     for item in items:

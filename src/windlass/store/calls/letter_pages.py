@@ -99,7 +99,7 @@ def group_letters(*, is_open: bool | None = None, is_new: bool | None = None, li
 
 
 def group_open_letters(*, is_new: bool | None = None, limit: int = 50, depth: int = _MOST_LOOKED) -> Call[LetterGroups]:
-    """Group the newest `depth` letters that nobody has dealt with."""
+    """Group the newest `depth` letters that were not dealt with."""
     params = {"is_new": is_new, "limit": limit, "depth": depth + 1, **_WINDOWS}
     return single("group_open_letters", params, lambda found: _groups(found, depth), is_read=True)
 
@@ -116,7 +116,7 @@ def check_group(fingerprint: str) -> Call[None]:
 
 
 def count_letters() -> Call[LetterCounts]:
-    """Count the letters of the last hour, day and week, and those that nobody has dealt with."""
+    """Count the letters of the last hour, day and week, and those that were not dealt with."""
 
     def steps(_: Means) -> Steps[LetterCounts]:
         [[hour, day, week]] = yield Step("count_letters", _WINDOWS)
@@ -134,7 +134,7 @@ def _groups(found: Sequence[Row], depth: int = _MOST_LOOKED) -> LetterGroups:
 
 
 def count_open_letters() -> Call[OpenLetters]:
-    """Count the letters that nobody has dealt with."""
+    """Count the letters that were not dealt with."""
     return single("count_open_letters", {}, _open, is_read=True)
 
 

@@ -182,7 +182,7 @@ def _params(query: JobQuery, plan: _Plan, above: int, arms: int) -> dict[str, An
         "second_key": keys.second,
         "third_key": keys.third,
         "depth": _depth(query, plan),
-        # One more than is shown tells whether there is a next page.
+        # One more than is shown shows whether there is a next page.
         "limit": query.limit + 1,
         "offset": query.offset,
     }
@@ -196,7 +196,7 @@ def _params(query: JobQuery, plan: _Plan, above: int, arms: int) -> dict[str, An
 
 
 def _depth(query: JobQuery, plan: _Plan) -> int:
-    """Return how many candidates to look at: one more than the bound tells that there were more."""
+    """Return how many candidates to look at: one more than the bound shows that there were more."""
     if plan.share is not None:
         return _LEAST_DEPTH
     if plan.is_lazy:

@@ -1,4 +1,4 @@
-"""What an operator move is: the jobs it changes, and the answer that tells of them."""
+"""What an operator move is: the jobs it changes, and the answer with them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def numbers(ids: Sequence[int]) -> str:
 
 
 def answer(name: str, ids: Sequence[int], changed: set[int], left: Sequence[Job]) -> Moved:
-    """Sort the jobs a move was asked for by what became of them."""
+    """Sort the jobs a move was asked for by whether they were changed."""
     known = {job.id for job in left}
     return Moved(
         name,

@@ -91,7 +91,7 @@ def _pages(rows: Sequence[Row]) -> list[WebPage]:
 
 
 def upsert(source_id: str, page: NewPage) -> Steps[bool]:
-    """Keep a page; says whether it is new or has changed."""
+    """Keep a page; returns whether it is new or has changed."""
     place = {"source_id": source_id, "key": key_of(page.url)}
     known = yield Step("known_page", place)
     if [digest for _, digest in known] == [page.digest]:

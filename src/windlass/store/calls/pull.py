@@ -21,7 +21,7 @@ SHAPES |= {
     "last_turns": Shape((1,)),
     "claim_picked": CLAIMED,
 }
-# A gate that moved between look and claim makes the claim come back empty: one more look tells.
+# A gate that moved between look and claim makes the claim come back empty: one more look shows why.
 _LOOKS = 2
 
 
@@ -30,7 +30,7 @@ def pull_each(
 ) -> Call[list[Claimed | None]]:
     """Hand each worker one job, or none; the answers are in the order of the pulls, and so are the jobs.
 
-    There may be fewer answers than pulls: a job that tries a breaker is the last, since whoever has moved the gates must wait
+    There may be fewer answers than pulls: a job that tries a breaker is the last, since a call that has moved the gates must wait
     for nothing. `found` is what the caller saw of the queue a moment ago.
     """
     check_range("pulls", len(pulls), 1, MAX_PULLS)
@@ -65,7 +65,7 @@ class _Queue:
         self._dry: set[tuple[object, ...]] = set()
 
     def take(self, one: Pull) -> Steps[tuple[Claimed | None, bool]]:
-        """Take a job; says also whether it is a probe, which has moved the gates."""
+        """Take a job; returns also whether it is a probe, which has moved the gates."""
         for _ in range(_LOOKS):
             if one.wanted in self._dry:
                 break

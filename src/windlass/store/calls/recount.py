@@ -28,9 +28,9 @@ class Recounted(NamedTuple):
 
 
 def recount() -> Call[Recounted]:
-    """Make the counts of jobs and the totals of runs those that the tables show; says what it changed.
+    """Make the counts of jobs and the totals of runs those that the tables show; returns what it changed.
 
-    What is wrong is added to the counts as they are by then: whoever changes them meanwhile loses nothing.
+    What is wrong is added to the counts as they are by then: a change meanwhile is not lost.
     """
 
     def steps(_: Means) -> Steps[Recounted]:

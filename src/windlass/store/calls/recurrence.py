@@ -32,7 +32,7 @@ def due_templates(limit: int) -> Call[list[Job]]:
 
 
 def catch_up(limit: int) -> Call[int]:
-    """Send jobs that missed their time where their rule says: to a later slot, or, if that has come too, to be claimed.
+    """Send jobs that missed their time where their rule leads: to a later slot, or, if that has come too, to be claimed.
 
     The answer counts the claimable ones.
     """
@@ -61,7 +61,7 @@ def _caught_up(job: _Missed, now: datetime, rng: Random) -> str:
         rule = Recurrence.decode(job.cadence)
         slot_at = rule.caught_up(job.slot_at, now)
     except InvalidInput:
-        # Nobody can read its rule; the run that follows says what is wrong.
+        # Its rule cannot be read; the run that follows has the error.
         return f'{{"id":{job.id}}}'
     if slot_at != job.slot_at and rule.has_ended(slot_at, job.completed_runs):
         return f'{{"id":{job.id},"has_ended":true}}'

@@ -60,7 +60,7 @@ def report(told: Report) -> Call[ReportAnswer]:
 
 
 def _by_answer(answer: ReportAnswer) -> Collection[Topic]:
-    # Only a run that failed moves its job to another time; a run that goes on is nobody's news.
+    # Only a run that failed moves its job to another time; a run that goes on wakes no sleeper.
     return wakes.by_states([answer.state]) if answer.state is JobState.SCHEDULED else ()
 
 
@@ -80,11 +80,11 @@ class _Hearing(NamedTuple):
 
     means: Means
     reopened: list[str]
-    """Gates that the report has opened, told to those who sleep."""
+    """Gates that the report has opened: sleepers are woken for them."""
 
 
 def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearing) -> Steps[ReportAnswer]:
-    """Keep what the holder of the lease has found, and end its run if it says so."""
+    """Keep what the holder of the lease has found, and end its run if the report asks for it."""
     added = yield from items.insert(case, written)
     said = items.progress_params(
         case,
@@ -130,7 +130,7 @@ def _end(case: Case, outcome: Outcome, run: Run, hearing: _Hearing) -> Steps[Job
 def _tell_breakers(case: Case, outcome: Outcome, hearing: _Hearing) -> Steps[None]:
     """Record a run in the breaker it tries, before the lease that the permit hangs on is gone, and in the one of its task."""
     if not isinstance(outcome, Returned | Raised) or (isinstance(outcome, Raised) and outcome.is_final):
-        # It says nothing about the service, and the permit goes with the lease.
+        # It shows nothing about the service, and the permit goes with the lease.
         return
     succeeded, permit = isinstance(outcome, Returned), BreakerPermit(case.job.id, case.job.token)
     found = yield Step("breakers_of_run", {**permit._asdict(), "task": case.job.task})
@@ -139,7 +139,7 @@ def _tell_breakers(case: Case, outcome: Outcome, hearing: _Hearing) -> Steps[Non
         if options is None:
             spec: BreakerSpec | None = BreakerSpec(name, threshold, timedelta(microseconds=open_us))
         else:
-            # An older process has not said when it opens, and a success matters only where there were failures.
+            # An older process has not declared when it opens, and a success matters only where there were failures.
             spec = declared_breaker(name, options) if failures or not succeeded else None
         if spec is None or name in told:
             continue
@@ -157,7 +157,7 @@ def heartbeat(job_id: int, token: int, extend: timedelta | None = None) -> Call[
     def steps(means: Means) -> Steps[Held]:
         for held in (yield from renewal.steps(means)):
             return held
-        # Tells an unknown job from one that others hold.
+        # Distinguishes an unknown job from one that others hold.
         yield from _status(job_id)
         raise LeaseLost(job_id)
 
@@ -201,7 +201,7 @@ def pull(found: Slices, lease: Lease, pull_id: str | None = None) -> Call[Claime
 
 
 class Earlier(NamedTuple):
-    """What became of an earlier pull of the same name."""
+    """The result of an earlier pull of the same name."""
 
     job: Claimed | None = None
     is_name_free: bool = True
@@ -214,7 +214,7 @@ def pull_again(lease: Lease, pull_id: str, lanes: Collection[str] | None = None)
         if lanes is not None and lane not in lanes:
             return Earlier(is_name_free=False)
         if state == JobState.CANCELLED:
-            # Whoever asks for it again has not begun with it.
+            # A pull that asks for it again has not begun with it.
             yield Step("stop", work.stop_params([(job_id, token, NO_RUN)], None))
             continue
         params = {"id": job_id, "token": token, "lease": lease.length}

@@ -1,4 +1,4 @@
-"""Schedules by name: defined in code or by a call, ensured, switched by what the caller's data say, let go of."""
+"""Schedules by name: defined in code or by a call, ensured, switched by the caller's data, let go of."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def ensure(job: NewJob) -> Call[Job]:
 
 
 def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
-    """Enable or disable a schedule by what `predicate` says once nobody else can; it is given the transaction's connection."""
+    """Enable or disable a schedule by what `predicate` returns once no other can; it is given the transaction's connection."""
 
     def steps(_: Means) -> Steps[Job]:
         found = yield from _get(name)
         ids = batches.numbers([found.id])
-        # Locked first: whoever asks later sees what we have seen, and whatever was committed before.
+        # Locked first: a later caller sees what we have seen, and whatever was committed before.
         yield Step("lock_jobs", {"ids": ids})
         [[is_wanted]] = yield Step("", {}, ask=predicate)
         changed = yield Step("enable" if is_wanted else "disable", {"ids": ids})
@@ -86,7 +86,7 @@ def touch_declared(app: str, names: Sequence[str]) -> Call[list[str]]:
 
 
 def prune_declared(app: str, older_than: timedelta, keep: Sequence[str] = ()) -> Call[Moved]:
-    """Disable what an application has not declared for so long, but for names to keep; what others declared, or nobody, stays."""
+    """Disable what an application has not declared for so long, but for names to keep; what others declared, or none, stays."""
     check_text("app", app, MAX_NAME)
     check_wait("older_than", older_than, least=timedelta())
 

@@ -50,7 +50,7 @@ def list_tasks(*, after: str = "", limit: int = MAX_LIST) -> Call[list[KnownTask
 
 
 def get(name: str) -> Call[KnownTask | None]:
-    """Read one task; nothing when nobody declared or paused it."""
+    """Read one task; nothing when it was never declared or paused."""
     GateKind.TASK.check(name)
     return single("get_known_task", {"name": name}, lambda found: KnownTask(*found[0]) if found else None, is_read=True)
 

@@ -26,7 +26,7 @@ class Spawned(NamedTuple):
     child: Enqueued | None = None
     error: InvalidInput | None = None
     takes_place: bool = False
-    """Whether it cancels what came before it, whose worker is to be told."""
+    """Whether it cancels what came before it, whose worker is to be woken."""
 
 
 class _Turn(NamedTuple):
@@ -40,7 +40,7 @@ class _Turn(NamedTuple):
 def spawn(template_id: int, seen_at: datetime) -> Call[Spawned | None]:
     """Enqueue a template's job and move it to its next time; None when another process did.
 
-    A template whose stored rules cannot be read is buried, and the answer says what is wrong with it.
+    A template whose stored rules cannot be read is buried, and the answer has what is wrong with it.
     """
 
     def steps(means: Means) -> Steps[Spawned | None]:

@@ -1,4 +1,4 @@
-"""Who is woken by what: a verb's answer tells which sleepers should look."""
+"""Which sleepers are woken by what: a verb's answer decides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORK = frozenset({Topic.WORK})
 _BY_STATE = {
     JobState.PENDING: _WORK,
     JobState.SCHEDULED: frozenset({Topic.DUE}),
-    # Its worker hears of what an operator did when it renews.
+    # Its worker learns what an operator did when it renews.
     JobState.RUNNING: frozenset({Topic.CONTROL}),
 }
 
@@ -29,7 +29,7 @@ def by_states(states: Iterable[JobState]) -> Collection[Topic]:
 
 
 def by_jobs(left: Iterable[Job]) -> Collection[Topic]:
-    """Wake those who care about these jobs; a cancelled one that still has a lease has a worker to be told."""
+    """Wake those who care about these jobs; a cancelled one that still has a lease has a worker to be woken."""
     return by_states(JobState.RUNNING if job.token is not None else job.state for job in left)
 
 
@@ -44,7 +44,7 @@ def by_promotion(promoted: Promoted) -> Collection[Topic]:
 
 
 def by_reclaim(taken: Sequence[int]) -> Collection[Topic]:
-    """Wake those who promote what came back, and whoever held it, if they live."""
+    """Wake those who promote what came back, and the worker that held it, if it lives."""
     return {Topic.DUE, Topic.CONTROL} if taken else _NOBODY
 
 

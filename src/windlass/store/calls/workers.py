@@ -62,7 +62,7 @@ def register(worker: NewWorker) -> Call[bool]:
 def seen(
     worker: str, running: int, *, loop_blocks: int = 0, cpu_percent: int | None = None, memory_mb: int | None = None
 ) -> Call[SeenWorker | None]:
-    """Note a heartbeat and return what is wanted of the worker; None when nobody of that name is registered and not stopped.
+    """Note a heartbeat and return what is wanted of the worker; None when no worker of that name is registered and not stopped.
 
     Without `cpu_percent` and `memory_mb` those of the heartbeat before stay.
     """
@@ -163,7 +163,7 @@ def read_started(registered: Sequence[WorkerRecord]) -> Steps[list[WorkerRecord]
 
 
 def _with_jobs(worker: WorkerRecord, jobs: tuple[StartedJob, ...]) -> WorkerRecord:
-    # A pull worker has no heartbeat that would tell it.
+    # A pull worker has no heartbeat that would report it.
     running = len(jobs) if worker.kind == PULLING else worker.running
     return replace(worker, running=running, jobs=jobs)
 

@@ -12,7 +12,7 @@ STATES = frozenset(JobState)
 
 
 class JobRow(NamedTuple):
-    """A job's row as it stands, with what the other tables say of it."""
+    """A job's row as it stands, with what the other tables have of it."""
 
     id: int
     task: str

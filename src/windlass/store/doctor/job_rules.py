@@ -37,7 +37,7 @@ def _history_problem(job: JobRow, kept_executions: int) -> str | None:
 
 
 def _check_rules(job: JobRow, profiles: Mapping[str, Profile]) -> Iterator[BrokenRule]:
-    """Check the rules stored as text and what they say about the row."""
+    """Check the rules stored as text and what they mean for the row."""
     if job.cadence is not None and not is_sound(Recurrence.decode, job.cadence):
         yield BrokenRule("cadence", job.id, f"cadence {job.cadence!r} cannot be read")
     if job.must_be_found and sum(finds(job) for finds in _FINDERS) != 1:
@@ -46,7 +46,7 @@ def _check_rules(job: JobRow, profiles: Mapping[str, Profile]) -> Iterator[Broke
         yield BrokenRule("retry", job.id, f"retry {job.retry!r} cannot be read")
     elif job.state in STATES:
         most = job.max_attempts or profiles[RetrySpec.decode(job.retry).profile].max_attempts
-        # The settings of a pulled job may have said something else when it was decided.
+        # The settings of a pulled job may have been others when it was decided.
         is_settled = job.max_attempts is not None or not is_pulled(job.retry)
         # A failed job may be given fewer attempts than it has used, and then be overridden: they count only after a fresh start.
         if is_settled and not job.is_closed and job.attempt + job.is_waiting > most:

@@ -15,7 +15,7 @@ class BrokenRule(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What must hold of a row, and what is said of one of which it does not."""
+    """What must hold of a row, and the message for one of which it does not."""
 
     name: str
     holds: Callable[[Any], Any]

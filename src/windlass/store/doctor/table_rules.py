@@ -77,7 +77,7 @@ def _gates(found: Sequence[Row]) -> list[BrokenRule]:
 
 
 class _BreakerRow(NamedTuple):
-    """A breaker's row, the job that tries it, and the state its newest event tells."""
+    """A breaker's row, the job that tries it, and the state that its newest event has."""
 
     job_id: int | None
     name: str

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 from windlass.errors import MoveRefused, StoreRefused
 from windlass.store import migrate
 from windlass.store.migrate import Scriptable
-from windlass.store.moving.sides import SIDES
-from windlass.store.moving.tables import OF_EACH_DATABASE, Table, Values
+from windlass.store.moving.postgres_side import PostgresSide
+from windlass.store.moving.sqlite_side import SqliteSide
+from windlass.store.moving.tables import OF_EACH_DATABASE, Side, Table, Values
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ _IS_THERE = {
 _READ = f"select name, after, copied from {_PROGRESS}"  # noqa: S608 - our own name
 _ORIGIN = ""
 ITSELF = "the database itself"
-"""What the name that tells a database from others is called among the marks of its tables."""
+"""What the name that distinguishes a database from others is called among the marks of its tables."""
 
 
 class TableProgress(NamedTuple):
@@ -141,3 +142,6 @@ class Filling:
 
 def _has_rows(connection: Any, table: str) -> bool:
     return connection.execute(f"select 1 from {table} limit 1").fetchone() is not None  # noqa: S608 - a name from the catalog
+
+
+SIDES: dict[str, Side] = {"sqlite": SqliteSide(), "postgres": PostgresSide()}

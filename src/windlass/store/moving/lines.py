@@ -18,7 +18,7 @@ EVERYTHING = "everything"
 
 
 def write_lines(source: Scriptable, write: Callable[[str], object], notice: Notice) -> int:
-    """Write every row of every table; returns how many. Nobody can write to the database meanwhile."""
+    """Write every row of every table; returns how many. No writer is let in meanwhile."""
 
     def work(connection: Any) -> int:
         reading = TableReader(connection, source.dialect)
@@ -77,7 +77,7 @@ class LinesOrigin:
         self.tables = {name: _table(name, each) for name, each in self._described.items()}
 
     def marks(self) -> dict[str, str]:
-        """Return what tells this export from any other."""
+        """Return what distinguishes this export from any other."""
         return self._marks
 
     def rows(self, table: Table, progress: TableProgress) -> Iterator[Values]:

@@ -1,4 +1,4 @@
-"""Copies a database into an empty one while nobody may write to it."""
+"""Copies a database into an empty one while no writer is let in."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any, NamedTuple, Protocol
 from windlass.errors import MoveRefused
 from windlass.store import migrate
 from windlass.store.migrate import Scriptable
-from windlass.store.moving.batches import MOST_ROWS, batched
-from windlass.store.moving.filling import ITSELF, Filling, TableProgress
-from windlass.store.moving.sides import SIDES
-from windlass.store.moving.tables import OF_EACH_DATABASE, SUMMED, Table, TableColumn, Values, plan
+from windlass.store.moving.filling import ITSELF, SIDES, Filling, TableProgress
+from windlass.store.moving.tables import MOST_ROWS, OF_EACH_DATABASE, SUMMED, Table, TableColumn, Values, batched, plan
 
 Notice = Callable[[int, int, str], None]
 """Takes how many rows are copied, of how many, and of which table now."""
@@ -36,7 +34,7 @@ class RowSource(Protocol):
         ...
 
     def marks(self) -> dict[str, str]:
-        """Return what tells this state from any other, by table."""
+        """Return what distinguishes this state from any other, by table."""
         ...
 
     def rows(self, table: Table, progress: TableProgress) -> Iterator[Values]:
@@ -70,7 +68,7 @@ class MoveResult(NamedTuple):
 
 
 class TableReader:
-    """A database that is read while nobody may write to it."""
+    """A database that is read while no writer is let in."""
 
     def __init__(self, connection: Any, dialect: str) -> None:
         """Read on a connection that is inside a transaction."""
@@ -90,7 +88,7 @@ class TableReader:
             raise MoveRefused(f"{leased} jobs are leased (`windlass jobs --state running`); let them end, or add --force")
 
     def marks(self) -> dict[str, str]:
-        """Return what tells this state of this database from any other, by table."""
+        """Return what distinguishes this state of this database from any other, by table."""
         [identity] = self._ask("select database_id from windlass_gates")
         marks = {name: self._mark(table) for name, table in self.tables.items() if name not in OF_EACH_DATABASE}
         return {ITSELF: str(identity), **marks}
@@ -138,7 +136,7 @@ def move(
 ) -> MoveResult:
     """Copy everything, or what an earlier attempt has left; no process works with the target before `end_move`.
 
-    Whoever wants to write to the source waits until this has ended. Raises MoveRefused.
+    Writers of the source wait until this has ended. Raises MoveRefused.
     """
     if missing := [one.name for one in migrate.status(source) if not one.is_applied]:
         raise MoveRefused(f"the source lacks migrations ({', '.join(missing)}); run `windlass migrate` there first")

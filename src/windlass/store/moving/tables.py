@@ -10,7 +10,7 @@ Values = Sequence[Value]
 """A row in the form that SQLite keeps: instants as microseconds since 1970 (UTC), truth values as 0 and 1, JSON as its text."""
 
 OF_EACH_DATABASE = frozenset({"windlass_schema", "windlass_gates"})
-"""What each database has of its own: which migrations it had, and the name that tells it from others."""
+"""What each database has of its own: which migrations it had, and the name that distinguishes it from others."""
 SUMMED = {"windlass_run_deltas": ("runs", "wait_ms", "duration_ms")}
 """Tables whose rows PostgreSQL appends and SQLite adds up in place; rows of one key become one."""
 
@@ -95,3 +95,21 @@ def plan(source: Mapping[str, Table], target: Mapping[str, Table]) -> dict[str, 
         both = [one for one in theirs.names if one in ours.names]
         paired[name] = theirs.only([*both, *(one for one in theirs.key if one not in both)]), ours.only(both)
     return paired
+
+
+MOST_ROWS = 20_000
+_MOST_TEXT = 8 * 1024 * 1024
+
+
+def batched(rows: Iterable[Values], most_rows: int) -> Iterator[list[Values]]:
+    """Gather rows until there are many, or they hold much text."""
+    batch: list[Values] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += sum([len(value) for value in row if type(value) is str])
+        if len(batch) >= most_rows or size >= _MOST_TEXT:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

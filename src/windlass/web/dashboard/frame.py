@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from windlass import __version__
 from windlass.core.access import Role
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.dashboard import times
 from windlass.web.request_context import context_of
 from windlass.web.templates import fragment, page
@@ -45,7 +46,7 @@ TABS = (
 
 async def now(request: Request) -> datetime:
     """Return the database's time, by which everything on a page is as old as it is."""
-    return await (await context_of(request).app.store()).clock()
+    return await StoredJobs(context_of(request).app).clock()
 
 
 def draw(request: Request, template: str, at: datetime, *, here: str, title: str, status: int = 200, **values: Any) -> Response:

@@ -60,7 +60,7 @@ def _of_alert(shown: ShownAlert) -> Trouble:
         return Trouble(text=alert.message, path=shown.path, is_critical=is_critical, remedy=_reset(alert.subject))
     url = f"/api/v1/alerts/{name_in_path(alert.rule)}/silence"
     silence = Remedy(label="Silence …", url=url, done="It is silenced.", body={"subject": alert.subject}, fields=SILENCE_FIELDS)
-    # That nobody looks is no alert that could be silenced.
+    # That alerts are not evaluated is no alert that could be silenced.
     return Trouble(
         text=alert.message, path=shown.path, is_critical=is_critical, remedy=silence if alert.id else None, command=shown.command
     )
@@ -71,7 +71,7 @@ def _reset(breaker: str) -> Remedy:
 
 
 def _unserved(seen: Snapshot, known: set[tuple[str, str]]) -> Iterator[Trouble]:
-    # With more workers than were looked at nobody knows.
+    # With more workers than were looked at it is not known.
     if len(seen.workers) >= MOST_WORKERS:
         return
     found = list(find_unserved(seen.counts, seen.workers))
@@ -82,7 +82,7 @@ def _unserved(seen: Snapshot, known: set[tuple[str, str]]) -> Iterator[Trouble]:
         return
     for one in _added(found):
         if ("unserved", f"{one.task} in {one.lane}") not in known:
-            why = f"nobody serves lane {one.lane}" if one.has_code else "no worker has its code"
+            why = f"no worker serves lane {one.lane}" if one.has_code else "no worker has its code"
             yield Trouble(
                 text=f"{one.task}: {one.jobs:,} waiting, {why}",
                 path=f"/jobs?state=pending&lane={name_in_path(one.lane)}&task={name_in_path(one.task)}",

@@ -15,10 +15,11 @@ from windlass.web.dashboard.frame import draw, now
 from windlass.web.dashboard.json_tree import pretty
 from windlass.web.dashboard.packs import finds_of
 from windlass.web.fields import LINE
-from windlass.web.items import ItemOut, item_out
+from windlass.web.items import item_out
 from windlass.web.job_shape import eyes_of
 from windlass.web.request_context import reader_of
 from windlass.web.route import Route
+from windlass.wire.jobs import ItemOut
 
 _SIZE = 50
 _COLLECTIONS = 100

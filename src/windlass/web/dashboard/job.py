@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from fastapi import Request, Response
 
+from windlass.client.operations import Operator
 from windlass.core.access import Role
 from windlass.core.filter import JobFilter
 from windlass.core.ids import job_uuid
@@ -17,7 +18,7 @@ from windlass.core.job import CLOSED, Execution, Job, JobState, RunStatus
 from windlass.core.page import JobQuery, Page
 from windlass.core.transitions import MOVES
 from windlass.errors import JobNotFound
-from windlass.store import Store
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.dashboard.correlation import correlation_path
 from windlass.web.dashboard.frame import draw, now
 from windlass.web.dashboard.jobs import job_row
@@ -75,7 +76,7 @@ class Progress(NamedTuple):
 
 
 def progress_of(job: Job, at: datetime) -> Progress | None:
-    """Return how far a job is; None where it has not told."""
+    """Return how far a job is; None where it has not reported."""
     if not (job.progress_count or job.progress_message or job.target_count or job.last_cursor) or job.state in CLOSED:
         return None
     left = ""
@@ -92,12 +93,12 @@ class JobItems(NamedTuple):
     is_exact: bool
 
 
-async def items_of(store: Store, job: Job, eyes: Eyes) -> JobItems | None:
+async def items_of(reader: Operator, job: Job, eyes: Eyes) -> JobItems | None:
     """Read the first items of a job that has some."""
     if not job.result_count:
         return None
-    found = await store.items.list(job_id=job.id, limit=_ITEMS)
-    count = await store.items.count(job_id=job.id)
+    found = await reader.items.list(job_id=job.id, limit=_ITEMS)
+    count = await reader.items.count(job_id=job.id)
     return JobItems([json.dumps(eyes.hide(item.data), ensure_ascii=False) for item in found], count.items, count.is_exact)
 
 
@@ -134,7 +135,6 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
         job = await reader.get(id)
     except JobNotFound:
         return draw(request, "missing.html", at, here="/jobs", title="No such job", status=404, what=f"job {id}")
-    store = await reader.store()
     runs = await reader.executions(job.id, limit=_RUNS)
     children = await reader.list(JobQuery(filter=JobFilter(parent_id=job.id), limit=_CHILDREN))
     payload = eyes.hide(job.payload)
@@ -152,8 +152,8 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
         payload=shown_json(payload),
         payload_text=pretty(payload),
         metadata=shown_json(eyes.hide(job.metadata)) if job.metadata_json else None,
-        items=await items_of(store, job, eyes),
-        family=await _family(store, job, children),
+        items=await items_of(reader, job, eyes),
+        family=await _family(reader, job, children),
         correlation=correlation_path(job.correlation_id or str(job_uuid(job.id))),
         has_more_children=children.next_cursor is not None,
         verbs=verbs_for(job),
@@ -164,12 +164,12 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
     )
 
 
-async def _family(store: Store, job: Job, children: Page) -> Waterfall | None:
+async def _family(reader: Operator, job: Job, children: Page) -> Waterfall | None:
     """Draw a job with what came of it; a recurring job, which is older than all of that, is left out."""
     if not children.jobs:
         return None
     ids = [child.id for child in children.jobs]
-    return waterfall(await store.trace_jobs(ids if job.cadence is not None else [job.id, *ids]))
+    return waterfall(await StoredJobs(reader).trace_jobs(ids if job.cadence is not None else [job.id, *ids]))
 
 
 def _copies(job: Job, payload: Any, base: str) -> list[tuple[str, str, str]]:

@@ -165,7 +165,7 @@ def shown_fires(fires: Sequence[NextFire], now: datetime) -> list[ShownFire]:
 
 
 def is_untouched(seen: Snapshot) -> bool:
-    """Whether nobody has enqueued anything yet: what code declares is there from the start."""
+    """Whether nothing was enqueued yet: what code declares is there from the start."""
     return seen.total <= len(seen.jobs) and all(job.declared_by for job in seen.jobs)
 
 

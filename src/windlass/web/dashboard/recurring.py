@@ -17,6 +17,7 @@ from windlass.core.preview import MOST_MISSED, Fire, count_missed, fires_from, p
 from windlass.core.related import NewestRuns
 from windlass.core.transitions import MOVES
 from windlass.errors import InvalidInput
+from windlass.store.stored_jobs import StoredJobs
 from windlass.web.dashboard import times
 from windlass.web.dashboard.frame import draw, now
 from windlass.web.request_context import reader_of
@@ -55,7 +56,7 @@ class RecurringRow(NamedTuple):
     missed: int
     may_pause: bool
     may_disable: bool
-    """It runs: it can only be told to stay paused after this run."""
+    """It runs: it can only be paused after this run."""
     may_edit: bool
 
     @property
@@ -119,7 +120,7 @@ async def show_recurring(request: Request, cursor: Annotated[str | None, Query(m
     found = await reader.list(JobQuery(filter=JobFilter(is_recurring=True), limit=_SIZE, cursor=cursor))
     templates = [job.id for job in found.jobs if job.spawn]
     others = [job.id for job in found.jobs if job.executions and not job.spawn]
-    past = await (await reader.store()).read_past(others, templates, limit=_RUNS)
+    past = await StoredJobs(reader).read_past(others, templates, limit=_RUNS)
     rows = []
     for job in found.jobs:
         rule = rule_of(job)

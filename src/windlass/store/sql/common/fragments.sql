@@ -8,6 +8,13 @@ j.id, j.task, j.lane, j.state, j.wait_reason, j.priority, j.base_priority, j.run
     b.metadata::text, b.description, b.item_key::text, b.collection, b.created_by, b.declared_by, b.declared_at,
     j.traceparent
 
+-- name: original_fields
+'id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'priority', j.priority, 'base_priority', j.base_priority,
+    'attempts', j.attempt, 'max_attempts', j.max_attempts, 'retry', j.retry, 'cadence', j.cadence, 'timeout_us', j.timeout_us,
+    'name', j.name, 'unique_key', j.unique_key, 'unique_scope', j.unique_scope, 'subject', j.subject,
+    'correlation_id', j.correlation_id, 'parent_id', j.parent_id, 'target_count', j.target_count, 'child_key', j.child_key,
+    'collection', b.collection, 'description', b.description, 'created_by', b.created_by
+
 -- name: is_bare
 j.slot_at is null and j.max_attempts is null and j.retry = 'task' and j.cadence is null and j.timeout_us is null
     and j.subject is null and j.correlation_id is null and j.parent_id is null and j.last_cursor is null

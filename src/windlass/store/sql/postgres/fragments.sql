@@ -26,13 +26,9 @@ least
 greatest
 
 -- name: original_job
-json_build_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload', b.payload, 'metadata', b.metadata,
-    'priority', j.priority, 'base_priority', j.base_priority, 'run_at', to_char(j.run_at at time zone 'UTC', {iso}),
-    'slot_at', to_char(j.slot_at at time zone 'UTC', {iso}), 'attempts', j.attempt, 'max_attempts', j.max_attempts,
-    'retry', j.retry, 'cadence', j.cadence, 'timeout_us', j.timeout_us, 'name', j.name, 'unique_key', j.unique_key,
-    'unique_scope', j.unique_scope, 'subject', j.subject, 'correlation_id', j.correlation_id, 'parent_id', j.parent_id,
-    'target_count', j.target_count, 'child_key', j.child_key, 'spawn', j.spawn, 'item_key', b.item_key,
-    'collection', b.collection, 'description', b.description, 'created_by', b.created_by, 'created_at', to_char(j.created_at at time zone 'UTC', {iso}))
+json_build_object({original_fields}, 'payload', b.payload, 'metadata', b.metadata, 'item_key', b.item_key, 'spawn', j.spawn,
+    'run_at', to_char(j.run_at at time zone 'UTC', {iso}), 'slot_at', to_char(j.slot_at at time zone 'UTC', {iso}),
+    'created_at', to_char(j.created_at at time zone 'UTC', {iso}))
 
 -- name: iso
 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'

@@ -11,15 +11,10 @@ priority, run_at, slot_at,
     traceparent
 
 -- name: original_job
-json_object('id', j.id, 'type', j.task, 'task', j.task, 'lane', j.lane, 'payload', json(b.payload), 'metadata', json(b.metadata),
-    'priority', j.priority, 'base_priority', j.base_priority,
+json_object({original_fields}, 'payload', json(b.payload), 'metadata', json(b.metadata), 'item_key', json(b.item_key),
+    'spawn', json(iif(j.spawn, 'true', 'false')),
     'run_at', strftime('%Y-%m-%dT%H:%M:%S', j.run_at / 1000000, 'unixepoch') || printf('.%06dZ', j.run_at % 1000000),
     'slot_at', strftime('%Y-%m-%dT%H:%M:%S', j.slot_at / 1000000, 'unixepoch') || printf('.%06dZ', j.slot_at % 1000000),
-    'attempts', j.attempt, 'max_attempts', j.max_attempts, 'retry', j.retry, 'cadence', j.cadence, 'timeout_us', j.timeout_us,
-    'name', j.name, 'unique_key', j.unique_key, 'unique_scope', j.unique_scope, 'subject', j.subject,
-    'correlation_id', j.correlation_id, 'parent_id', j.parent_id, 'target_count', j.target_count, 'child_key', j.child_key,
-    'spawn', json(iif(j.spawn, 'true', 'false')), 'item_key', json(b.item_key), 'collection', b.collection,
-    'description', b.description, 'created_by', b.created_by,
     'created_at', strftime('%Y-%m-%dT%H:%M:%S', j.created_at / 1000000, 'unixepoch') || printf('.%06dZ', j.created_at % 1000000))
 
 -- name: pending_heads

@@ -1,29 +1,23 @@
-"""Jobs, runs and dead letters as the HTTP API shows them: written by the server, read by its client."""
+"""Jobs, their runs and what they have found, as the HTTP API shows them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from windlass.core.canary import CanaryState
 from windlass.core.job import JobState, RunReason, RunStatus, UniqueScope, WaitReason
-from windlass.core.letter_page import LetterStatus
-from windlass.core.record import record
+from windlass.wire import answer
 
 Count = Annotated[int, Field(ge=0)]
 
-# What has a default may be left out by other servers than ours; ours sends every field.
-_SENT = ConfigDict(json_schema_serialization_defaults_required=True)
 
-
-@record(kw_only=True)
+@answer
 class JobOut:
     """A job. `status` is the interval scheduler's word for `state`; times are UTC."""
-
-    __pydantic_config__ = _SENT
 
     id: UUID
     number: int
@@ -108,11 +102,9 @@ class JobOut:
     """How many runs have begun."""
 
 
-@record(kw_only=True)
+@answer
 class ExecutionOut:
     """One run of a job; what ends a run is null while it goes on."""
-
-    __pydantic_config__ = _SENT
 
     id: UUID
     job_id: UUID
@@ -143,71 +135,79 @@ class ExecutionOut:
     """The version of the application in its worker, as long as the worker is listed."""
 
 
-@record(kw_only=True)
-class NoteOut:
-    """What somebody wrote about a dead letter."""
+@answer
+class TracedRunOut:
+    """A run of a traced job that has ended."""
 
-    at: datetime
-    by: str
-    text: str
-
-
-@record(kw_only=True)
-class CanaryOut:
-    """A requeue of many letters, of which the first are tried before the others."""
-
-    __pydantic_config__ = _SENT
-
-    id: int
-    state: CanaryState
-    task: str | None = None
-    fingerprint: str | None = None
-    size: int
-    """How many go first."""
-    succeeded: int
-    """How many of those have succeeded."""
-    requeued: int
-    """How many letters were brought back in all."""
-    refused: int
-    reason: str | None = None
-    """Why it stopped."""
-    jobs: tuple[int, ...] = ()
-    """The numbers of the jobs that go first."""
-    created_by: str
-    created_at: datetime
-    updated_at: datetime
-    ended_at: datetime | None = None
+    number: int
+    attempt: int
+    status: RunStatus
+    reason: RunReason | None = None
+    worker: str
+    started_at: datetime
+    finished_at: datetime
+    wait_ms: int
+    duration_ms: int
+    error: str | None = None
 
 
-@record(kw_only=True)
-class LetterOut:
-    """The record of a job that failed for good, without the job itself."""
+@answer
+class TracedOut:
+    """A job of a correlation; GET its number for the rest."""
 
-    __pydantic_config__ = _SENT
-
-    id: int
-    job_id: int
-    """The number of the job that died."""
+    id: UUID
+    number: int
     task: str
     lane: str
-    correlation_id: str | None = None
-    error_message: str
-    fingerprint: str
-    """The same for deaths of the same kind."""
-    deaths: int
-    """How often the job has died since the letter was opened; a schedule that goes on may die again."""
-    first_died_at: datetime
-    died_at: datetime
-    status: LetterStatus
-    acknowledged: bool
-    acknowledged_at: datetime | None = None
-    acknowledged_by: str | None = None
-    note: str | None = None
-    """What was written with the acknowledgement."""
+    state: JobState
+    wait_reason: WaitReason | None = None
+    parent_id: UUID | None = None
+    """The job that enqueued it, which may belong to another correlation."""
+    depth: int
+    """How far it is from a job without a parent here; children follow their parent."""
+    attempts: int
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    """When its last run ended."""
+    last_error: str | None = None
     closed_at: datetime | None = None
-    closed_reason: str | None = None
-    edited_by: str | None = None
-    """Who changed the payload that its job comes back with."""
-    edited_at: datetime | None = None
-    version: str | None = None
-    """The version of the application that the first death of this kind came from, if its worker named one."""
+    """When it was over for good."""
+    wait_ms: int | None = None
+    """How long it waited from the time it was due until its first run; None before that."""
+    run_ms: int
+    """How long it has run in all, the run that goes on included."""
+    executions: int
+    """How many runs have begun."""
+    worker: str | None = None
+    """Who runs it now."""
+    runs: tuple[TracedRunOut, ...]
+    """The newest ended runs, at most 10, the oldest first."""
+
+
+@answer
+class ItemOut:
+    """One item, as it came."""
+
+    id: int
+    collection: str
+    key: str
+    """What distinguishes it from the other items of its collection."""
+    job_id: UUID
+    """The job that found it first."""
+    data: Mapping[str, Any]
+    created_at: datetime
+
+
+@answer
+class QueueStatsOut:
+    """The queue in the async jobs system's words: `failed` will be tried again."""
+
+    pending: int
+    """Due, waiting for a slot."""
+    processing: int
+    failed: int
+    scheduled: int
+    """Waiting for their time: delayed, snoozed or recurring; not among `pending`."""
+    oldest_pending_minutes: int

@@ -1,0 +1,21 @@
+"""Public names of a package, imported when they are first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def late_names(package: str, home_of: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make the `__getattr__` and the `__dir__` of a package whose names live in the modules of `home_of`."""
+
+    def find(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = vars(sys.modules[package])[name] = getattr(import_module(home, package), name)
+        return value
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *home_of})
