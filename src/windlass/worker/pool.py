@@ -18,6 +18,8 @@ _MOST_AHEAD = 50
 """Times the prefetch setting: what jobs of next to no length are held ready at most. They last while a claim is on its way."""
 _MOST_BYTES = 4 * 1024 * 1024
 """How much payload to hold ready, and to claim at a time."""
+_REFILL = 0.75
+"""Below which part of what is held ready to claim more: the rest lasts while the claim is on its way."""
 _UNIT_S = 0.001
 _LONGEST_AHEAD_S = 0.02
 _LONGEST_TURN_S = 0.002
@@ -106,7 +108,7 @@ class Pool:
         while idle and self._buffer and self._may_start:
             slot, job = idle.popleft(), self._buffer.popleft()
             self._taken_at = now = monotonic()
-            if len(self._buffer) <= self._ahead // 2:
+            if len(self._buffer) <= self._ahead * _REFILL:
                 self._hungry()
             try:
                 if not self._start(slot, job):
@@ -208,7 +210,7 @@ class Pool:
             return 0
         ahead = self._ahead
         missing = len(self._idle) + ahead - len(self._buffer)
-        if missing <= 0 or (not self._idle and len(self._buffer) > ahead // 2):
+        if missing <= 0 or (not self._idle and len(self._buffer) > ahead * _REFILL):
             return 0
         return min(missing, self._most_claimed)
 
