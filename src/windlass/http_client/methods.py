@@ -37,7 +37,7 @@ class RemoteMethod(Generic[P, R]):
 
     def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
         """Await `function` in the one client, run it to its end in the other."""
-        self._function = function
+        self._awaited, self._blocking = function, _blocking(function)
 
     @overload
     def __get__(self, noun: RemoteNoun[Blocks], owner: type) -> Callable[P, R]: ...
@@ -47,7 +47,7 @@ class RemoteMethod(Generic[P, R]):
     def __get__(self, noun: None, owner: type) -> Callable[..., Any]: ...
     def __get__(self, noun: Any, owner: type) -> Callable[..., Any]:
         """Return the method as its client has it."""
-        return _bound(self._function, _blocking(self._function), noun, owner)
+        return _bound(self._awaited, self._blocking, noun, owner)
 
 
 class RemoteStream(Generic[P, R]):
@@ -55,7 +55,7 @@ class RemoteStream(Generic[P, R]):
 
     def __init__(self, function: Callable[Concatenate[Any, P], AsyncGenerator[R, None]]) -> None:
         """Go through what `function` yields, blocking or not."""
-        self._function = function
+        self._awaited, self._blocking = function, _blocking_stream(function)
 
     @overload
     def __get__(self, noun: RemoteNoun[Blocks], owner: type) -> Callable[P, Iterator[R]]: ...
@@ -65,7 +65,7 @@ class RemoteStream(Generic[P, R]):
     def __get__(self, noun: None, owner: type) -> Callable[..., Any]: ...
     def __get__(self, noun: Any, owner: type) -> Callable[..., Any]:
         """Return the method as its client has it."""
-        return _bound(self._function, _blocking_stream(self._function), noun, owner)
+        return _bound(self._awaited, self._blocking, noun, owner)
 
 
 def verb(describe: Callable[P, Ask[R]]) -> RemoteMethod[P, R]:
