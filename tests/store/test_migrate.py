@@ -64,6 +64,15 @@ def test_processes_that_migrate_at_once_do_it_once(url: str) -> None:
     assert sorted(map(bool, done)) == [False] * 5 + [True]
 
 
+@pytest.mark.parametrize("former", sorted(migrate._ALIKE))
+def test_a_migration_whose_comment_was_another_is_the_same(database: Database, former: str) -> None:
+    migrate.up(database)
+    database.run_script(
+        lambda connection: connection.execute(f"update windlass_schema set checksum = '{former}' where version = 6")
+    )
+    assert migrate.up(database) == []
+
+
 def test_an_edited_migration_is_noticed(database: Database) -> None:
     migrate.up(database)
     database.run_script(lambda connection: connection.execute("update windlass_schema set checksum = 'other'"))

@@ -1,4 +1,4 @@
--- A feed has one job, which is disabled while nobody subscribes (seed 002). `url` is what subscribers asked for and never
+-- A feed has one job, which is disabled while nobody subscribes. `url` is what subscribers asked for and never
 -- changes; `fetch_url` is where a permanent move leads. Secrets are those of its WebSub subscription.
 -- `subscribers` counts those who have not left; it changes in the transaction that changes one of them.
 create table windlass_feeds (
