@@ -294,6 +294,9 @@ SLICED = {
 }
 
 
+MEASURES = ("verbs", "beside", "slices")
+
+
 def fill(bench: Bench, texts: dict[str, str], **sizes: int) -> None:
     """Put rows into a table without the verbs, and let the database look at them once."""
     text = texts[bench.store.database.dialect].format(payload=PAYLOAD, **sizes)
@@ -405,26 +408,26 @@ async def measure(options: argparse.Namespace) -> list[Result]:
     scale = 1.0 if options.long else 0.1
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        server = stack.enter_context(running_postgres()) if "postgres" in options.databases else None
+        server = stack.enter_context(running_postgres(is_durable=True)) if "postgres" in options.databases else None
         for kind in options.databases:
             benches = [stack.enter_context(fresh(kind, stack, folder, server)) for _ in range(6)]
-            say(f"{kind}: verbs against raw")
-            for batch in (100, 200, 500):
-                results += await verbs(benches[0], int(20_000 * max(scale, 0.25)), options.rounds, batch)
+            jobs = int(20_000 * max(scale, 0.25))
+            for batch in (100, 200, 500) if "verbs" in options.measures else ():
+                say(f"{kind}: verbs against raw, batch {batch}")
+                results += await verbs(benches[0], jobs, options.rounds, batch)
                 say_result(results[-2])
                 say_result(results[-1])
-            jobs = int(20_000 * max(scale, 0.25))
-            for what, texts, rows, place in (
-                (f"beside {int(1_000_000 * scale):,} finished", FINISHED, int(1_000_000 * scale), 2),
-                (f"beside {int(200_000 * scale):,} future", FUTURE, int(200_000 * scale), 3),
-            ):
-                say(f"{kind}: {what}")
+            finished, future = options.finished or int(1_000_000 * scale), int(200_000 * scale)
+            besides = ((f"{finished:,} finished", FINISHED, finished, 2), (f"{future:,} future", FUTURE, future, 3))
+            for what, texts, rows, place in besides if "beside" in options.measures else ():
+                say(f"{kind}: beside {what}")
                 fill(benches[place], texts, rows=rows)
-                results.append(await beside(benches[1], benches[place], what, jobs=jobs, rounds=options.rounds + 2))
+                results.append(await beside(benches[1], benches[place], f"beside {what}", jobs=jobs, rounds=options.rounds + 2))
                 say_result(results[-1])
-            say(f"{kind}: slices")
-            results.append(await slices(benches[4], int(200_000 * scale), int(100_000 * scale), options.rounds))
-            say_result(results[-1])
+            if "slices" in options.measures:
+                say(f"{kind}: slices")
+                results.append(await slices(benches[4], int(200_000 * scale), int(100_000 * scale), options.rounds))
+                say_result(results[-1])
             if kind == "postgres" and options.snapshot:
                 say(f"{kind}: a snapshot held for {options.snapshot} s")
                 results += await held_snapshot(benches[5], options.snapshot)
@@ -455,6 +458,8 @@ def main() -> None:
     """Measure and print a small table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="the full sizes: 1 M finished, 200 k future, 300 k pending")
+    parser.add_argument("--measures", nargs="+", default=list(MEASURES), choices=MEASURES)
+    parser.add_argument("--finished", type=int, help="finished jobs to drain beside: 10 million take half an hour and 20 GB")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--databases", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
     parser.add_argument("--snapshot", type=float, default=0, help="hold a snapshot open for this many seconds (60)")
