@@ -42,7 +42,7 @@ METHOD = """\
 - **Drain**: all jobs are enqueued with no worker running, statistics and a checkpoint are taken, then the workers start. The
   rate counts from the first job's first line until the peer's own storage has nothing left. Every job must have run (runs
   beyond one for each are listed), and where a peer keeps its finished jobs, as many must be there. Each peer drains as many
-  as it does in about four seconds, but at most 20,000 (`--jobs`).
+  as it does in about four seconds, but at most 200,000 (`--jobs`).
 - **Bulk** is the peer's documented bulk call, 1,000 jobs each; **one at a time** awaits each enqueue, with its commit, before
   the next.
 - **Pick-up**: the worker is idle; another process enqueues one job, waits until it has begun, pauses 20 to 40 ms, and goes

@@ -184,7 +184,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peers", type=names(PEERS), default=list(PEERS), help=f"of {','.join(PEERS)}")
     parser.add_argument("--measures", type=names(MEASURES), default=list(MEASURES), help=f"of {','.join(MEASURES)}")
     parser.add_argument("--rounds", type=int, default=None, help="how often everything is measured (3, quick: 1)")
-    parser.add_argument("--jobs", type=int, default=None, help="the most jobs that a drain has (20000, quick: 2000)")
+    parser.add_argument("--jobs", type=int, default=None, help="the most jobs that a drain has (200000, quick: 2000)")
     parser.add_argument("--picks", type=int, default=None, help="jobs of a pick-up in each round (200, quick: 40)")
     parser.add_argument("--growing", type=int, default=2, help="how many peers on PostgreSQL grow beside Windlass (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that everything works")
@@ -193,7 +193,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--redis-fsync", choices=("always", "everysec", "no"), default="always", help="appendfsync (%(default)s)")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} from this run")
     options = parser.parse_args()
-    for name, usual, quick in (("rounds", 3, 1), ("jobs", 20_000, 2_000), ("picks", 200, 40)):
+    for name, usual, quick in (("rounds", 3, 1), ("jobs", 200_000, 2_000), ("picks", 200, 40)):
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else usual)
     return options
