@@ -57,6 +57,33 @@ async def test_a_claim_takes_only_from_the_slices_it_names(store: Store) -> None
     assert [job.task for job in await store.claim(mine, 10, a_lease())] == ["mine"]
 
 
+async def test_a_claim_begins_where_its_slices_begin_and_the_next_look_finds_what_came_before(store: Store, clock: FakeClock) -> None:
+    now = clock.now()
+    first = await enqueue_one(store, a_job(run_at=now))
+    found = await store.slices()
+    urgent = await enqueue_one(store, a_job(priority=1, run_at=now))
+    older = await enqueue_one(store, a_job(run_at=now - timedelta(minutes=1)))
+    later = await enqueue_one(store, a_job(run_at=now))
+    lesser = await enqueue_one(store, a_job(priority=-1, run_at=now - timedelta(minutes=1)))
+    assert [job.id for job in await store.claim(found, 10, a_lease())] == [first, later, lesser]
+    assert [job.id for job in await store.claim(await store.slices(), 10, a_lease())] == [urgent, older]
+
+
+async def test_slices_go_on_behind_what_was_claimed(store: Store, clock: FakeClock) -> None:
+    now = clock.now()
+    jobs = [a_job(priority=priority, run_at=now - timedelta(minutes=ago)) for priority in (5, -(2**31)) for ago in (3, 2, 1)]
+    numbers = [await enqueue_one(store, job) for job in jobs]
+    found = await store.slices()
+    claimed = await store.claim(found, 2, a_lease())
+    left = found.behind(claimed)
+    assert [(part.priority, part.run_at) for part in left.open] == [(5, now - timedelta(minutes=2))]
+    # A job of a lower priority moves nothing: whatever else comes with the higher one goes first.
+    claimed += await store.claim(left, 2, a_lease())
+    assert left.behind(claimed).open == (left.open[0]._replace(run_at=now - timedelta(minutes=1)),)
+    claimed += await store.claim(left.behind(claimed), 10, a_lease())
+    assert [job.id for job in claimed] == numbers
+
+
 async def test_more_slices_than_arms_are_served_by_their_heads(store: Store) -> None:
     await store.enqueue([a_job(f"task-{place}", priority=place) for place in range(70)])
     got = await claim(store, 100)

@@ -136,6 +136,8 @@ SAMPLES: dict[str, Any] = {
     "etag": "e",
     "last_modified": "m",
     "lane_0": "l",
+    "priority_0": 0,
+    "run_at_0": EPOCH,
     "task_0": "t",
     "state_0": "pending",
     "edge_at": EPOCH,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -262,6 +263,42 @@ def test_a_claim_locks_through_a_tid_scan_above_the_merge(database: tuple[psycop
         assert "Merge Append" in plan, plan
 
 
+CLAIMED_BEFORE = """
+insert into windlass_jobs (task, lane, state, wait_reason, run_at, created_at, updated_at)
+select 'work', 'default', 'pending', 'new', now() - interval '1 hour' + n * interval '1 ms', now(), now() from generate_series(1, {rows}) as n;
+update windlass_jobs set state = 'completed', wait_reason = null, closed_at = now();
+insert into windlass_jobs (task, lane, state, wait_reason, run_at, created_at, updated_at)
+select 'work', 'default', 'pending', 'new', now(), now(), now() from generate_series(1, 5)
+"""
+
+
+def test_a_claim_reads_nothing_that_was_claimed_before(postgres_server: PostgresServer) -> None:
+    """The index keeps the entries of claimed jobs until a vacuum: a claim that began at the front would go through all of them."""
+
+    def pages_read(*, priority: int, run_at: datetime) -> int:
+        params = {**PARAMS, "limit": 5, "lane_0": "default", "task_0": "work", "priority_0": priority, "run_at_0": run_at}
+        [statement] = queries("postgres").statements("claim", 1)
+        text = PARAMETER.sub(r"%(\1)s", statement)
+        with connection.transaction(force_rollback=True):
+            [[plan]] = connection.execute(f"explain (analyze, buffers, format json) {text}", params).fetchall()
+        found = plan[0]["Plan"]
+        assert '"Actual Rows": 5' in json.dumps(plan), plan
+        return int(found["Shared Hit Blocks"] + found["Shared Read Blocks"])
+
+    with fresh_postgres(postgres_server) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("alter table windlass_jobs set (autovacuum_enabled = off)")
+        for statement in CLAIMED_BEFORE.format(rows=20_000).split(";\n"):
+            connection.execute(statement.encode())
+        connection.execute("analyze windlass_jobs")
+        [[version]] = connection.execute("select version from windlass_gates").fetchall()
+        assert version == PARAMS["version"]
+        [[run_at]] = connection.execute("select min(run_at) from windlass_jobs where state = 'pending'").fetchall()
+        # Read once before each, as the first scan marks the entries that are dead.
+        pages_read(priority=0, run_at=EPOCH)
+        assert pages_read(priority=0, run_at=run_at) < 100
+        assert pages_read(priority=0, run_at=EPOCH) > 150
+
+
 @pytest.mark.parametrize("name", ["pick_oldest", "pick_newest"])
 def test_picking_sorts_no_queue(database: tuple[psycopg.Connection[Any], int], name: str) -> None:
     """Each slice is read in the order of its index and no further than what is chosen from."""
@@ -342,6 +379,10 @@ def _value(name: str) -> Any:
         return ("completed", "failed", "cancelled", "paused")[int(name[6:])]
     if name.startswith("task_"):
         return f"task-{name[5:]}"
+    if name.startswith("priority_"):
+        return 2**31 - 1
+    if name.startswith("run_at_"):
+        return EPOCH
     if name == "batch":
         return (
             '[{"state":"completed","attempt":1,"executions":1,"crashes":0,"consecutive_failures":0,"completed_runs":1,'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -368,7 +368,7 @@ class Held(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """One lane's pending jobs of one task, with where its head stands."""
+    """One lane's pending jobs of one task, with the priority and the time of the first; claims begin there."""
 
     lane: str
     task: str
@@ -404,6 +404,11 @@ class Slices(NamedTuple):
     def select(self, is_wanted: Callable[[Slice], bool]) -> Slices:
         """Keep the slices that somebody may claim from."""
         return Slices(self.version, tuple(filter(is_wanted, self.open)), tuple(filter(is_wanted, self.suspects)))
+
+    def behind(self, claimed: Iterable[Claimed]) -> Slices:
+        """Let each slice begin behind the jobs just claimed, given in their order; those of a lower priority move nothing."""
+        last = {(job.lane, job.task, job.priority): job.run_at for job in claimed}
+        return self._replace(open=tuple(part._replace(run_at=last.get(part[:3], part.run_at)) for part in self.open))
 
     def merged(self) -> Slices:
         """List suspects among the others, for a reader that takes one job at a time and needs no quarantine."""

@@ -161,11 +161,18 @@ class Feeder:
             await self._store.claim(mine, wanted, self._lease(), started=pool.runs_at_once(wanted)) if mine.claimable else []
         )
         if claimed:
+            self._go_on_behind(claimed)
             self._taken(claimed, asked_at)
             pool.put(claimed)
         if len(claimed) < wanted:
             return len(claimed) + await self._claim_probes(pool, mine, quarantine)
         return len(claimed)
+
+    def _go_on_behind(self, claimed: Sequence[Claimed]) -> None:
+        """Begin the next claims where these jobs stood; what comes to stand before them is found by the next look."""
+        self._remembered = self._remembered.behind(claimed)
+        if self._slices is not None:
+            self._slices = self._slices.behind(claimed)
 
     async def _claim_probes(self, pool: Pool, slices: Slices, quarantine: Quarantine) -> int:
         """Try services whose breakers are due to be tried, each with one job over the whole fleet."""

@@ -275,8 +275,8 @@ def _claim(
         arms = padded(len(parts))
         # Padding with a slice that cannot exist keeps the number of different texts small, so that they stay prepared.
         for place, part in enumerate([*parts, *[_NO_SLICE] * (arms - len(parts))]):
-            params[f"lane_{place}"] = part.lane
-            params[f"task_{place}"] = part.task
+            params[f"lane_{place}"], params[f"task_{place}"] = part.lane, part.task
+            params[f"priority_{place}"], params[f"run_at_{place}"] = part.priority, part.run_at
         return rows.taken((yield Step(query, params, arms)), lease)
 
     return Call(steps, is_single=True, is_engine=True)

@@ -9,11 +9,11 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 select task, count(*) from (
     select n.task from json_array_elements_text(:tasks::json) as s cross join lateral (
         (select k.task from windlass_jobs k
-         where k.state = 'pending' and k.crashes = 0 and k.lane = :lane::text and k.task = s.value and k.priority > :priority::integer
-         order by k.priority desc, k.run_at, k.id limit 10001)
+         where k.state = 'pending' and k.crashes = 0 and k.lane = :lane::text and k.task = s.value and ~k.priority < ~:priority::integer
+         order by ~k.priority, k.run_at, k.id limit 10001)
         union all
         (select k.task from windlass_jobs k
-         where k.state = 'pending' and k.crashes = 0 and k.lane = :lane::text and k.task = s.value and k.priority = :priority::integer
+         where k.state = 'pending' and k.crashes = 0 and k.lane = :lane::text and k.task = s.value and ~k.priority = ~:priority::integer
            and (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint)
          order by k.run_at, k.id limit 10001)
     ) as n limit 10001
@@ -24,11 +24,11 @@ group by task order by task
 select task, count(*) from (
     select n.task from json_array_elements_text(:tasks::json) as s cross join lateral (
         (select k.task from windlass_jobs k
-         where k.state = 'pending' and k.crashes > 0 and k.lane = :lane::text and k.task = s.value and k.priority > :priority::integer
-         order by k.priority desc, k.run_at, k.id limit 10001)
+         where k.state = 'pending' and k.crashes > 0 and k.lane = :lane::text and k.task = s.value and ~k.priority < ~:priority::integer
+         order by ~k.priority, k.run_at, k.id limit 10001)
         union all
         (select k.task from windlass_jobs k
-         where k.state = 'pending' and k.crashes > 0 and k.lane = :lane::text and k.task = s.value and k.priority = :priority::integer
+         where k.state = 'pending' and k.crashes > 0 and k.lane = :lane::text and k.task = s.value and ~k.priority = ~:priority::integer
            and (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint)
          order by k.run_at, k.id limit 10001)
     ) as n limit 10001

@@ -182,7 +182,7 @@ select id, state from finished
 -- The lock sits in a lateral above the merge: rivals step over each other's rows and nobody locks more than :limit.
 update windlass_jobs j set {taken}
 where j.ctid = any(array(
-    select w.tid from (select tid from ({arms}) as slices order by priority desc, run_at, id limit 1000) as merged
+    select w.tid from (select tid from ({arms}) as slices order by rank, run_at, id limit 1000) as merged
     cross join lateral (
         select k.ctid as tid from windlass_jobs k where k.ctid = merged.tid and k.state = 'pending' for update skip locked
     ) as w
@@ -203,21 +203,21 @@ case when {is_bare} then null else json_build_array(
 -- Each walk names the condition of its index, word for word, so that it is found.
 with recursive heads as (
     (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes = 0
-     order by lane, task, priority desc, run_at, id limit 1)
+     order by lane, task, ~priority, run_at, id limit 1)
     union all
     select n.lane, n.task, n.priority, n.run_at from heads cross join lateral (
         select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
         where j.state = 'pending' and j.crashes = 0 and (j.lane, j.task) > (heads.lane, heads.task)
-        order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1
+        order by j.lane, j.task, ~j.priority, j.run_at, j.id limit 1
     ) n
 ), suspects as (
     (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes > 0
-     order by lane, task, priority desc, run_at, id limit 1)
+     order by lane, task, ~priority, run_at, id limit 1)
     union all
     select n.lane, n.task, n.priority, n.run_at from suspects cross join lateral (
         select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
         where j.state = 'pending' and j.crashes > 0 and (j.lane, j.task) > (suspects.lane, suspects.task)
-        order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1
+        order by j.lane, j.task, ~j.priority, j.run_at, j.id limit 1
     ) n
 )
 

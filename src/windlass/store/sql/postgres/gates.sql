@@ -22,7 +22,7 @@ where j.ctid = any(array(
     select k.ctid from windlass_jobs k
     where k.state = 'pending' and k.crashes = 0 and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
       and (select version from windlass_gates) = :version
-    order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
+    order by ~k.priority, k.run_at, k.id limit 1 for update skip locked
 ))
 returning {claimed_columns}
 
@@ -33,7 +33,7 @@ where j.ctid = any(array(
     select k.ctid from windlass_jobs k
     where k.state = 'pending' and k.crashes > 0 and k.lane = :lane and k.task = :task and k.id <> :avoid::bigint
       and (select version from windlass_gates) = :version
-    order by k.priority desc, k.run_at, k.id limit 1 for update skip locked
+    order by ~k.priority, k.run_at, k.id limit 1 for update skip locked
 ))
 returning {claimed_columns}
 

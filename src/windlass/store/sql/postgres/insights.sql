@@ -2,16 +2,16 @@
 -- One probe for each lane, task and priority with pending work, however long the backlog behind it is.
 with recursive heads as (
     (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes = 0
-     order by lane, task, priority desc, run_at, id limit 1)
+     order by lane, task, ~priority, run_at, id limit 1)
     union all
     select n.lane, n.task, n.priority, n.run_at from heads h cross join lateral (
         (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
-         where j.state = 'pending' and j.crashes = 0 and j.lane = h.lane and j.task = h.task and j.priority < h.priority
-         order by j.priority desc, j.run_at, j.id limit 1)
+         where j.state = 'pending' and j.crashes = 0 and j.lane = h.lane and j.task = h.task and ~j.priority > ~h.priority
+         order by ~j.priority, j.run_at, j.id limit 1)
         union all
         (select j.lane, j.task, j.priority, j.run_at from windlass_jobs j
          where j.state = 'pending' and j.crashes = 0 and (j.lane, j.task) > (h.lane, h.task)
-         order by j.lane, j.task, j.priority desc, j.run_at, j.id limit 1)
+         order by j.lane, j.task, ~j.priority, j.run_at, j.id limit 1)
         limit 1
     ) as n
 )
@@ -25,7 +25,7 @@ select task, lane, min(run_at) from (
 select priority, count(*) from (
     select priority from (
         (select priority from windlass_jobs where state = 'pending' and crashes = 0
-         order by lane, task, priority desc, run_at, id limit 2001)
+         order by lane, task, ~priority, run_at, id limit 2001)
         union all (select priority from windlass_jobs where state = 'pending' and crashes > 0 limit 2001)
     ) as pending limit 2001
 ) as found

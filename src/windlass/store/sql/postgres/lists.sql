@@ -105,15 +105,13 @@ union all (select {listed} from windlass_jobs j where j.state = 'scheduled' and 
 select {listed} from json_to_recordset(:slices::json) as s (task text, lane text) cross join lateral (
         (select k.* from windlass_jobs k
          where k.state = 'pending' and k.crashes = 0 and k.lane = s.lane and k.task = s.task
-           and k.priority {before}= :edge_priority::bigint
-           and (k.priority {before} :edge_priority::bigint or (k.run_at, k.id) {after} (:edge_at::timestamptz, :edge_id::bigint))
-         order by k.priority {down}, k.run_at {up}, k.id {up} limit :share::integer)
+           and (~k.priority, k.run_at, k.id) {after} (~:edge_priority::bigint, :edge_at::timestamptz, :edge_id::bigint)
+         order by ~k.priority {up}, k.run_at {up}, k.id {up} limit :share::integer)
         union all
         (select k.* from windlass_jobs k
          where k.state = 'pending' and k.crashes > 0 and k.lane = s.lane and k.task = s.task
-           and k.priority {before}= :edge_priority::bigint
-           and (k.priority {before} :edge_priority::bigint or (k.run_at, k.id) {after} (:edge_at::timestamptz, :edge_id::bigint))
-         order by k.priority {down}, k.run_at {up}, k.id {up} limit :share::integer)
+           and (~k.priority, k.run_at, k.id) {after} (~:edge_priority::bigint, :edge_at::timestamptz, :edge_id::bigint)
+         order by ~k.priority {up}, k.run_at {up}, k.id {up} limit :share::integer)
     ) as j
 {list_tail}
 

@@ -1,10 +1,10 @@
 -- name: pick_{direction}_arm
 (select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
- where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+ where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and ~priority = ~:priority::integer
  order by run_at {down}, id {down} limit 100)
 union all
 (select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
- where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
+ where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and ~priority = ~:priority::integer
  order by run_at {down}, id {down} limit 100)
 
 -- name: last_turns

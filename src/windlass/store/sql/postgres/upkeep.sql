@@ -7,27 +7,29 @@ select lane, task from heads union select lane, task from suspects order by lane
 -- One probe for each priority of the slice and then only what is old: neither the young nor those at the top are read.
 with recursive levels as (
     (select j.priority from windlass_jobs j
-     where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and j.priority <= :most and j.priority < {aging_top}
-     order by j.priority desc limit 1)
+     where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task
+       and ~j.priority >= ~:most::integer and ~j.priority > ~{aging_top}
+     order by ~j.priority limit 1)
     union all
     select n.priority from levels cross join lateral (
         select j.priority from windlass_jobs j
-        where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and j.priority < levels.priority
-        order by j.priority desc limit 1
+        where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and ~j.priority > ~levels.priority
+        order by ~j.priority limit 1
     ) n
 )
 select id, priority from (
     (select k.id, k.priority from levels cross join lateral (
         select j.id, j.priority from windlass_jobs j
-        where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and j.priority = levels.priority
+        where j.state = 'pending' and j.crashes = 0 and j.lane = :lane and j.task = :task and ~j.priority = ~levels.priority
           and j.run_at < {now} - {aging_patience_us} * {us} and {aged} > j.priority
         order by j.run_at, j.id limit 10000
     ) k limit :limit)
     union all
     (select j.id, j.priority from windlass_jobs j
-     where j.state = 'pending' and j.crashes > 0 and j.lane = :lane and j.task = :task and j.priority <= :most and j.priority < {aging_top}
+     where j.state = 'pending' and j.crashes > 0 and j.lane = :lane and j.task = :task
+       and ~j.priority >= ~:most::integer and ~j.priority > ~{aging_top}
        and j.run_at < {now} - {aging_patience_us} * {us} and {aged} > j.priority
-     order by j.priority desc, j.run_at, j.id limit :limit)
+     order by ~j.priority, j.run_at, j.id limit :limit)
 ) as found
 order by priority desc limit :limit
 

@@ -127,19 +127,21 @@ from windlass_gates gates left join (
 order by open.priority desc, open.run_at
 
 -- name: claim_arm
-(select ctid as tid, priority, run_at, id from windlass_jobs
- where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+-- From where the slice began when it was looked at: what has been claimed since the last vacuum leaves dead entries before it.
+(select ctid as tid, ~priority as rank, run_at, id from windlass_jobs
+ where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i}
+   and (~priority, run_at) >= (~:priority_{i}::integer, :run_at_{i}::timestamptz) order by ~priority, run_at, id limit 1000)
 
 -- name: claim_suspect_arm
-(select ctid as tid, priority, run_at, id from windlass_jobs
- where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+(select ctid as tid, ~priority as rank, run_at, id from windlass_jobs
+ where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by ~priority, run_at, id limit 1000)
 
 -- name: claim_any_arm
-(select ctid as tid, priority, run_at, id from windlass_jobs
- where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+(select ctid as tid, ~priority as rank, run_at, id from windlass_jobs
+ where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} order by ~priority, run_at, id limit 1000)
 union all
-(select ctid as tid, priority, run_at, id from windlass_jobs
- where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by priority desc, run_at, id limit 1000)
+(select ctid as tid, ~priority as rank, run_at, id from windlass_jobs
+ where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by ~priority, run_at, id limit 1000)
 
 -- name: renew
 -- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.

@@ -123,8 +123,10 @@ from windlass_gates gates left join (
 order by open.priority desc, open.run_at
 
 -- name: claim_arm
+-- From where the slice began when it was looked at, as on PostgreSQL. The signs keep these conditions out of the choice of the plan.
 select priority, run_at, id from windlass_jobs indexed by windlass_jobs_pending
 where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i}
+  and (+priority < :priority_{i} or +priority = :priority_{i} and +run_at >= :run_at_{i})
 
 -- name: claim_suspect_arm
 select priority, run_at, id from windlass_jobs indexed by windlass_jobs_suspects

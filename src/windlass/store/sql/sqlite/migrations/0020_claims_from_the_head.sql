@@ -1,0 +1,1 @@
+-- Nothing to change here: SQLite takes the entry of a claimed job out of its index at once.
