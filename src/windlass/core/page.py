@@ -131,9 +131,6 @@ class Page:
     next_cursor: str | None
 
 
-MOST_COUNTED = 10_000
-
-
 class CappedCount(NamedTuple):
     """A total; one that is not exact means that there are at least so many."""
 

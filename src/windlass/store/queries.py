@@ -10,6 +10,7 @@ from types import MappingProxyType
 from windlass.core import aging, transitions
 from windlass.core.job import JobState, WaitReason
 from windlass.core.page import MAX_PAGE, MOST_COUNTED
+from windlass.core.pull import MAX_CANDIDATES
 from windlass.store.batches import microseconds
 from windlass.store.spelling import SQL, spell
 
@@ -97,6 +98,7 @@ def _rules() -> dict[str, str]:
     conditions = {f"may_{name.replace(' ', '_')}": _may(move) for name, move in transitions.MOVES.items() if move.has_sources}
     return conditions | {
         "most_listed": str(MOST_COUNTED + MAX_PAGE + 1),
+        "most_candidates": str(MAX_CANDIDATES),
         "aging_top": str(aging.TOP),
         "aging_gain": str(aging.GAIN),
         "aging_patience_us": str(microseconds(aging.PATIENCE)),

@@ -1,6 +1,6 @@
 -- name: pick_{direction}
 -- Only what the caller chooses from: however long the queue is, no more than these are read.
-select id, run_at, grp from ({arms}) as slices order by run_at {down}, id {down} limit 100
+select id, run_at, grp from ({arms}) as slices order by run_at {down}, id {down} limit {most_candidates}
 
 -- name: report_case
 -- The job as a report finds it, read after its row was locked: a separate statement, because only a new snapshot sees what

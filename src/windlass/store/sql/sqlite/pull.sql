@@ -2,12 +2,12 @@
 select id, run_at, grp from (
     select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_pending
     where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
-    order by run_at {down}, id {down} limit 100
+    order by run_at {down}, id {down} limit {most_candidates}
 )
 union all select id, run_at, grp from (
     select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_suspects
     where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
-    order by run_at {down}, id {down} limit 100
+    order by run_at {down}, id {down} limit {most_candidates}
 )
 
 -- name: last_turns
