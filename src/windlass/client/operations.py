@@ -14,6 +14,7 @@ from windlass.core.filter import JobFilter, own_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Job, JobState
 from windlass.core.job_verbs import Bulk, BulkPart
+from windlass.core.late_names import LateNoun
 from windlass.core.payload import encode_object
 from windlass.core.related import MOST_RELATED
 
@@ -44,143 +45,31 @@ if TYPE_CHECKING:
 class Operator(Scheduler):
     """A client with an operator's verbs."""
 
+    letters: LateNoun[CheckedLetters] = LateNoun("windlass.client.letters:CheckedLetters")
+    canaries: LateNoun[Canaries] = LateNoun("windlass.store.letters:Canaries")
+    breakers: LateNoun[Breakers] = LateNoun("windlass.store.breakers:Breakers")
+    lanes: LateNoun[Lanes] = LateNoun("windlass.store.gates:Lanes")
+    # Those of this process are in `tasks`.
+    known_tasks: LateNoun[KnownTasks] = LateNoun("windlass.store.gates:KnownTasks")
+    schedules: LateNoun[Schedules] = LateNoun("windlass.store.schedules:Schedules")
+    chores: LateNoun[Chores] = LateNoun("windlass.store.nouns:Chores")
+    workers: LateNoun[Workers] = LateNoun("windlass.store.nouns:Workers")
+    insights: LateNoun[Insights] = LateNoun("windlass.store.nouns:Insights")
+    alerts: LateNoun[Alerts] = LateNoun("windlass.store.nouns:Alerts")
+    items: LateNoun[Items] = LateNoun("windlass.store.nouns:Items")
+    reminders: LateNoun[Reminders] = LateNoun("windlass.store.nouns:Reminders")
+    sources: LateNoun[Sources] = LateNoun("windlass.store.nouns:Sources")
+    pages: LateNoun[Pages] = LateNoun("windlass.store.nouns:Pages")
+    feeds: LateNoun[Feeds] = LateNoun("windlass.store.nouns:Feeds")
+    stored_settings: LateNoun[StoredSettings] = LateNoun("windlass.store.nouns:StoredSettings")
+    runs: LateNoun[Runs] = LateNoun("windlass.store.nouns:Runs")
+    tokens: LateNoun[Tokens] = LateNoun("windlass.store.nouns:Tokens")
+    audit: LateNoun[Audit] = LateNoun("windlass.store.audit:Audit")
+
     @property
     def blocking(self) -> Operator:
         """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
         return self
-
-    @property
-    def letters(self) -> CheckedLetters:
-        """The dead letters."""
-        from windlass.client.letters import CheckedLetters
-
-        return CheckedLetters(self)
-
-    @property
-    def canaries(self) -> Canaries:
-        """Requeues that try a few letters first."""
-        from windlass.store.letters import Canaries
-
-        return Canaries(self)
-
-    @property
-    def breakers(self) -> Breakers:
-        """The circuit breakers."""
-        from windlass.store.breakers import Breakers
-
-        return Breakers(self)
-
-    @property
-    def lanes(self) -> Lanes:
-        """Lanes: pause, resume, drain."""
-        from windlass.store.gates import Lanes
-
-        return Lanes(self)
-
-    @property
-    def known_tasks(self) -> KnownTasks:
-        """The tasks of the fleet: pause, resume, drain. Those of this process are in `tasks`."""
-        from windlass.store.gates import KnownTasks
-
-        return KnownTasks(self)
-
-    @property
-    def schedules(self) -> Schedules:
-        """Recurring jobs by their name; `recurring`, `ensure` and `sync_enabled` make and switch them."""
-        from windlass.store.schedules import Schedules
-
-        return Schedules(self)
-
-    @property
-    def chores(self) -> Chores:
-        """The upkeep: pause, resume."""
-        from windlass.store.nouns import Chores
-
-        return Chores(self)
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that run jobs."""
-        from windlass.store.nouns import Workers
-
-        return Workers(self)
-
-    @property
-    def insights(self) -> Insights:
-        """How the queue fares: by task and lane now, and over time."""
-        from windlass.store.nouns import Insights
-
-        return Insights(self)
-
-    @property
-    def alerts(self) -> Alerts:
-        """What is wrong, since when, and what helps; silences."""
-        from windlass.store.nouns import Alerts
-
-        return Alerts(self)
-
-    @property
-    def items(self) -> Items:
-        """What workers have found."""
-        from windlass.store.nouns import Items
-
-        return Items(self)
-
-    @property
-    def reminders(self) -> Reminders:
-        """Mails that wait for their time."""
-        from windlass.store.nouns import Reminders
-
-        return Reminders(self)
-
-    @property
-    def sources(self) -> Sources:
-        """What `crawl` crawls."""
-        from windlass.store.nouns import Sources
-
-        return Sources(self)
-
-    @property
-    def pages(self) -> Pages:
-        """What crawls have found."""
-        from windlass.store.nouns import Pages
-
-        return Pages(self)
-
-    @property
-    def feeds(self) -> Feeds:
-        """Feeds and who subscribes to them."""
-        from windlass.store.nouns import Feeds
-
-        return Feeds(self)
-
-    @property
-    def stored_settings(self) -> StoredSettings:
-        """What operators have set in the database."""
-        from windlass.store.nouns import StoredSettings
-
-        return StoredSettings(self)
-
-    @property
-    def runs(self) -> Runs:
-        """How runs went."""
-        from windlass.store.nouns import Runs
-
-        return Runs(self)
-
-    @property
-    def tokens(self) -> Tokens:
-        """What workers, scripts and people show to be let in."""
-        from windlass.store.nouns import Tokens
-
-        return Tokens(self)
-
-    @property
-    def audit(self) -> Audit:
-        """Who did what."""
-        from windlass.store.audit import Audit
-
-        return Audit(self)
 
     async def boost(self, job: JobRef, amount: int = 10) -> Job:
         """Raise the priority of a job that is not over, up to 100."""

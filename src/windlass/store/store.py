@@ -15,6 +15,7 @@ from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
 from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices, Stored
 from windlass.core.job_verbs import Bulk, BulkPart
+from windlass.core.late_names import LateNoun
 from windlass.core.outcome import NO_RUN, Ending, Finish, Released, Run, decide
 from windlass.core.pull import PickOrder, Pull
 from windlass.core.report import extension
@@ -100,6 +101,32 @@ class Store(StoredJobs):
     prune_logs, prune_logs_sync = verb(work.prune_logs)
     fold_counts, fold_counts_sync = verb(reads.fold_counts)
 
+    alerts: LateNoun[Alerts] = LateNoun("windlass.store.nouns:Alerts")
+    audit: LateNoun[Audit] = LateNoun("windlass.store.audit:Audit")
+    breakers: LateNoun[Breakers] = LateNoun("windlass.store.breakers:Breakers")
+    chores: LateNoun[Chores] = LateNoun("windlass.store.nouns:Chores")
+    crawls: LateNoun[Crawls] = LateNoun("windlass.store.nouns:Crawls")
+    cron_migration: LateNoun[CronMigration] = LateNoun("windlass.store.cron_migration:CronMigration")
+    feeds: LateNoun[Feeds] = LateNoun("windlass.store.nouns:Feeds")
+    insights: LateNoun[Insights] = LateNoun("windlass.store.nouns:Insights")
+    items: LateNoun[Items] = LateNoun("windlass.store.nouns:Items")
+    lanes: LateNoun[Lanes] = LateNoun("windlass.store.gates:Lanes")
+    canaries: LateNoun[Canaries] = LateNoun("windlass.store.letters:Canaries")
+    letters: LateNoun[Letters] = LateNoun("windlass.store.letters:Letters")
+    pages: LateNoun[Pages] = LateNoun("windlass.store.nouns:Pages")
+    reminders: LateNoun[Reminders] = LateNoun("windlass.store.nouns:Reminders")
+    retention: LateNoun[Pruning] = LateNoun("windlass.store.retention:Pruning")
+    runs: LateNoun[Runs] = LateNoun("windlass.store.nouns:Runs")
+    schedules: LateNoun[Schedules] = LateNoun("windlass.store.schedules:Schedules")
+    samples: LateNoun[Samples] = LateNoun("windlass.store.nouns:Samples")
+    sessions: LateNoun[Sessions] = LateNoun("windlass.store.nouns:Sessions")
+    settings: LateNoun[StoredSettings] = LateNoun("windlass.store.nouns:StoredSettings")
+    signatures: LateNoun[Signatures] = LateNoun("windlass.store.nouns:Signatures")
+    sources: LateNoun[Sources] = LateNoun("windlass.store.nouns:Sources")
+    tasks: LateNoun[KnownTasks] = LateNoun("windlass.store.gates:KnownTasks")
+    tokens: LateNoun[Tokens] = LateNoun("windlass.store.nouns:Tokens")
+    workers: LateNoun[Workers] = LateNoun("windlass.store.nouns:Workers")
+
     def __init__(self, database: Database, means: Means) -> None:
         """Run calls on `database` with these means."""
         super().__init__(self)
@@ -131,181 +158,6 @@ class Store(StoredJobs):
         """Run a call in a transaction of its own, or inside the caller's on `connection`."""
         given = call.given(self.means)
         return await (self.database.run(given) if connection is None else self.database.run_within(connection, given))
-
-    @property
-    def alerts(self) -> Alerts:
-        """What is wrong now."""
-        from windlass.store.nouns import Alerts
-
-        return Alerts(self)
-
-    @property
-    def audit(self) -> Audit:
-        """Who did what."""
-        from windlass.store.audit import Audit
-
-        return Audit(self)
-
-    @property
-    def breakers(self) -> Breakers:
-        """The circuit breakers."""
-        from windlass.store.breakers import Breakers
-
-        return Breakers(self)
-
-    @property
-    def chores(self) -> Chores:
-        """Upkeep that one instance of many does at a time."""
-        from windlass.store.nouns import Chores
-
-        return Chores(self)
-
-    @property
-    def crawls(self) -> Crawls:
-        """Crawls that go on."""
-        from windlass.store.nouns import Crawls
-
-        return Crawls(self)
-
-    @property
-    def cron_migration(self) -> CronMigration:
-        """Cron expressions that become intervals."""
-        from windlass.store.cron_migration import CronMigration
-
-        return CronMigration(self)
-
-    @property
-    def feeds(self) -> Feeds:
-        """Feeds and who subscribes to them."""
-        from windlass.store.nouns import Feeds
-
-        return Feeds(self)
-
-    @property
-    def insights(self) -> Insights:
-        """How the queue fares."""
-        from windlass.store.nouns import Insights
-
-        return Insights(self)
-
-    @property
-    def items(self) -> Items:
-        """What workers have found."""
-        from windlass.store.nouns import Items
-
-        return Items(self)
-
-    @property
-    def lanes(self) -> Lanes:
-        """Lanes: pause, resume, drain."""
-        from windlass.store.gates import Lanes
-
-        return Lanes(self)
-
-    @property
-    def canaries(self) -> Canaries:
-        """Requeues that try a few letters first."""
-        from windlass.store.letters import Canaries
-
-        return Canaries(self)
-
-    @property
-    def letters(self) -> Letters:
-        """What operators do with dead letters."""
-        from windlass.store.letters import Letters
-
-        return Letters(self)
-
-    @property
-    def pages(self) -> Pages:
-        """What crawls have found."""
-        from windlass.store.nouns import Pages
-
-        return Pages(self)
-
-    @property
-    def reminders(self) -> Reminders:
-        """Mails that wait for their time."""
-        from windlass.store.nouns import Reminders
-
-        return Reminders(self)
-
-    @property
-    def retention(self) -> Pruning:
-        """What is deleted in time."""
-        from windlass.store.retention import Pruning
-
-        return Pruning(self)
-
-    @property
-    def runs(self) -> Runs:
-        """How runs went."""
-        from windlass.store.nouns import Runs
-
-        return Runs(self)
-
-    @property
-    def schedules(self) -> Schedules:
-        """Recurring jobs by their name."""
-        from windlass.store.schedules import Schedules
-
-        return Schedules(self)
-
-    @property
-    def samples(self) -> Samples:
-        """How deep the queue was in the last hour."""
-        from windlass.store.nouns import Samples
-
-        return Samples(self)
-
-    @property
-    def sessions(self) -> Sessions:
-        """Browsers that logged in."""
-        from windlass.store.nouns import Sessions
-
-        return Sessions(self)
-
-    @property
-    def settings(self) -> StoredSettings:
-        """What operators have set."""
-        from windlass.store.nouns import StoredSettings
-
-        return StoredSettings(self)
-
-    @property
-    def signatures(self) -> Signatures:
-        """Signed requests that were taken."""
-        from windlass.store.nouns import Signatures
-
-        return Signatures(self)
-
-    @property
-    def sources(self) -> Sources:
-        """What `crawl` crawls."""
-        from windlass.store.nouns import Sources
-
-        return Sources(self)
-
-    @property
-    def tasks(self) -> KnownTasks:
-        """Tasks: declare, pause, resume, drain."""
-        from windlass.store.gates import KnownTasks
-
-        return KnownTasks(self)
-
-    @property
-    def tokens(self) -> Tokens:
-        """The credentials of programs."""
-        from windlass.store.nouns import Tokens
-
-        return Tokens(self)
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that run jobs."""
-        from windlass.store.nouns import Workers
-
-        return Workers(self)
 
     @cached_property
     def wakeups(self) -> SqlWakeups:
