@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import logging
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +14,6 @@ from windlass.core.chore import CHORES
 from windlass.core.feed import FETCH_TASK, Feed
 from windlass.core.item import Item
 from windlass.core.settings import Effective, effective
-from windlass.core.worker import Neighbour
 from windlass.errors import ChoreNotFound
 from windlass.store.calls import (
     alert_evaluation,
@@ -164,17 +162,11 @@ class Workers(Noun):
     stopped, stopped_sync = verb(workers.stopped)
     pause, pause_sync = verb(workers.pause)
     resume, resume_sync = verb(workers.resume)
+    pulled, pulled_sync = verb(workers.pulled)
+    lose, lose_sync = verb(workers.lose)
     look_at_leases, look_at_leases_sync = verb(workers.look_at_leases)
     prune, prune_sync = verb(workers.prune)
     list, list_sync = verb(workers.list_workers)
-
-    async def pulled(self, seen: Mapping[str, str]) -> int:
-        """Record pull workers as seen, by name, with the address of each; returns how many."""
-        return await self._run(workers.pulled(seen)) if seen else 0
-
-    async def lose(self, place: str, gone: Sequence[Neighbour]) -> builtins.list[str]:
-        """Record that processes are gone without a word: their leases end at once. Returns the workers this was news of."""
-        return await self._run(workers.lose(place, gone)) if gone else []
 
 
 class Chores(Noun):

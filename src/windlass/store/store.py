@@ -13,7 +13,7 @@ from windlass.core.blocking import twin_of
 from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
-from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices, Stored
+from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices
 from windlass.core.job_verbs import Bulk, BulkPart
 from windlass.core.late_names import LateNoun
 from windlass.core.outcome import NO_RUN, Ending, Finish, Released, Run, decide
@@ -94,6 +94,9 @@ class Store(StoredJobs):
     """Every verb of the engine, over one database."""
 
     slices, slices_sync = verb(work.slices)
+    enqueue, enqueue_sync = verb(work.enqueue)
+    enqueue_and_get, enqueue_and_get_sync = verb(work.enqueue_and_get)
+    claim_suspects, claim_suspects_sync = verb(work.claim_suspects)
     claim_probe, claim_probe_sync = verb(breakers.claim_probe)
     pull, pull_sync = verb(reports.pull)
     report, report_sync = verb(reports.report)
@@ -156,6 +159,8 @@ class Store(StoredJobs):
 
     async def run(self, call: Call[T], connection: Any = None) -> T:
         """Run a call in a transaction of its own, or inside the caller's on `connection`."""
+        if call.known:
+            return call.known[0]
         given = call.given(self.means)
         return await (self.database.run(given) if connection is None else self.database.run_within(connection, given))
 
@@ -180,19 +185,9 @@ class Store(StoredJobs):
 
     explain_sync = twin_of(explain)
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Insert jobs, all or none; returns after the commit, one answer for each in order."""
-        if not jobs:
-            return []
-        return await self.run(work.enqueue(jobs))
-
-    async def enqueue_and_get(self, jobs: Sequence[NewJob]) -> list[Stored]:
-        """Insert jobs as `enqueue` does; the answers are the rows as that left them."""
-        return await self.run(work.enqueue_and_get(jobs)) if jobs else []
-
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
-        return await self.run(work.enqueue(jobs), connection) if jobs else []
+        return await self.run(work.enqueue(jobs), connection)
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
         """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
@@ -203,12 +198,6 @@ class Store(StoredJobs):
         if claimed:
             self.wakeups.credit()
         return claimed
-
-    async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
-        """Take up to `limit` suspects in order, and start them; they are meant to run in quarantine."""
-        if not slices.claimable_suspects:
-            return []
-        return await self.run(work.claim_suspects(slices, limit, lease))
 
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""

@@ -15,7 +15,7 @@ from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, JobNotFound, LeaseHeld, ScheduleTaken, SlotTaken, StoreConflict
 from windlass.store import batches, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Means, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps, known
 from windlass.store.calls.move import answer, was_moved
 from windlass.store.calls.work import enqueue
 
@@ -76,6 +76,8 @@ def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
 
 def touch_declared(app: str, names: Sequence[str]) -> Call[list[str]]:
     """Record that an application still declares these; returns them, without any that were let go of meanwhile."""
+    if not names:
+        return known([])
     check_range("names", len(names), 1, MAX_NAMES)
     params = {"app": app, "names": batches.array(map(batches.quote, names))}
 
