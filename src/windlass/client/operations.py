@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from windlass.client.client import move
+from windlass.client.client import move, of_store
 from windlass.client.job_ref import JobRef, number_of
 from windlass.client.scheduler import Scheduler
 from windlass.core.blocking import twin_of
 from windlass.core.durations import Duration, parse_duration
-from windlass.core.filter import JobFilter, own_job
+from windlass.core.filter import own_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Job, JobState
-from windlass.core.job_verbs import Bulk, BulkPart
 from windlass.core.late_names import LateNoun
 from windlass.core.payload import encode_object
 from windlass.core.related import MOST_RELATED
@@ -116,37 +115,8 @@ class Operator(Scheduler):
 
     override_status_sync = twin_of(override_status)
 
-    async def bulk(
-        self,
-        verb: str,
-        wanted: JobFilter,
-        options: Mapping[str, Any] | None = None,
-        *,
-        ids: Sequence[int] | None = None,
-        dry_run: bool = False,
-        batch: int = 500,
-        on_batch: Callable[[Bulk], object] | None = None,
-    ) -> Bulk:
-        """Do what a verb of the store does, by name and with its options, to every job a filter matches, or to those of `ids`."""
-        return await (await self.store()).bulk(verb, wanted, options, ids=ids, dry_run=dry_run, batch=batch, on_batch=on_batch)
-
-    bulk_sync = twin_of(bulk)
-
-    async def bulk_part(
-        self,
-        verb: str,
-        wanted: JobFilter,
-        options: Mapping[str, Any] | None = None,
-        *,
-        ids: Sequence[int] | None = None,
-        after: int = 0,
-        until: int | None = None,
-        limit: int,
-    ) -> BulkPart:
-        """Do what `bulk` does to at most `limit` jobs with a number above `after`; the answer has where to go on."""
-        return await (await self.store()).bulk_part(verb, wanted, options, ids=ids, after=after, until=until, limit=limit)
-
-    bulk_part_sync = twin_of(bulk_part)
+    bulk, bulk_sync = of_store(lambda store: store.bulk)
+    bulk_part, bulk_part_sync = of_store(lambda store: store.bulk_part)
 
     async def trace(self, correlation_id: str, *, after: int = 0, limit: int = MOST_RELATED) -> Trace:
         """Read the jobs of one correlation id as a tree with their times, at most 500; the next come with `after`.
