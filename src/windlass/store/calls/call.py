@@ -15,7 +15,7 @@ from windlass.core.record import record
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
-from windlass.ports.clock import Clock
+from windlass.ports import Clock
 from windlass.store.rows import Row
 
 T = TypeVar("T")
