@@ -10,11 +10,9 @@ from typing import Any
 
 from windlass.core.access import TOKEN_PREFIX, Minted, NewToken
 from windlass.core.blocking import twin_of
-from windlass.core.chore import CHORES
 from windlass.core.feed import FETCH_TASK, Feed
 from windlass.core.item import Item
 from windlass.core.settings import Effective, effective
-from windlass.errors import ChoreNotFound
 from windlass.store.calls import (
     alert_evaluation,
     alerts,
@@ -175,26 +173,8 @@ class Chores(Noun):
     due, due_sync = verb(chores.due)
     done, done_sync = verb(chores.done)
     list, list_sync = verb(chores.list_chores)
-
-    async def pause(self, chore: str) -> bool:
-        """Let no process do a chore; returns whether that changed anything. Raises ChoreNotFound."""
-        await self._check(chore)
-        return await self._run(chores.pause(chore))
-
-    pause_sync = twin_of(pause)
-
-    async def resume(self, chore: str) -> bool:
-        """Undo `pause`; an overdue chore is due at once. Raises ChoreNotFound."""
-        await self._check(chore)
-        return await self._run(chores.resume(chore))
-
-    resume_sync = twin_of(resume)
-
-    async def _check(self, name: str) -> None:
-        # Processes of another version may have chores that this one does not know.
-        known = CHORES | {chore.name for chore in await self.list()} if name not in CHORES else CHORES
-        if name not in known:
-            raise ChoreNotFound(name, known)
+    pause, pause_sync = verb(chores.pause)
+    resume, resume_sync = verb(chores.resume)
 
 
 class Runs(Noun):
