@@ -31,15 +31,6 @@ where j.ctid = any(array(
 ))
 returning {claimed_columns}
 
--- name: add_progress
-update windlass_jobs j set
-    progress_count = j.progress_count + :seen::bigint, result_count = j.result_count + :added::bigint,
-    last_cursor = coalesce(:cursor::text, j.last_cursor), progress_message = coalesce(:message::text, j.progress_message),
-    last_progress_at = {now}, started_at = coalesce(j.started_at, {now}),
-    lease_expires_at = greatest(j.lease_expires_at, {now} + :lease::interval), updated_at = {now}
-where j.id = :id and j.token = :token and j.state = 'running'
-returning j.result_count, j.lease_expires_at
-
 -- name: repull
 -- Its first answer was lost, so the work begins only now and the lease with it.
 update windlass_jobs j set

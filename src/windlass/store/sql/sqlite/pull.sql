@@ -31,15 +31,6 @@ where id = (
 )
 returning {claimed_columns}
 
--- name: add_progress
-update windlass_jobs as j set
-    progress_count = j.progress_count + :seen, result_count = j.result_count + :added,
-    last_cursor = coalesce(:cursor, j.last_cursor), progress_message = coalesce(:message, j.progress_message),
-    last_progress_at = {now}, started_at = coalesce(j.started_at, {now}),
-    lease_expires_at = coalesce(max(j.lease_expires_at, {now} + :lease), j.lease_expires_at), updated_at = {now}
-where j.id = :id and j.token = :token and j.state = 'running'
-returning result_count, lease_expires_at
-
 -- name: repull
 -- Its first answer was lost, so the work begins only now and the lease with it.
 update windlass_jobs set
