@@ -13,6 +13,7 @@ from windlass.core.durations import Duration, parse_duration
 from windlass.core.filter import own_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Job, JobState
+from windlass.core.job_verbs import USUAL_BOOST
 from windlass.core.late_names import LateNoun
 from windlass.core.payload import encode_object
 from windlass.core.related import MOST_RELATED
@@ -70,7 +71,7 @@ class Operator(Scheduler):
         """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
         return self
 
-    async def boost(self, job: JobRef, amount: int = 10) -> Job:
+    async def boost(self, job: JobRef, amount: int = USUAL_BOOST) -> Job:
         """Raise the priority of a job that is not over, up to 100."""
         return (await (await self.store()).boost([number_of(job)], amount)).one()
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+HIGHEST_BOOST = 100
+"""A boost leads no higher."""
+USUAL_BOOST = 10
+FAILED_BY_HAND = "failed by an operator"
+"""The error of a job that an operator fails without a word."""
+
 
 class JobVerb(NamedTuple):
     """A verb on one job, and on many."""

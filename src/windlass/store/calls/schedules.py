@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from windlass.core.cadence import Recurrence
 from windlass.core.checks import check_range, check_text, check_wait
-from windlass.core.job import MAX_NAME, Job, JobState, NewJob, OnConflict
+from windlass.core.job import MAX_NAME, MAX_SCHEDULE_NAME, Job, JobState, NewJob, OnConflict
 from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, JobNotFound, LeaseHeld, ScheduleTaken, SlotTaken, StoreConflict
 from windlass.store import batches, rows
@@ -22,7 +22,6 @@ from windlass.store.calls.work import enqueue
 MAX_NAMES = 10_000
 # Declaring again within this time writes nothing: workers that start together only read.
 FRESH = timedelta(minutes=1)
-_LONGEST_NAME = 255
 _ANEW = frozenset({JobState.FAILED, JobState.CANCELLED})
 
 
@@ -112,7 +111,7 @@ class _Defined(NamedTuple):
 
 
 def _get(name: str) -> Steps[Job]:
-    check_text("name", name, _LONGEST_NAME)
+    check_text("name", name, MAX_SCHEDULE_NAME)
     keys = batches.array([f'{{"ord":0,"task":"","name":{batches.quote(name)}}}'])
     for _, job_id, _ in (yield Step("find_holders", {"keys": keys})):
         return (yield from _read(job_id))

@@ -53,14 +53,14 @@ select task, lane, state, wait_reason, sum(jobs)::bigint from (
 select {job_columns} from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.id = any(array(
     select id from (
-        select id from windlass_jobs where correlation_id = :correlation_id::text and id > :after::bigint order by id limit 501
+        select id from windlass_jobs where correlation_id = :correlation_id::text and id > :after::bigint order by id limit {most_related}
     ) as same
     union select id from windlass_jobs where id = :own::bigint and id > :after::bigint
     union select id from (
-        select id from windlass_jobs where parent_id = :own::bigint and id > :after::bigint order by id limit 501
+        select id from windlass_jobs where parent_id = :own::bigint and id > :after::bigint order by id limit {most_related}
     ) as children
 ))
-order by j.id limit 501
+order by j.id limit {most_related}
 
 -- name: run_totals
 select task, status, reason, sum(runs)::bigint, sum(wait_ms)::bigint, sum(duration_ms)::bigint from (

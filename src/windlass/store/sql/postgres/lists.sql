@@ -127,10 +127,10 @@ with recursive above (id, parent_id, steps) as (
     (select id, 0 from above order by steps desc limit 1)
     union all
     select k.id, t.depth + 1 from tree t cross join lateral (
-        select j.id from windlass_jobs j where j.parent_id = t.id order by j.id limit 501
+        select j.id from windlass_jobs j where j.parent_id = t.id order by j.id limit {most_related}
     ) as k
     where t.depth < 20
-), page as materialized (select id, depth from tree limit 501)
+), page as materialized (select id, depth from tree limit {most_related})
 select p.depth, {job_columns} from page p join windlass_jobs j on j.id = p.id join windlass_bodies b on b.job_id = p.id
 order by p.depth, p.id
 

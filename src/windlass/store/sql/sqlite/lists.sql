@@ -127,7 +127,7 @@ with recursive above (id, parent_id, steps) as (
     where t.depth < 20 and j.id <= coalesce(
         (select k.id from windlass_jobs k where k.parent_id = t.id order by k.id limit 1 offset 500), 9223372036854775807
     )
-    limit 501
+    limit {most_related}
 )
 select p.depth, {job_columns} from tree p join windlass_jobs j on j.id = p.id join windlass_bodies b on b.job_id = p.id
 order by p.depth, p.id
