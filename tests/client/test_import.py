@@ -5,7 +5,12 @@ import sys
 from importlib import import_module
 from statistics import median
 
+import pytest
+
 import windlass
+from windlass.client.operations import Operator
+from windlass.core.late_names import LateNoun
+from windlass.store.store import Store
 
 HEAVY = ("pydantic", "psycopg", "psycopg_pool", "fastapi", "click", "sqlite3", "pysqlite3")
 TIMED = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
@@ -48,3 +53,11 @@ def test_every_public_name_is_there() -> None:
 
 def test_a_name_that_is_not_there_is_an_ordinary_error() -> None:
     assert not hasattr(windlass, "Worm")
+
+
+@pytest.mark.parametrize("owner", [Store, Operator])
+def test_a_noun_is_of_the_class_that_its_annotation_names(owner: type[Store | Operator]) -> None:
+    late = {name: one for name, one in vars(owner).items() if isinstance(one, LateNoun)}
+    assert len(late) >= 19
+    for name, one in late.items():
+        assert owner.__annotations__[name] == f"LateNoun[{type(one.__get__(None, owner)).__name__}]"

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from windlass.core.filter import JobFilter, StateFilter
 from windlass.core.job import JobState, WaitReason
+from windlass.core.page import Cursor, JobQuery, Keys
 from windlass.errors import InvalidInput
 
 
@@ -30,3 +33,28 @@ def test_a_state_may_be_named_alone() -> None:
     assert JobFilter(states="completed").states == wanted[:1]
     with pytest.raises(InvalidInput, match=r"states: must be of scheduled, pending.*'done'"):
         JobFilter(states=("done",))
+
+
+PARTS: dict[str, Any] = {
+    "states": ("pending",),
+    "tasks": ("mail",),
+    "lanes": ("fast",),
+    "subject": "s",
+    "correlation_id": "c",
+    "parent_id": 1,
+    "search": "x",
+    "since": datetime(2026, 1, 1, tzinfo=UTC),
+    "priority": 1,
+    "worker": "w",
+    "error": "e",
+    "is_template": True,
+    "is_recurring": True,
+}
+
+
+@pytest.mark.parametrize("part", [one.name for one in fields(JobFilter)])
+def test_a_cursor_does_not_pass_for_another_filter(part: str) -> None:
+    query = JobQuery()
+    cursor = query.cursor_at(Cursor(Keys(0, 0, 1), 1, is_total_exact=True))
+    with pytest.raises(InvalidInput, match="belongs to another list"):
+        replace(query, filter=JobFilter(**{part: PARTS[part]}), cursor=cursor)

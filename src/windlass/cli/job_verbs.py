@@ -18,7 +18,7 @@ from windlass.cli.session import operating, person
 from windlass.client.operations import Operator
 from windlass.core.filter import JobFilter
 from windlass.core.job import Job
-from windlass.core.job_verbs import JOB_VERBS
+from windlass.core.job_verbs import FAILED_BY_HAND, HIGHEST_BOOST, JOB_VERBS, USUAL_BOOST
 from windlass.core.page import JobQuery
 from windlass.errors import WindlassError
 
@@ -110,9 +110,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 _ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
-_BY_HAND = "failed by an operator"
 _error = click.option(
-    "--error", default=_BY_HAND, show_default=True, help="What the dead letter and the run have as their error."
+    "--error", default=FAILED_BY_HAND, show_default=True, help="What the dead letter and the run have as their error."
 )
 
 
@@ -155,7 +154,11 @@ def take_lease(ids: tuple[str, ...], *, as_json: bool, database: str | None) -> 
 @click.command()
 @_ids
 @click.option(
-    "--amount", type=click.IntRange(1, 100), default=10, show_default=True, help="By how much; nothing goes beyond 100."
+    "--amount",
+    type=click.IntRange(1, HIGHEST_BOOST),
+    default=USUAL_BOOST,
+    show_default=True,
+    help=f"By how much; nothing goes beyond {HIGHEST_BOOST}.",
 )
 @options.as_json
 @options.database

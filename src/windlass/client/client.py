@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
 from windlass.client.declared import DeclaredTasks
 from windlass.client.job_ref import JobRef, number_of
@@ -17,7 +17,7 @@ from windlass.client.transaction import driver_connection
 from windlass.core.blocking import twin_of
 from windlass.core.durations import parse_duration
 from windlass.core.hooks import EnqueueEvent, Happening, Hooks
-from windlass.core.job import CLOSED, Count, DeadLetter, Enqueued, Execution, Job, JobState, LikeJobs, NewJob, Stored
+from windlass.core.job import CLOSED, DeadLetter, Enqueued, Execution, Job, JobState, LikeJobs, NewJob, Stored
 from windlass.core.job_verbs import JOB_VERBS
 from windlass.core.known_task import DeclaredOptions
 from windlass.core.pool import PULL_LANE
@@ -25,12 +25,11 @@ from windlass.errors import InvalidInput, JobCancelled, JobFailed, UnknownTask, 
 
 if TYPE_CHECKING:
     from windlass.core.explanation import Explanation
-    from windlass.core.page import JobQuery, Page
-    from windlass.core.runs import QueueStats
     from windlass.core.transitions import Moved
     from windlass.store import Store
     from windlass.store.calls.call import Call
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 log = logging.getLogger("windlass.client")
@@ -76,6 +75,17 @@ def move(
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = entry.summary
+    return call, twin_of(call)
+
+
+def of_store(
+    verb_of: Callable[[Store], Callable[P, Coroutine[Any, Any, T]]],
+) -> tuple[Callable[Concatenate[DatabaseClient, P], Coroutine[Any, Any, T]], Callable[Concatenate[DatabaseClient, P], T]]:
+    """Make a verb of the store one of the client's, and its twin; the store is loaded when it is first used."""
+
+    async def call(self: DatabaseClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await verb_of(await self.store())(*args, **kwargs)
+
     return call, twin_of(call)
 
 
@@ -213,11 +223,7 @@ class DatabaseClient:
 
     get_sync = twin_of(get)
 
-    async def list(self, query: JobQuery | None = None) -> Page:
-        """Read a page of jobs; without a query, the newest."""
-        return await (await self.store()).list_jobs(query)
-
-    list_sync = twin_of(list)  # noqa: A003 - the verb is meant, not the builtin
+    list, list_sync = of_store(lambda store: store.list_jobs)
 
     async def executions(self, job: JobRef, *, limit: int = 100) -> Sequence[Execution]:
         """Read a job's ended runs, newest first."""
@@ -231,17 +237,8 @@ class DatabaseClient:
 
     dead_letters_of_sync = twin_of(dead_letters_of)
 
-    async def counts(self) -> Sequence[Count]:
-        """Count jobs by task, lane, state and reason, exactly and without reading them."""
-        return await (await self.store()).count_jobs()
-
-    counts_sync = twin_of(counts)
-
-    async def stats(self) -> QueueStats:
-        """Sum up the queue: pending, processing, failed, and the age of the oldest pending job."""
-        return await (await self.store()).insights.queue()
-
-    stats_sync = twin_of(stats)
+    counts, counts_sync = of_store(lambda store: store.count_jobs)
+    stats, stats_sync = of_store(lambda store: store.insights.queue)
 
     async def explain(self, job: JobRef) -> Explanation:
         """Explain why a job does not run, or why it ran when it did; raises JobNotFound."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from windlass.client.client import move
+from windlass.client.client import move, of_store
 from windlass.client.job_ref import JobRef, number_of
 from windlass.client.scheduler import Scheduler
 from windlass.core.blocking import twin_of
 from windlass.core.durations import Duration, parse_duration
-from windlass.core.filter import JobFilter, own_job
+from windlass.core.filter import own_job
 from windlass.core.ids import job_uuid
 from windlass.core.job import Job, JobState
-from windlass.core.job_verbs import Bulk, BulkPart
+from windlass.core.job_verbs import USUAL_BOOST
+from windlass.core.late_names import LateNoun
 from windlass.core.payload import encode_object
 from windlass.core.related import MOST_RELATED
 
@@ -44,145 +45,33 @@ if TYPE_CHECKING:
 class Operator(Scheduler):
     """A client with an operator's verbs."""
 
+    letters: LateNoun[CheckedLetters] = LateNoun("windlass.client.letters:CheckedLetters")
+    canaries: LateNoun[Canaries] = LateNoun("windlass.store.letters:Canaries")
+    breakers: LateNoun[Breakers] = LateNoun("windlass.store.breakers:Breakers")
+    lanes: LateNoun[Lanes] = LateNoun("windlass.store.gates:Lanes")
+    # Those of this process are in `tasks`.
+    known_tasks: LateNoun[KnownTasks] = LateNoun("windlass.store.gates:KnownTasks")
+    schedules: LateNoun[Schedules] = LateNoun("windlass.store.schedules:Schedules")
+    chores: LateNoun[Chores] = LateNoun("windlass.store.nouns:Chores")
+    workers: LateNoun[Workers] = LateNoun("windlass.store.nouns:Workers")
+    insights: LateNoun[Insights] = LateNoun("windlass.store.nouns:Insights")
+    alerts: LateNoun[Alerts] = LateNoun("windlass.store.nouns:Alerts")
+    items: LateNoun[Items] = LateNoun("windlass.store.nouns:Items")
+    reminders: LateNoun[Reminders] = LateNoun("windlass.store.nouns:Reminders")
+    sources: LateNoun[Sources] = LateNoun("windlass.store.nouns:Sources")
+    pages: LateNoun[Pages] = LateNoun("windlass.store.nouns:Pages")
+    feeds: LateNoun[Feeds] = LateNoun("windlass.store.nouns:Feeds")
+    stored_settings: LateNoun[StoredSettings] = LateNoun("windlass.store.nouns:StoredSettings")
+    runs: LateNoun[Runs] = LateNoun("windlass.store.nouns:Runs")
+    tokens: LateNoun[Tokens] = LateNoun("windlass.store.nouns:Tokens")
+    audit: LateNoun[Audit] = LateNoun("windlass.store.audit:Audit")
+
     @property
     def blocking(self) -> Operator:
         """The same verbs as coroutines that never suspend, for `windlass.core.blocking.run`."""
         return self
 
-    @property
-    def letters(self) -> CheckedLetters:
-        """The dead letters."""
-        from windlass.client.letters import CheckedLetters
-
-        return CheckedLetters(self)
-
-    @property
-    def canaries(self) -> Canaries:
-        """Requeues that try a few letters first."""
-        from windlass.store.letters import Canaries
-
-        return Canaries(self)
-
-    @property
-    def breakers(self) -> Breakers:
-        """The circuit breakers."""
-        from windlass.store.breakers import Breakers
-
-        return Breakers(self)
-
-    @property
-    def lanes(self) -> Lanes:
-        """Lanes: pause, resume, drain."""
-        from windlass.store.gates import Lanes
-
-        return Lanes(self)
-
-    @property
-    def known_tasks(self) -> KnownTasks:
-        """The tasks of the fleet: pause, resume, drain. Those of this process are in `tasks`."""
-        from windlass.store.gates import KnownTasks
-
-        return KnownTasks(self)
-
-    @property
-    def schedules(self) -> Schedules:
-        """Recurring jobs by their name; `recurring`, `ensure` and `sync_enabled` make and switch them."""
-        from windlass.store.schedules import Schedules
-
-        return Schedules(self)
-
-    @property
-    def chores(self) -> Chores:
-        """The upkeep: pause, resume."""
-        from windlass.store.nouns import Chores
-
-        return Chores(self)
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that run jobs."""
-        from windlass.store.nouns import Workers
-
-        return Workers(self)
-
-    @property
-    def insights(self) -> Insights:
-        """How the queue fares: by task and lane now, and over time."""
-        from windlass.store.nouns import Insights
-
-        return Insights(self)
-
-    @property
-    def alerts(self) -> Alerts:
-        """What is wrong, since when, and what helps; silences."""
-        from windlass.store.nouns import Alerts
-
-        return Alerts(self)
-
-    @property
-    def items(self) -> Items:
-        """What workers have found."""
-        from windlass.store.nouns import Items
-
-        return Items(self)
-
-    @property
-    def reminders(self) -> Reminders:
-        """Mails that wait for their time."""
-        from windlass.store.nouns import Reminders
-
-        return Reminders(self)
-
-    @property
-    def sources(self) -> Sources:
-        """What `crawl` crawls."""
-        from windlass.store.nouns import Sources
-
-        return Sources(self)
-
-    @property
-    def pages(self) -> Pages:
-        """What crawls have found."""
-        from windlass.store.nouns import Pages
-
-        return Pages(self)
-
-    @property
-    def feeds(self) -> Feeds:
-        """Feeds and who subscribes to them."""
-        from windlass.store.nouns import Feeds
-
-        return Feeds(self)
-
-    @property
-    def stored_settings(self) -> StoredSettings:
-        """What operators have set in the database."""
-        from windlass.store.nouns import StoredSettings
-
-        return StoredSettings(self)
-
-    @property
-    def runs(self) -> Runs:
-        """How runs went."""
-        from windlass.store.nouns import Runs
-
-        return Runs(self)
-
-    @property
-    def tokens(self) -> Tokens:
-        """What workers, scripts and people show to be let in."""
-        from windlass.store.nouns import Tokens
-
-        return Tokens(self)
-
-    @property
-    def audit(self) -> Audit:
-        """Who did what."""
-        from windlass.store.audit import Audit
-
-        return Audit(self)
-
-    async def boost(self, job: JobRef, amount: int = 10) -> Job:
+    async def boost(self, job: JobRef, amount: int = USUAL_BOOST) -> Job:
         """Raise the priority of a job that is not over, up to 100."""
         return (await (await self.store()).boost([number_of(job)], amount)).one()
 
@@ -227,37 +116,8 @@ class Operator(Scheduler):
 
     override_status_sync = twin_of(override_status)
 
-    async def bulk(
-        self,
-        verb: str,
-        wanted: JobFilter,
-        options: Mapping[str, Any] | None = None,
-        *,
-        ids: Sequence[int] | None = None,
-        dry_run: bool = False,
-        batch: int = 500,
-        on_batch: Callable[[Bulk], object] | None = None,
-    ) -> Bulk:
-        """Do what a verb of the store does, by name and with its options, to every job a filter matches, or to those of `ids`."""
-        return await (await self.store()).bulk(verb, wanted, options, ids=ids, dry_run=dry_run, batch=batch, on_batch=on_batch)
-
-    bulk_sync = twin_of(bulk)
-
-    async def bulk_part(
-        self,
-        verb: str,
-        wanted: JobFilter,
-        options: Mapping[str, Any] | None = None,
-        *,
-        ids: Sequence[int] | None = None,
-        after: int = 0,
-        until: int | None = None,
-        limit: int,
-    ) -> BulkPart:
-        """Do what `bulk` does to at most `limit` jobs with a number above `after`; the answer has where to go on."""
-        return await (await self.store()).bulk_part(verb, wanted, options, ids=ids, after=after, until=until, limit=limit)
-
-    bulk_part_sync = twin_of(bulk_part)
+    bulk, bulk_sync = of_store(lambda store: store.bulk)
+    bulk_part, bulk_part_sync = of_store(lambda store: store.bulk_part)
 
     async def trace(self, correlation_id: str, *, after: int = 0, limit: int = MOST_RELATED) -> Trace:
         """Read the jobs of one correlation id as a tree with their times, at most 500; the next come with `after`.

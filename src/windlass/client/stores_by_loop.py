@@ -34,7 +34,8 @@ class OpenedStore(NamedTuple):
     tracing: Tracing | None = None
 
 
-async def _block(seconds: float) -> None:
+async def block(seconds: float) -> None:
+    """Sleep where code has no loop."""
     time.sleep(seconds)  # noqa: ASYNC251 - sleeps for code without a loop
 
 
@@ -89,7 +90,7 @@ class StoresByLoop:
                         store,
                         ThreadOutbox(store.enqueue),
                         ThreadOutbox(store.enqueue_and_get),
-                        _block,
+                        block,
                         is_blocking=True,
                         tracing=self._tracing,
                     )

@@ -20,7 +20,7 @@ from windlass.core.explanation import (
     typed,
 )
 from windlass.core.gate_checks import check_slots, check_upkeep, first_closed, gates_of
-from windlass.core.job import CLOSED, Job, JobState, WaitReason
+from windlass.core.job import CLOSED, RETRIED, Job, JobState, WaitReason
 from windlass.core.job_facts import WATCHED, JobFacts
 
 _SHORTEST_WATCH = timedelta(minutes=2)
@@ -28,7 +28,6 @@ _SHORTEST_WATCH = timedelta(minutes=2)
 _LONGEST_ERROR = 200
 _MOST_NAMED = 5
 _LONG_DUE = timedelta(seconds=10)
-_FAILED_WAITS = frozenset({WaitReason.RETRY, WaitReason.LOST})
 
 
 def explain_job(facts: JobFacts) -> Explanation:
@@ -77,7 +76,7 @@ def _waiting(facts: JobFacts) -> Explanation:
     checks = list(_checks(facts))
     closed = first_closed(checks)
     position, is_exact = _position(facts)
-    failure = failure_of(facts) if facts.job.wait_reason in _FAILED_WAITS else None
+    failure = failure_of(facts) if facts.job.wait_reason in RETRIED else None
     if closed is None or closed.verdict is None:
         return _answer(
             facts,

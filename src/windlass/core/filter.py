@@ -14,8 +14,6 @@ from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 MAX_SEARCH = 200
-
-
 _TEXTS = {"subject": MAX_KEY, "correlation_id": MAX_KEY, "search": MAX_SEARCH, "worker": MAX_KEY, "error": MAX_SEARCH}
 
 
@@ -77,13 +75,7 @@ class JobFilter:
             object.__setattr__(self, "states", ())
         for name in (*self.tasks, *self.lanes):
             check_text("task" if name in self.tasks else "lane", name, MAX_NAME)
-        for field, limit in (
-            ("subject", MAX_KEY),
-            ("correlation_id", MAX_KEY),
-            ("search", MAX_SEARCH),
-            ("worker", MAX_KEY),
-            ("error", MAX_SEARCH),
-        ):
+        for field, limit in _TEXTS.items():
             value = getattr(self, field)
             if value is not None:
                 check_text(field, value, limit)

@@ -22,6 +22,7 @@ from windlass.core.traceparent import check_traceparent
 from windlass.errors import InvalidInput
 
 MAX_NAME = 200
+MAX_SCHEDULE_NAME = 255
 MAX_KEY = 1000
 MAX_TEXT = 4000
 MAX_ATTEMPTS = 1_000_000
@@ -273,7 +274,7 @@ class LikeJobs(Sequence[NewJob]):
 
 SHORTEST_TIMEOUT = timedelta(milliseconds=1)
 _OPTIONAL_TEXT = {
-    "name": 255,
+    "name": MAX_SCHEDULE_NAME,
     "unique_key": MAX_KEY,
     "child_key": MAX_KEY,
     "subject": MAX_KEY,

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+HIGHEST_BOOST = 100
+"""A boost leads no higher."""
+USUAL_BOOST = 10
+FAILED_BY_HAND = "failed by an operator"
+"""The error of a job that an operator fails without a word."""
 
 
 class JobVerb(NamedTuple):
@@ -16,6 +24,10 @@ class JobVerb(NamedTuple):
     """What many jobs then are, by that command: "7 matched: 5 paused, 2 refused"."""
     in_store: str | None = None
     """Its name in the store, where that is another."""
+    takes: Mapping[str, str] = MappingProxyType({})
+    """Its options: by the name that a bulk over HTTP has, the name in the store."""
+    defaults: Mapping[str, Any] = MappingProxyType({})
+    """What a bulk over HTTP takes for options of the store that are left out."""
 
 
 JOB_VERBS = {
@@ -23,6 +35,7 @@ JOB_VERBS = {
         "Cancel a job at once; a late success of its run is refused.",
         done="cancelled",
         many="Cancel jobs at once; a late success of a running one is refused.",
+        takes={"reason": "reason"},
     ),
     "pause": JobVerb("Hold a waiting job until it is resumed.", done="paused", many="Hold waiting jobs until they are resumed."),
     "resume": JobVerb(
@@ -43,12 +56,20 @@ JOB_VERBS = {
     "stop": JobVerb("Ask a recurring job to end this run; its schedule goes on.", in_store="stop_run"),
     "enable": JobVerb("Let a job go on at its next time, at once if that has passed."),
     "disable": JobVerb("Stop a job from running by itself, keeping its next time; a running one finishes its run."),
-    "boost": JobVerb("Raise the priority of a job that is not over, up to 100."),
-    "set_priority": JobVerb("Give a job that is not over a new priority, which is also the one it returns to."),
+    "boost": JobVerb(
+        "Raise the priority of a job that is not over, up to 100.", takes={"amount": "amount"}, defaults={"amount": USUAL_BOOST}
+    ),
+    "set_priority": JobVerb(
+        "Give a job that is not over a new priority, which is also the one it returns to.", takes={"priority": "priority"}
+    ),
     "fail": JobVerb(
         "End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot.",
+        takes={"reason": "error", "will_retry": "will_retry"},
+        defaults={"error": FAILED_BY_HAND, "will_retry": True},
     ),
-    "bury": JobVerb("Fail a waiting job for good, with a dead letter."),
+    "bury": JobVerb(
+        "Fail a waiting job for good, with a dead letter.", takes={"reason": "error"}, defaults={"error": FAILED_BY_HAND}
+    ),
     "clone": JobVerb("Make a new job from a finished one, which becomes its parent."),
     "take_lease": JobVerb("End a job's lease as if its worker had stopped renewing it."),
     "delete": JobVerb("Remove a job that is not leased; the answer is the job as it was."),

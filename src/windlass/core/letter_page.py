@@ -13,6 +13,8 @@ from windlass.core.record import record
 from windlass.errors import InvalidInput
 
 MAX_LETTERS = 500
+MOST_LETTERS_READ = 5_000
+"""How many of the newest letters lists, groups and counts look at."""
 _CURSOR = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,9})-([01])")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import field
-from datetime import datetime
+from dataclasses import field, fields
 from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
@@ -100,12 +99,15 @@ class JobQuery:
         return sha256(described.encode()).hexdigest()[:12]
 
 
-def _described(jobs: JobFilter) -> tuple[object, ...]:
-    states = sorted((one.state, sorted(one.reasons) if one.reasons is not None else None) for one in jobs.state_filters)
-    rest = (jobs.subject, jobs.correlation_id, jobs.parent_id, jobs.search, jobs.is_template, jobs.is_recurring)
-    found = (jobs.priority, jobs.worker, jobs.error)
-    since = jobs.since.timestamp() if isinstance(jobs.since, datetime) else None
-    return (states, sorted(jobs.tasks), sorted(jobs.lanes), since, *rest, *found)
+def _described(jobs: JobFilter) -> list[object]:
+    """List what a filter asks for, equal for filters that mean the same."""
+    same = {
+        "states": sorted((one.state, sorted(one.reasons) if one.reasons is not None else None) for one in jobs.state_filters),
+        "tasks": sorted(jobs.tasks),
+        "lanes": sorted(jobs.lanes),
+        "since": None if jobs.since is None else jobs.since.timestamp(),
+    }
+    return [same.get(one.name, getattr(jobs, one.name)) for one in fields(jobs)]
 
 
 def _keys(cursor: str, values: list[object]) -> Keys:
@@ -129,9 +131,6 @@ class Page:
     is_complete: bool
     """Otherwise only the newest jobs were looked at, or sorted; the rest was left out."""
     next_cursor: str | None
-
-
-MOST_COUNTED = 10_000
 
 
 class CappedCount(NamedTuple):

@@ -16,6 +16,7 @@ LONGEST_LEASE = timedelta(seconds=600)
 MAX_PULL_TOKEN = 2**53 - 1
 """The largest number that every reader of JSON keeps exactly; jq and JavaScript round what is above."""
 MAX_CANDIDATES = 100
+"""How many jobs of one priority are looked at to pick one."""
 MAX_PULLS = 32
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from windlass.core.histogram import Histogram, merge
-from windlass.core.job import Count, JobState, RunReason, RunStatus, WaitReason
+from windlass.core.job import RETRIED, Count, JobState, RunReason, RunStatus
 from windlass.core.record import record
 
 UNCOUNTED = frozenset({RunReason.RELEASED, RunReason.SNOOZED})
@@ -143,9 +143,8 @@ class QueueStats:
 
 def queue_stats(counts: Sequence[Count], oldest_pending_at: datetime | None, now: datetime) -> QueueStats:
     """Add up the queue."""
-    retried = {WaitReason.RETRY, WaitReason.LOST}
     scheduled = [one for one in counts if one.state is JobState.SCHEDULED]
-    failed = sum(one.jobs for one in scheduled if one.wait_reason in retried)
+    failed = sum(one.jobs for one in scheduled if one.wait_reason in RETRIED)
     pending = sum(one.jobs for one in counts if one.state is JobState.PENDING)
     running = sum(one.jobs for one in counts if one.state is JobState.RUNNING)
     waiting = sum(one.jobs for one in scheduled) - failed

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from windlass.core.cadence import Cadence
 from windlass.core.checks import check_characters, check_range, check_text
-from windlass.core.job import INT32, MAX_KEY, MAX_TEXT
+from windlass.core.job import INT32, MAX_KEY, MAX_SCHEDULE_NAME, MAX_TEXT
 from windlass.core.record import record
 from windlass.errors import InvalidInput
-
-LONGEST_SCHEDULE_NAME = 255
 
 
 @record(kw_only=True)
@@ -27,7 +25,7 @@ class ScheduleEdit:
 
     def __post_init__(self) -> None:
         """Refuse what no schedule could have."""
-        for field, limit in (("name", LONGEST_SCHEDULE_NAME), ("subject", MAX_KEY), ("child_key", MAX_KEY)):
+        for field, limit in (("name", MAX_SCHEDULE_NAME), ("subject", MAX_KEY), ("child_key", MAX_KEY)):
             value = getattr(self, field)
             if value is not None:
                 check_text(field, value, limit)

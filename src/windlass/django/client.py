@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
 from windlass.app import Windlass
 from windlass.client.operations import Operator
-from windlass.client.stores_by_loop import OpenedStore
+from windlass.client.stores_by_loop import OpenedStore, block
 from windlass.core.job import NewJob
 from windlass.django.database import lent_store
 from windlass.store.calls.call import Means
@@ -37,13 +36,9 @@ def client_of(app: Windlass, alias: str) -> Operator:
             store,
             _DirectOutbox(store.enqueue),
             _DirectOutbox(store.enqueue_and_get),
-            _block,
+            block,
             is_blocking=True,
             tracing=app.tracing,
         )
 
     return Operator(opened, app, app.hooks)
-
-
-async def _block(seconds: float) -> None:
-    time.sleep(seconds)  # noqa: ASYNC251 - sleeps for code without a loop

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from windlass.core.ids import job_uuid
-from windlass.core.job import Execution, Job, JobState, RunReason, RunStatus
+from windlass.core.job import CLOSED, Execution, Job, JobState, RunReason, RunStatus
 from windlass.django.payload import arguments_of
 from windlass.django.tasks_api import TaskError, TaskResult, TaskResultStatus
 
@@ -45,7 +45,7 @@ def result_of(task: Any, job: Job, executions: Sequence[Execution], *, backend: 
         status=STATUS[job.state],
         enqueued_at=job.created_at,
         started_at=runs[0].started_at if runs else None,
-        finished_at=job.closed_at or job.finished_at if job.state in _ENDED else None,
+        finished_at=job.closed_at or job.finished_at if job.state in CLOSED else None,
         last_attempted_at=runs[-1].started_at if runs else None,
         args=args,
         kwargs=kwargs,
@@ -57,9 +57,6 @@ def result_of(task: Any, job: Job, executions: Sequence[Execution], *, backend: 
         # The record is frozen, and this is how Django's own backends set its value.
         object.__setattr__(result, "_return_value", runs[-1].result)
     return result
-
-
-_ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 
 def _error(run: Execution) -> Any:

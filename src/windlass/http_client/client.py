@@ -17,7 +17,7 @@ from windlass.http_client.answers import EVENT_STREAM, Lines
 from windlass.http_client.ask import API, Ask, JobRef, as_one, get
 from windlass.http_client.courier import Courier
 from windlass.http_client.methods import Awaits, Blocks, M, RemoteMethod, RemoteNoun, RemoteStream, verb
-from windlass.http_client.transport import AwaitedTransport, BlockingTransport
+from windlass.http_client.transport import AwaitedTransport, BlockingTransport, Transport
 from windlass.http_client.waiting import Waiting
 
 T = TypeVar("T")
@@ -184,45 +184,17 @@ class RemoteServer(RemoteNoun[M]):
     counts = verb(nouns.changes_now)
     doctor = verb(nouns.doctor)
 
-    @property
-    def letters(self) -> RemoteLetters[M]:
-        """The dead letters."""
-        return RemoteLetters(self._transport)
-
-    @property
-    def canaries(self) -> RemoteCanaries[M]:
-        """Requeues of dead letters that try a few first."""
-        return RemoteCanaries(self._transport)
-
-    @property
-    def breakers(self) -> RemoteBreakers[M]:
-        """The circuit breakers."""
-        return RemoteBreakers(self._transport)
-
-    @property
-    def lanes(self) -> RemoteLanes[M]:
-        """Lanes: pause, resume, drain."""
-        return RemoteLanes(self._transport)
-
-    @property
-    def tasks(self) -> RemoteTasks[M]:
-        """Tasks: pause, resume, drain."""
-        return RemoteTasks(self._transport)
-
-    @property
-    def insights(self) -> RemoteInsights[M]:
-        """How the queue fares."""
-        return RemoteInsights(self._transport)
-
-    @property
-    def alerts(self) -> RemoteAlerts[M]:
-        """What is wrong."""
-        return RemoteAlerts(self._transport)
-
-    @property
-    def items(self) -> RemoteItems[M]:
-        """What workers have found."""
-        return RemoteItems(self._transport)
+    def __init__(self, transport: Transport) -> None:
+        """Send everything over `transport`."""
+        super().__init__(transport)
+        self.letters: RemoteLetters[M] = RemoteLetters(transport)
+        self.canaries: RemoteCanaries[M] = RemoteCanaries(transport)
+        self.breakers: RemoteBreakers[M] = RemoteBreakers(transport)
+        self.lanes: RemoteLanes[M] = RemoteLanes(transport)
+        self.tasks: RemoteTasks[M] = RemoteTasks(transport)
+        self.insights: RemoteInsights[M] = RemoteInsights(transport)
+        self.alerts: RemoteAlerts[M] = RemoteAlerts(transport)
+        self.items: RemoteItems[M] = RemoteItems(transport)
 
     @RemoteStream
     async def list(

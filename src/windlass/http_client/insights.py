@@ -12,24 +12,9 @@ from windlass.core.record import record
 from windlass.core.scale import LaneScale
 from windlass.http_client.ask import API, Ask, as_one, get, seconds, word
 from windlass.wire.insights import (
-    BreakerTripsOut,
-    FlowOut,
     PointOut,
-    PoolOut,
-    PrioritiesOut,
-    SizesOut,
     SummaryOut,
-    TimesOut,
 )
-
-RemoteTimes = TimesOut
-RemoteSizes = SizesOut
-RemoteFlow = FlowOut
-RemotePool = PoolOut
-RemoteBreakerTrips = BreakerTripsOut
-RemotePriorities = PrioritiesOut
-RemoteSummary = SummaryOut
-RemotePoint = PointOut
 
 
 @record(kw_only=True)
@@ -41,12 +26,12 @@ class RemoteSeries:
     from_at: Annotated[datetime, Field(validation_alias="from")]
     to: datetime
     step_seconds: float
-    points: tuple[RemotePoint, ...]
+    points: tuple[PointOut, ...]
 
 
-def summary() -> Ask[RemoteSummary]:
+def summary() -> Ask[SummaryOut]:
     """Read how every task and lane fares: depth now, rates and percentiles of the last minutes."""
-    return get(f"{API}/metrics/summary", as_one(RemoteSummary))
+    return get(f"{API}/metrics/summary", as_one(SummaryOut))
 
 
 def series(

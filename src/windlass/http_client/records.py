@@ -10,7 +10,7 @@ from uuid import UUID
 from windlass.core.job import JobState
 from windlass.core.record import record
 from windlass.core.topic import Topic
-from windlass.wire.jobs import ExecutionOut, ItemOut, JobOut, QueueStatsOut, TracedOut, TracedRunOut
+from windlass.wire.jobs import ExecutionOut, ItemOut, JobOut, QueueStatsOut, TracedOut
 from windlass.wire.operations import (
     BreakerEventOut,
     BreakerOut,
@@ -36,7 +36,6 @@ RemoteBreakerEvent = BreakerEventOut
 RemoteLane = LaneOut
 RemoteGate = GateOut
 RemoteDrain = DrainOut
-TracedRun = TracedRunOut
 TracedJob = TracedOut
 RemoteItem = ItemOut
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from windlass.core.blocking import twin_of
-from windlass.core.breaker import Admission, Breaker, BreakerPermit, BreakerSpec, BreakerState
-from windlass.core.durations import parse_duration
+from windlass.core.breaker import Admission, BreakerPermit, BreakerSpec, BreakerState
 from windlass.store.calls import breakers as calls
 from windlass.store.noun import Noun, verb
 
@@ -15,18 +12,13 @@ class Breakers(Noun):
     """A breaker is closed until failures in a row open it; then one caller at a time over the fleet may try."""
 
     count_failures, count_failures_sync = verb(calls.count_failures)
+    force_open, force_open_sync = verb(calls.force_open)
     reset, reset_sync = verb(calls.reset)
     get, get_sync = verb(calls.get)
     history, history_sync = verb(calls.history)
     prune_events, prune_events_sync = verb(calls.prune_events)
     list, list_sync = verb(calls.list_breakers)
     count, count_sync = verb(calls.count)
-
-    async def force_open(self, name: str, for_: timedelta | float | str | None = None) -> Breaker:
-        """Open a breaker, even while a run is trying it: for a while, or until it is reset."""
-        return await self._run(calls.force_open(name, None if for_ is None else parse_duration(for_, field="for")))
-
-    force_open_sync = twin_of(force_open)
 
     async def admit(self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None) -> Admission:
         """Ask to go ahead; one that is let through as the probe holds the permit until it records or its lease ends.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import ClassVar
@@ -11,7 +10,7 @@ from typing import ClassVar
 from windlass.core.blocking import twin_of
 from windlass.core.explanation import Explanation
 from windlass.core.gate import ALL_LANES, BUILT_IN_LANES, Drain, Gate, GateKind
-from windlass.core.known_task import DeclaredTask, KnownTask
+from windlass.core.known_task import KnownTask
 from windlass.errors import GateNotFound
 from windlass.store.calls import explain, gates, reads, tasks
 from windlass.store.noun import Noun, verb
@@ -109,14 +108,11 @@ class KnownTasks(Gates):
     """Tasks that processes declared; the entries outlive them."""
 
     kind = GateKind.TASK
+    declare, declare_sync = verb(tasks.declare)
     knows, knows_sync = verb(tasks.knows)
     get, get_sync = verb(tasks.get)
     list, list_sync = verb(tasks.list_tasks)
     count, count_sync = verb(tasks.count)
-
-    async def declare(self, declared: Sequence[DeclaredTask]) -> builtins.list[str]:
-        """Write tasks; returns those that had to be written: new, changed, or not seen for a minute."""
-        return await self._run(tasks.declare(declared)) if declared else []
 
     async def explain(self, name: str) -> Explanation:
         """Explain why its jobs do or do not move; raises GateNotFound with the nearest names."""

@@ -49,6 +49,6 @@ def verb(
 
     @wraps(describe)
     async def call(self: Noun, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(describe(*args, **kwargs))
+        return await self._runner.run(describe(*args, **kwargs))
 
     return call, twin_of(call)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import builtins
 import logging
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from windlass.core.access import TOKEN_PREFIX, Minted, NewToken
 from windlass.core.blocking import twin_of
-from windlass.core.chore import CHORES
 from windlass.core.feed import FETCH_TASK, Feed
 from windlass.core.item import Item
 from windlass.core.settings import Effective, effective
-from windlass.core.worker import Neighbour
-from windlass.errors import ChoreNotFound
 from windlass.store.calls import (
     alert_evaluation,
     alerts,
@@ -164,17 +160,11 @@ class Workers(Noun):
     stopped, stopped_sync = verb(workers.stopped)
     pause, pause_sync = verb(workers.pause)
     resume, resume_sync = verb(workers.resume)
+    pulled, pulled_sync = verb(workers.pulled)
+    lose, lose_sync = verb(workers.lose)
     look_at_leases, look_at_leases_sync = verb(workers.look_at_leases)
     prune, prune_sync = verb(workers.prune)
     list, list_sync = verb(workers.list_workers)
-
-    async def pulled(self, seen: Mapping[str, str]) -> int:
-        """Record pull workers as seen, by name, with the address of each; returns how many."""
-        return await self._run(workers.pulled(seen)) if seen else 0
-
-    async def lose(self, place: str, gone: Sequence[Neighbour]) -> builtins.list[str]:
-        """Record that processes are gone without a word: their leases end at once. Returns the workers this was news of."""
-        return await self._run(workers.lose(place, gone)) if gone else []
 
 
 class Chores(Noun):
@@ -183,26 +173,8 @@ class Chores(Noun):
     due, due_sync = verb(chores.due)
     done, done_sync = verb(chores.done)
     list, list_sync = verb(chores.list_chores)
-
-    async def pause(self, chore: str) -> bool:
-        """Let no process do a chore; returns whether that changed anything. Raises ChoreNotFound."""
-        await self._check(chore)
-        return await self._run(chores.pause(chore))
-
-    pause_sync = twin_of(pause)
-
-    async def resume(self, chore: str) -> bool:
-        """Undo `pause`; an overdue chore is due at once. Raises ChoreNotFound."""
-        await self._check(chore)
-        return await self._run(chores.resume(chore))
-
-    resume_sync = twin_of(resume)
-
-    async def _check(self, name: str) -> None:
-        # Processes of another version may have chores that this one does not know.
-        known = CHORES | {chore.name for chore in await self.list()} if name not in CHORES else CHORES
-        if name not in known:
-            raise ChoreNotFound(name, known)
+    pause, pause_sync = verb(chores.pause)
+    resume, resume_sync = verb(chores.resume)
 
 
 class Runs(Noun):

@@ -8,8 +8,12 @@ from functools import cache, cached_property
 from types import MappingProxyType
 
 from windlass.core import aging, transitions
-from windlass.core.job import JobState, WaitReason
+from windlass.core.explanation import MOST_BEFORE
+from windlass.core.job import RETRIED
+from windlass.core.letter_page import MOST_LETTERS_READ
 from windlass.core.page import MAX_PAGE, MOST_COUNTED
+from windlass.core.pull import MAX_CANDIDATES
+from windlass.core.related import MOST_RELATED
 from windlass.store.batches import microseconds
 from windlass.store.spelling import SQL, spell
 
@@ -19,7 +23,6 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 _FOUND = re.compile(r"\bas (\w+_found)\b")
 _STATEMENT_END = re.compile(r";\s*\n")
-_RETRYING = f" and j.wait_reason in ('{WaitReason.RETRY}', '{WaitReason.LOST}')"
 _DIRECTIONS = {
     "newest": {"down": "desc", "up": "", "before": "<", "after": ">"},
     "oldest": {"down": "", "up": "desc", "before": ">", "after": "<"},
@@ -97,6 +100,12 @@ def _rules() -> dict[str, str]:
     conditions = {f"may_{name.replace(' ', '_')}": _may(move) for name, move in transitions.MOVES.items() if move.has_sources}
     return conditions | {
         "most_listed": str(MOST_COUNTED + MAX_PAGE + 1),
+        # One more than is shown shows that there were more.
+        "most_counted": str(MOST_COUNTED + 1),
+        "most_related": str(MOST_RELATED + 1),
+        "most_letters": str(MOST_LETTERS_READ + 1),
+        "most_before": str(MOST_BEFORE + 1),
+        "most_candidates": str(MAX_CANDIDATES),
         "aging_top": str(aging.TOP),
         "aging_gain": str(aging.GAIN),
         "aging_patience_us": str(microseconds(aging.PATIENCE)),
@@ -106,13 +115,14 @@ def _rules() -> dict[str, str]:
 
 def _may(move: transitions.LegalMove) -> str:
     """Write from which states a move is legal."""
-    parts = ((move.sources, ""), (move.recurring, " and j.cadence is not null"), (move.retrying, _RETRYING))
+    is_retrying = f" and j.wait_reason in ({_quoted(RETRIED)})"
+    parts = ((move.sources, ""), (move.recurring, " and j.cadence is not null"), (move.retrying, is_retrying))
     conditions = [f"j.state in ({_quoted(states)}){rest}" for states, rest in parts if states]
     return f"({' or '.join(conditions)})"
 
 
-def _quoted(states: Iterable[JobState]) -> str:
-    return ", ".join(f"'{state}'" for state in sorted(states))
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))
 
 
 def _read(dialect: str) -> Iterator[tuple[str, str, _Block]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ class Schedules(Noun):
 
     create, create_sync = verb(schedule_edits.create)
     change, change_sync = verb(schedule_edits.change)
+    touch_declared, touch_declared_sync = verb(schedules.touch_declared)
     prune_declared, prune_declared_sync = verb(schedules.prune_declared)
 
     async def get(self, name: str) -> Job:
@@ -66,7 +66,3 @@ class Schedules(Noun):
         The predicate is given the transaction's connection and should look at the database through nothing else.
         """
         return await self._run(schedules.sync_enabled(name, predicate), connection)
-
-    async def touch_declared(self, app: str, names: Sequence[str]) -> builtins.list[str]:
-        """Record that an application still declares these; returns them, without any that were let go of meanwhile."""
-        return await self._run(schedules.touch_declared(app, names)) if names else []

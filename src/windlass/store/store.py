@@ -13,8 +13,9 @@ from windlass.core.blocking import twin_of
 from windlass.core.chore import Swept
 from windlass.core.contact import Contact
 from windlass.core.filter import JobFilter
-from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices, Stored
+from windlass.core.job import Claimed, Enqueued, Held, JobState, Lease, NewJob, Promoted, Slices
 from windlass.core.job_verbs import Bulk, BulkPart
+from windlass.core.late_names import LateNoun
 from windlass.core.outcome import NO_RUN, Ending, Finish, Released, Run, decide
 from windlass.core.pull import PickOrder, Pull
 from windlass.core.report import extension
@@ -93,12 +94,41 @@ class Store(StoredJobs):
     """Every verb of the engine, over one database."""
 
     slices, slices_sync = verb(work.slices)
+    enqueue, enqueue_sync = verb(work.enqueue)
+    enqueue_and_get, enqueue_and_get_sync = verb(work.enqueue_and_get)
+    claim_suspects, claim_suspects_sync = verb(work.claim_suspects)
     claim_probe, claim_probe_sync = verb(breakers.claim_probe)
     pull, pull_sync = verb(reports.pull)
     report, report_sync = verb(reports.report)
     lapsed, lapsed_sync = verb(work.lapsed)
     prune_logs, prune_logs_sync = verb(work.prune_logs)
     fold_counts, fold_counts_sync = verb(reads.fold_counts)
+
+    alerts: LateNoun[Alerts] = LateNoun("windlass.store.nouns:Alerts")
+    audit: LateNoun[Audit] = LateNoun("windlass.store.audit:Audit")
+    breakers: LateNoun[Breakers] = LateNoun("windlass.store.breakers:Breakers")
+    chores: LateNoun[Chores] = LateNoun("windlass.store.nouns:Chores")
+    crawls: LateNoun[Crawls] = LateNoun("windlass.store.nouns:Crawls")
+    cron_migration: LateNoun[CronMigration] = LateNoun("windlass.store.cron_migration:CronMigration")
+    feeds: LateNoun[Feeds] = LateNoun("windlass.store.nouns:Feeds")
+    insights: LateNoun[Insights] = LateNoun("windlass.store.nouns:Insights")
+    items: LateNoun[Items] = LateNoun("windlass.store.nouns:Items")
+    lanes: LateNoun[Lanes] = LateNoun("windlass.store.gates:Lanes")
+    canaries: LateNoun[Canaries] = LateNoun("windlass.store.letters:Canaries")
+    letters: LateNoun[Letters] = LateNoun("windlass.store.letters:Letters")
+    pages: LateNoun[Pages] = LateNoun("windlass.store.nouns:Pages")
+    reminders: LateNoun[Reminders] = LateNoun("windlass.store.nouns:Reminders")
+    retention: LateNoun[Pruning] = LateNoun("windlass.store.retention:Pruning")
+    runs: LateNoun[Runs] = LateNoun("windlass.store.nouns:Runs")
+    schedules: LateNoun[Schedules] = LateNoun("windlass.store.schedules:Schedules")
+    samples: LateNoun[Samples] = LateNoun("windlass.store.nouns:Samples")
+    sessions: LateNoun[Sessions] = LateNoun("windlass.store.nouns:Sessions")
+    settings: LateNoun[StoredSettings] = LateNoun("windlass.store.nouns:StoredSettings")
+    signatures: LateNoun[Signatures] = LateNoun("windlass.store.nouns:Signatures")
+    sources: LateNoun[Sources] = LateNoun("windlass.store.nouns:Sources")
+    tasks: LateNoun[KnownTasks] = LateNoun("windlass.store.gates:KnownTasks")
+    tokens: LateNoun[Tokens] = LateNoun("windlass.store.nouns:Tokens")
+    workers: LateNoun[Workers] = LateNoun("windlass.store.nouns:Workers")
 
     def __init__(self, database: Database, means: Means) -> None:
         """Run calls on `database` with these means."""
@@ -129,183 +159,10 @@ class Store(StoredJobs):
 
     async def run(self, call: Call[T], connection: Any = None) -> T:
         """Run a call in a transaction of its own, or inside the caller's on `connection`."""
+        if call.known:
+            return call.known[0]
         given = call.given(self.means)
         return await (self.database.run(given) if connection is None else self.database.run_within(connection, given))
-
-    @property
-    def alerts(self) -> Alerts:
-        """What is wrong now."""
-        from windlass.store.nouns import Alerts
-
-        return Alerts(self)
-
-    @property
-    def audit(self) -> Audit:
-        """Who did what."""
-        from windlass.store.audit import Audit
-
-        return Audit(self)
-
-    @property
-    def breakers(self) -> Breakers:
-        """The circuit breakers."""
-        from windlass.store.breakers import Breakers
-
-        return Breakers(self)
-
-    @property
-    def chores(self) -> Chores:
-        """Upkeep that one instance of many does at a time."""
-        from windlass.store.nouns import Chores
-
-        return Chores(self)
-
-    @property
-    def crawls(self) -> Crawls:
-        """Crawls that go on."""
-        from windlass.store.nouns import Crawls
-
-        return Crawls(self)
-
-    @property
-    def cron_migration(self) -> CronMigration:
-        """Cron expressions that become intervals."""
-        from windlass.store.cron_migration import CronMigration
-
-        return CronMigration(self)
-
-    @property
-    def feeds(self) -> Feeds:
-        """Feeds and who subscribes to them."""
-        from windlass.store.nouns import Feeds
-
-        return Feeds(self)
-
-    @property
-    def insights(self) -> Insights:
-        """How the queue fares."""
-        from windlass.store.nouns import Insights
-
-        return Insights(self)
-
-    @property
-    def items(self) -> Items:
-        """What workers have found."""
-        from windlass.store.nouns import Items
-
-        return Items(self)
-
-    @property
-    def lanes(self) -> Lanes:
-        """Lanes: pause, resume, drain."""
-        from windlass.store.gates import Lanes
-
-        return Lanes(self)
-
-    @property
-    def canaries(self) -> Canaries:
-        """Requeues that try a few letters first."""
-        from windlass.store.letters import Canaries
-
-        return Canaries(self)
-
-    @property
-    def letters(self) -> Letters:
-        """What operators do with dead letters."""
-        from windlass.store.letters import Letters
-
-        return Letters(self)
-
-    @property
-    def pages(self) -> Pages:
-        """What crawls have found."""
-        from windlass.store.nouns import Pages
-
-        return Pages(self)
-
-    @property
-    def reminders(self) -> Reminders:
-        """Mails that wait for their time."""
-        from windlass.store.nouns import Reminders
-
-        return Reminders(self)
-
-    @property
-    def retention(self) -> Pruning:
-        """What is deleted in time."""
-        from windlass.store.retention import Pruning
-
-        return Pruning(self)
-
-    @property
-    def runs(self) -> Runs:
-        """How runs went."""
-        from windlass.store.nouns import Runs
-
-        return Runs(self)
-
-    @property
-    def schedules(self) -> Schedules:
-        """Recurring jobs by their name."""
-        from windlass.store.schedules import Schedules
-
-        return Schedules(self)
-
-    @property
-    def samples(self) -> Samples:
-        """How deep the queue was in the last hour."""
-        from windlass.store.nouns import Samples
-
-        return Samples(self)
-
-    @property
-    def sessions(self) -> Sessions:
-        """Browsers that logged in."""
-        from windlass.store.nouns import Sessions
-
-        return Sessions(self)
-
-    @property
-    def settings(self) -> StoredSettings:
-        """What operators have set."""
-        from windlass.store.nouns import StoredSettings
-
-        return StoredSettings(self)
-
-    @property
-    def signatures(self) -> Signatures:
-        """Signed requests that were taken."""
-        from windlass.store.nouns import Signatures
-
-        return Signatures(self)
-
-    @property
-    def sources(self) -> Sources:
-        """What `crawl` crawls."""
-        from windlass.store.nouns import Sources
-
-        return Sources(self)
-
-    @property
-    def tasks(self) -> KnownTasks:
-        """Tasks: declare, pause, resume, drain."""
-        from windlass.store.gates import KnownTasks
-
-        return KnownTasks(self)
-
-    @property
-    def tokens(self) -> Tokens:
-        """The credentials of programs."""
-        from windlass.store.nouns import Tokens
-
-        return Tokens(self)
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that run jobs."""
-        from windlass.store.nouns import Workers
-
-        return Workers(self)
 
     @cached_property
     def wakeups(self) -> SqlWakeups:
@@ -328,19 +185,9 @@ class Store(StoredJobs):
 
     explain_sync = twin_of(explain)
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Insert jobs, all or none; returns after the commit, one answer for each in order."""
-        if not jobs:
-            return []
-        return await self.run(work.enqueue(jobs))
-
-    async def enqueue_and_get(self, jobs: Sequence[NewJob]) -> list[Stored]:
-        """Insert jobs as `enqueue` does; the answers are the rows as that left them."""
-        return await self.run(work.enqueue_and_get(jobs)) if jobs else []
-
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Insert jobs inside the caller's transaction on an asynchronous connection to the same database."""
-        return await self.run(work.enqueue(jobs), connection) if jobs else []
+        return await self.run(work.enqueue(jobs), connection)
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
         """Take up to `limit` jobs in order; a suspect, whose last run ended in a lost lease, is never among them."""
@@ -351,12 +198,6 @@ class Store(StoredJobs):
         if claimed:
             self.wakeups.credit()
         return claimed
-
-    async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
-        """Take up to `limit` suspects in order, and start them; they are meant to run in quarantine."""
-        if not slices.claimable_suspects:
-            return []
-        return await self.run(work.claim_suspects(slices, limit, lease))
 
     async def renew(self, leases: Sequence[tuple[int, int, datetime | None]], length: timedelta) -> list[Held]:
         """Extend (id, token, started_at) leases and report which have started; what does not come back is lost."""

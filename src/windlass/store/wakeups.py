@@ -22,7 +22,12 @@ _QUIET_S = 0.1
 
 
 class SqlWakeups:
-    """Sleepers of one event loop; `listen` connects them to a database while they are entered."""
+    """Sleepers of one event loop; `listen` connects them to a database while they are entered.
+
+    Wake-ups are hints, never promises: a missing one costs a poll interval, a needless one a cheap query. To sleep without
+    missing one: note the generation, look at the database, and if there was nothing, wait with what was noted. A wake-up that
+    comes while you look ends the wait at once.
+    """
 
     def __init__(self, listen: Callable[[SqlWakeups], AbstractAsyncContextManager[None]]) -> None:
         """Do nothing yet."""

@@ -13,7 +13,7 @@ from windlass.client.job_ref import number_of
 from windlass.client.operations import Operator
 from windlass.core.access import Role
 from windlass.core.filter import JobFilter
-from windlass.core.job import MAX_ATTEMPTS, Job
+from windlass.core.job import INT32, MAX_ATTEMPTS, Job
 from windlass.core.page import MAX_OFFSET, JobQuery
 from windlass.core.retry import Profile
 from windlass.core.transitions import Moved
@@ -28,7 +28,6 @@ from windlass.web.route import Route
 
 HIGHEST = 100
 _MOST_LOOKS = 50
-_INT32 = 2**31 - 1
 _INT64 = 2**63 - 1
 
 JobNumber = Annotated[str, Path(min_length=1, max_length=64, description="The job's number.")]
@@ -95,7 +94,7 @@ class NewPriority(Body):
 class Boost(Body):
     """How much to add; the priority stays at most 100."""
 
-    boost: Annotated[int, Field(ge=1, le=_INT32)]
+    boost: Annotated[int, Field(ge=1, le=INT32)]
 
 
 class ManyStatus(NewStatus):

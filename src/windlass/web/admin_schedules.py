@@ -14,9 +14,9 @@ from windlass.client.job_ref import number_of
 from windlass.core.access import Role
 from windlass.core.cadence import ByHandler, Cadence, Recurrence, parse_cadence
 from windlass.core.filter import JobFilter
-from windlass.core.job import MAX_TEXT, Job
+from windlass.core.job import MAX_SCHEDULE_NAME, MAX_TEXT, Job
 from windlass.core.page import JobQuery
-from windlass.core.schedule_edit import LONGEST_SCHEDULE_NAME, ScheduleEdit
+from windlass.core.schedule_edit import ScheduleEdit
 from windlass.errors import InvalidInput, InvalidTransition, JobNotFound
 from windlass.web import admin_words as words
 from windlass.web.admin_jobs import Done, JobNumber, Offset, Priority, Subreddit
@@ -27,7 +27,7 @@ from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
 
 _LONGEST_CRON = 200
-ScheduleName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_SCHEDULE_NAME, pattern=LINE)]
+ScheduleName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SCHEDULE_NAME, pattern=LINE)]
 Description = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Cron = Annotated[
     str,

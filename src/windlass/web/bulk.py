@@ -15,7 +15,7 @@ from windlass.core.filter import MAX_SEARCH, JobFilter
 from windlass.core.ids import MAX_JOB, job_uuid, parse_job_id
 from windlass.core.interval import states_of
 from windlass.core.job import INT32, MAX_NAME, MAX_TEXT, JobState, NewJob
-from windlass.core.job_verbs import JOB_VERBS
+from windlass.core.job_verbs import HIGHEST_BOOST, JOB_VERBS
 from windlass.errors import InvalidInput
 from windlass.web.fields import Body, Instant, Name
 from windlass.web.job_forms import JobIn, Key, Priority, native_job
@@ -29,7 +29,6 @@ _AT_ONCE = 200
 
 Action = StrEnum("Action", {name.upper(): name for name in JOB_VERBS})  # type: ignore[misc]  # made of the table
 """What may be done to many jobs."""
-_BY_HAND = "failed by an operator"
 
 
 class JobsIn(Body):
@@ -90,7 +89,7 @@ class BulkIn(Body):
     """With limit: `next` of the part before."""
     until: Annotated[int, Field(ge=0, le=MAX_JOB)] | None = None
     """With limit: `until` of the first part, so that jobs made meanwhile are left alone."""
-    amount: Annotated[int, Field(ge=1, le=100)] | None = None
+    amount: Annotated[int, Field(ge=1, le=HIGHEST_BOOST)] | None = None
     """Of boost; 10 if left out."""
     priority: Priority | None = None
     """Of set_priority."""
@@ -196,28 +195,14 @@ def filter_of(body: FilterIn) -> JobFilter:
 def _options(body: BulkIn) -> dict[str, Any]:
     """Pick what the action takes; what it does not take is refused."""
     given = {name: value for name in ("amount", "priority", "reason", "will_retry") if (value := getattr(body, name)) is not None}
-    takes = _TAKES.get(body.action, {})
+    verb = JOB_VERBS[body.action]
     for name, value in given.items():
-        if name not in takes:
+        if name not in verb.takes:
             raise InvalidInput(name, value, f"{body.action} does not take it")
     if body.action == "set_priority" and body.priority is None:
         raise InvalidInput("priority", None, "is required")
-    options = {takes[name]: value for name, value in given.items()}
-    return {**_DEFAULTS.get(body.action, {}), **options}
+    return {**verb.defaults, **{verb.takes[name]: value for name, value in given.items()}}
 
-
-_TAKES: dict[str, dict[str, str]] = {
-    "cancel": {"reason": "reason"},
-    "boost": {"amount": "amount"},
-    "set_priority": {"priority": "priority"},
-    "bury": {"reason": "error"},
-    "fail": {"reason": "error", "will_retry": "will_retry"},
-}
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "boost": {"amount": 10},
-    "bury": {"error": _BY_HAND},
-    "fail": {"error": _BY_HAND, "will_retry": True},
-}
 
 ROUTES = (
     Route("POST", "/api/v1/jobs/bulk", Role.PRODUCER, create_jobs, 201, errors=(409,)),

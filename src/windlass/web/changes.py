@@ -15,8 +15,8 @@ from windlass.core.job import JobState
 from windlass.core.record import record
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
-from windlass.ports import Wakeups
 from windlass.store import Store
+from windlass.store.wakeups import SqlWakeups
 from windlass.web.errors import UNAVAILABLE, Refusal
 
 log = logging.getLogger("windlass.web")
@@ -132,7 +132,7 @@ class Changes:
         self._looked_at = time.monotonic()
         return seen
 
-    async def _watch(self, store: Store, wakeups: Wakeups) -> None:
+    async def _watch(self, store: Store, wakeups: SqlWakeups) -> None:
         heard = _generations(wakeups)
         told_at = time.monotonic()
         while True:
@@ -173,5 +173,5 @@ class Changes:
         moved.set()
 
 
-def _generations(wakeups: Wakeups) -> dict[Topic, int]:
+def _generations(wakeups: SqlWakeups) -> dict[Topic, int]:
     return {topic: wakeups.generation(topic) for topic in Topic}

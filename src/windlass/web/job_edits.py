@@ -15,6 +15,7 @@ from windlass.core.source import check_url
 from windlass.errors import InvalidInput
 from windlass.web.fields import Body, Instant
 from windlass.web.job_forms import (
+    MOST_BACKOFF_S,
     Attempts,
     CronText,
     Late,
@@ -30,8 +31,6 @@ from windlass.web.job_forms import (
 )
 from windlass.web.job_shape import CRAWL
 
-_MOST_BACKOFF_S = 86_400 * 365
-
 
 class EditIn(Body):
     """The fields to change; those left out stay."""
@@ -42,7 +41,7 @@ class EditIn(Body):
     priority: Priority | None = None
     max_attempts: Attempts | None = None
     max_retries: Retries | None = None
-    retry_backoff_seconds: Annotated[int, Field(ge=0, le=_MOST_BACKOFF_S)] | None = None
+    retry_backoff_seconds: Annotated[int, Field(ge=0, le=MOST_BACKOFF_S)] | None = None
     timeout: Length | None = None
     every: Length | None = None
     cron: CronText | None = None

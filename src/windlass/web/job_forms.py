@@ -15,7 +15,7 @@ from windlass.core.cadence import Cadence, Every, Misfire, Recurrence, parse_cad
 from windlass.core.durations import parse_duration
 from windlass.core.interval import IntervalForm
 from windlass.core.item import MAX_FIELDS
-from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, NewJob
+from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, MAX_SCHEDULE_NAME, NewJob
 from windlass.core.record import shaped
 from windlass.core.retry import RetrySpec
 from windlass.core.source import MAX_SOURCE_NAME, MAX_URL, NewSource, check_url, new_source
@@ -24,8 +24,7 @@ from windlass.web.errors import BadBody
 from windlass.web.fields import LINE, Body, Instant, Name
 from windlass.web.job_shape import CRAWL
 
-_LONGEST_SCHEDULE = 255
-_MOST_BACKOFF_S = 86_400 * 365
+MOST_BACKOFF_S = 86_400 * 365
 
 
 Length = Annotated[str, StringConstraints(min_length=1, max_length=100)] | Annotated[float, Field(ge=0)]
@@ -34,9 +33,9 @@ Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
 Priority = Annotated[int, Field(ge=0, le=100)]
 Attempts = Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)]
 Retries = Annotated[int, Field(ge=0, le=MAX_ATTEMPTS - 1)]
-CronText = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_SCHEDULE)]
+CronText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SCHEDULE_NAME)]
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
-ScheduleName = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_SCHEDULE, pattern=LINE)]
+ScheduleName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SCHEDULE_NAME, pattern=LINE)]
 SourceText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_NAME, pattern=LINE)]
 WebAddress = Annotated[
     str, StringConstraints(min_length=8, max_length=MAX_URL, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://[^\x00-\x20\x7f-\x9f]+$")
@@ -87,14 +86,14 @@ class CrawlIn(Body):
     interval_minutes: Annotated[int, Field(ge=1)] | None = None
     """How many of `interval_type`."""
     interval_type: Unit | None = None
-    schedule_time: Annotated[str, StringConstraints(max_length=_LONGEST_SCHEDULE)] | None = None
+    schedule_time: Annotated[str, StringConstraints(max_length=MAX_SCHEDULE_NAME)] | None = None
     """Cron; the interval wins over it."""
     schedule_enabled: bool | None = None
     start_at: Instant | None = None
     fixed_rate: bool | None = None
     timezone: Zone | None = None
     max_retries: Retries | None = None
-    retry_backoff_seconds: Annotated[int, Field(ge=0, le=_MOST_BACKOFF_S)] | None = None
+    retry_backoff_seconds: Annotated[int, Field(ge=0, le=MOST_BACKOFF_S)] | None = None
     metadata: dict[str, Any] | None = None
     lane: Name | None = None
     priority: Priority | None = None

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from windlass.core.access import Role
 from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
-from windlass.core.job_verbs import JOB_VERBS
+from windlass.core.job_verbs import FAILED_BY_HAND, HIGHEST_BOOST, JOB_VERBS, USUAL_BOOST
 from windlass.errors import InvalidTransition
 from windlass.web.fields import Body
 from windlass.web.job_shape import eyes_of, job_out
@@ -20,7 +20,6 @@ from windlass.web.route import Route
 from windlass.wire.jobs import JobOut
 
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
-_BY_HAND = "failed by an operator"
 
 
 class CancelIn(Body):
@@ -32,7 +31,7 @@ class CancelIn(Body):
 class BoostIn(Body):
     """By how much; nothing goes beyond 100."""
 
-    amount: Annotated[int, Field(ge=1, le=100)] = 10
+    amount: Annotated[int, Field(ge=1, le=HIGHEST_BOOST)] = USUAL_BOOST
 
 
 class BuryIn(Body):
@@ -77,13 +76,13 @@ async def boost_job(request: Request, id: JobId, body: BoostIn | None = None) ->
 async def fail_job(request: Request, id: JobId, body: FailIn | None = None) -> JobOut:  # noqa: A002
     """End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot."""
     given = body or FailIn()
-    failed = await operator_of(request).fail(id, given.error or _BY_HAND, will_retry=given.will_retry)
+    failed = await operator_of(request).fail(id, given.error or FAILED_BY_HAND, will_retry=given.will_retry)
     return job_out(failed, eyes_of(request))
 
 
 async def bury_job(request: Request, id: JobId, body: BuryIn | None = None) -> JobOut:  # noqa: A002
     """Fail a waiting job for good, with a dead letter."""
-    error = (body.error if body else None) or _BY_HAND
+    error = (body.error if body else None) or FAILED_BY_HAND
     return job_out(await operator_of(request).bury(id, error), eyes_of(request))
 
 

@@ -41,22 +41,19 @@ async def get_lane(request: Request, name: PathName) -> LaneOut:
 
 async def pause_lane(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let no job of a lane be claimed from now on, or with `*` of any lane; what runs goes on."""
-    lanes = operator_of(request).lanes
-    await chosen(lanes, name, force=force)
+    lanes = await chosen(operator_of(request).lanes, name, force=force)
     return shaped(GateOut, await lanes.pause(name))
 
 
 async def resume_lane(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let the jobs of a lane be claimed again; `*` ends the pause of all, and lanes paused on their own stay so."""
-    lanes = operator_of(request).lanes
-    await chosen(lanes, name, force=force)
+    lanes = await chosen(operator_of(request).lanes, name, force=force)
     return shaped(GateOut, await lanes.resume(name))
 
 
 async def drain_lane(request: Request, name: PathName, *, force: Force = False) -> DrainOut:
     """Pause a lane, or with `*` every lane, and count what still runs."""
-    lanes = operator_of(request).lanes
-    await chosen(lanes, name, force=force)
+    lanes = await chosen(operator_of(request).lanes, name, force=force)
     return shaped(DrainOut, await lanes.drain(name))
 
 

@@ -14,8 +14,8 @@ from windlass.core.job import Claimed, Slices
 from windlass.core.pull import MAX_PULLS, PickOrder, Pull
 from windlass.core.topic import Topic
 from windlass.errors import StoreError
-from windlass.ports import Wakeups
 from windlass.store import Store
+from windlass.store.wakeups import SqlWakeups
 from windlass.telemetry import LOG_EVERY_S, LogThrottle
 from windlass.web.pull_settings import PullSettingsCache
 
@@ -63,7 +63,7 @@ class PullQueue:
         """Jobs that were taken for workers that have gone."""
         self._wake = asyncio.Event()
         self._throttle = LogThrottle(LOG_EVERY_S)
-        self._heard: Wakeups | None = None
+        self._heard: SqlWakeups | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

@@ -65,22 +65,19 @@ async def get_task(request: Request, name: PathName) -> TaskDetailOut:
 
 async def pause_task(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let no job of a task be claimed from now on; what runs goes on."""
-    tasks = operator_of(request).known_tasks
-    await chosen(tasks, name, force=force)
+    tasks = await chosen(operator_of(request).known_tasks, name, force=force)
     return shaped(GateOut, await tasks.pause(name))
 
 
 async def resume_task(request: Request, name: PathName, *, force: Force = False) -> GateOut:
     """Let the jobs of a task be claimed again."""
-    tasks = operator_of(request).known_tasks
-    await chosen(tasks, name, force=force)
+    tasks = await chosen(operator_of(request).known_tasks, name, force=force)
     return shaped(GateOut, await tasks.resume(name))
 
 
 async def drain_task(request: Request, name: PathName, *, force: Force = False) -> DrainOut:
     """Pause a task and count what still runs of it."""
-    tasks = operator_of(request).known_tasks
-    await chosen(tasks, name, force=force)
+    tasks = await chosen(operator_of(request).known_tasks, name, force=force)
     return shaped(DrainOut, await tasks.drain(name))
 
 

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from windlass.core.blocking import run
-from windlass.core.job import JobState
 from windlass.core.outcome import Ending
 from windlass.errors import StoreError
-from windlass.store.nouns import Workers
+from windlass.store import Store
 from windlass.worker.acker import BATCH
 from windlass.worker.worker_log import log
-
-
-class Endings(Protocol):
-    """Where ends are recorded."""
-
-    async def finish(self, endings: Sequence[Ending]) -> dict[int, JobState]:
-        """Record how runs ended; returns the jobs whose lease still stood."""
-        ...
-
-
-class Record(Endings, Protocol):
-    """Where a process that ends leaves why."""
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that run jobs."""
-        ...
 
 
 class Replacement:
     """Records the last ends through a blocking store, then ends the process."""
 
-    def __init__(self, store: Record, end_process: Callable[[], None]) -> None:
+    def __init__(self, store: Store, end_process: Callable[[], None]) -> None:
         """`end_process` is not expected to return."""
         self._store = store
         self._end_process = end_process

@@ -18,7 +18,6 @@ from windlass.store.calls.reads import count_capped
 from windlass.store.rows import SHAPES, Row, Shape
 
 T = TypeVar("T")
-_MOST_IDS = 100
 MAX_LIST = 500
 _ENTRY = Shape.of(AuditEntry)
 

@@ -25,6 +25,7 @@ from windlass.core.breaker import (
     BreakerState,
 )
 from windlass.core.checks import check_characters, check_range, check_text, check_wait
+from windlass.core.durations import Duration, parse_duration
 from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_NAME, Claimed, Lease, Slices
 from windlass.core.page import CappedCount
@@ -191,18 +192,19 @@ def reset(name: str) -> Call[Breaker | None]:
     return Call(steps, wakes=wakes.work, deed=tell)
 
 
-def force_open(name: str, for_: timedelta | None = None) -> Call[Breaker]:
+def force_open(name: str, for_: Duration | None = None) -> Call[Breaker]:
     """Open a breaker, even while a run is trying it; without a duration until it is reset."""
     spec = BreakerSpec(name)
-    if for_ is not None:
-        check_wait("for", for_, least=SHORTEST_OPEN)
+    length = None if for_ is None else parse_duration(for_, field="for")
+    if length is not None:
+        check_wait("for", length, least=SHORTEST_OPEN)
 
     def steps(_: Means) -> Steps[Breaker]:
         yield Step("clear_breaker_failures", {"name": name})
         yield Step("ensure_breaker", _spec_params(spec))
         found = yield from _locked(name)
         assert found is not None  # noqa: S101 - made by the step before, and rows of breakers are never deleted
-        return (yield from _changed(found.forced(for_), BreakerReason.FORCED, None))
+        return (yield from _changed(found.forced(length), BreakerReason.FORCED, None))
 
     return Call(steps, deed=_was_forced)
 

@@ -15,7 +15,7 @@ from windlass.core.record import record
 from windlass.core.retry import PROFILES, Profile
 from windlass.core.topic import Topic
 from windlass.errors import InvalidInput
-from windlass.ports.clock import Clock
+from windlass.ports import Clock
 from windlass.store.rows import Row
 
 T = TypeVar("T")
@@ -102,6 +102,8 @@ class Call(Generic[T]):
     """Whether its statement can wake those who claim itself, if it is asked to; `wakes` then has nothing to add."""
     deed: Callable[[T], Deed | None] | None = None
     """What the audit log gets of an answer; the line is written in the call's own transaction."""
+    known: tuple[T, ...] = ()
+    """Its answer, if it needs no database."""
 
     def given(self, means: Means) -> Call[T]:
         """Return the call as it runs with these means."""
@@ -149,6 +151,16 @@ def _timed(steps: Steps[T], clock: Clock) -> Steps[T]:
         except StopIteration as done:
             answer: T = done.value
             return answer
+
+
+def known(answer: T) -> Call[T]:
+    """Make a call that needs no database."""
+
+    def steps(_: Means) -> Steps[T]:
+        yield from ()
+        return answer
+
+    return Call(steps, known=(answer,))
 
 
 def single(query: str, params: dict[str, Any], decode: Callable[[Sequence[Row]], T], **marks: Any) -> Call[T]:

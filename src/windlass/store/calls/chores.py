@@ -6,10 +6,11 @@ from datetime import timedelta
 
 from windlass.core.audit import Deed
 from windlass.core.checks import check_range, check_text, check_wait
-from windlass.core.chore import Chore, ChorePermit
+from windlass.core.chore import CHORES, Chore, ChorePermit
 from windlass.core.job import MAX_NAME, MAX_TEXT
 from windlass.core.payload import sanitise_text
-from windlass.store.calls.call import Call, single
+from windlass.errors import ChoreNotFound
+from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.work import MAX_CURSOR
 
 
@@ -57,11 +58,21 @@ def list_chores() -> Call[list[Chore]]:
 
 
 def pause(chore: str) -> Call[bool]:
-    """Let no process take the chore until it is resumed; returns whether that changed anything."""
-    check_text("chore", chore, MAX_NAME)
-    return single("pause_chore", {"chore": chore}, bool, deed=lambda _: Deed("pause chore", f"chore:{chore}"))
+    """Let no process take the chore until it is resumed; returns whether that changed anything. Raises ChoreNotFound."""
+    return _move("pause", chore)
 
 
 def resume(chore: str) -> Call[bool]:
-    """Undo `pause`; a chore that is overdue is due at once."""
-    return single("resume_chore", {"chore": chore}, bool, deed=lambda _: Deed("resume chore", f"chore:{chore}"))
+    """Undo `pause`; a chore that is overdue is due at once. Raises ChoreNotFound."""
+    return _move("resume", chore)
+
+
+def _move(action: str, chore: str) -> Call[bool]:
+    def steps(_: Means) -> Steps[bool]:
+        # Processes of another version may have chores that this one does not know.
+        known = CHORES if chore in CHORES else CHORES | {name for name, *_ in (yield Step("list_chores", {}))}
+        if chore not in known:
+            raise ChoreNotFound(chore, known)
+        return bool((yield Step(f"{action}_chore", {"chore": chore})))
+
+    return Call(steps, deed=lambda _: Deed(f"{action} chore", f"chore:{chore}"))

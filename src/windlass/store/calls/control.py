@@ -11,18 +11,17 @@ from windlass.core.cadence import EPOCH, Recurrence
 from windlass.core.checks import check_range
 from windlass.core.edit import EditedFields, merged
 from windlass.core.job import INT32, MAX_TEXT, Edit, Job, JobState
+from windlass.core.job_verbs import HIGHEST_BOOST
 from windlass.core.payload import sanitise_text
-from windlass.core.transitions import Moved
+from windlass.core.transitions import MOVES, Moved
 from windlass.errors import InvalidInput
 from windlass.store import batches, rows
 from windlass.store.calls import wakes
 from windlass.store.calls.call import Call, Means, Step, Steps
 from windlass.store.calls.move import Move, answer, move, numbers, possible, was_moved
 
-HIGHEST_BOOST = 100
 _FAILED = frozenset({JobState.FAILED})
-# Not to be edited any more; a failed job may be, before it is retried.
-_OVER = frozenset({JobState.COMPLETED, JobState.CANCELLED})
+_EDITABLE = MOVES["edit"].sources
 
 
 def _move(name: str, query: str, ids: Sequence[int], params: Mapping[str, Any]) -> Move:
@@ -172,7 +171,7 @@ def _became(job_id: int, changes: Edit) -> Steps[EditedFields]:
     yield Step("lock_jobs", {"ids": numbers([job_id])})
     [[moment]] = yield Step("clock", {})
     found = rows.jobs((yield Step("get_jobs", {"ids": numbers([job_id])})))
-    return merged(changes, found[0] if found and found[0].state not in _OVER else None, moment)
+    return merged(changes, found[0] if found and found[0].state in _EDITABLE else None, moment)
 
 
 def _switch(job_id: int, *, is_on: bool) -> Steps[None]:
@@ -188,7 +187,7 @@ def _switch(job_id: int, *, is_on: bool) -> Steps[None]:
 
 
 def _explain_refusal(job: Job, changes: Edit) -> None:
-    if job.state in _OVER:
+    if job.state not in _EDITABLE:
         return
     if changes.recurrence is not None and job.cadence is None:
         raise InvalidInput("cadence", str(changes.recurrence.cadence), f"job {job.id} is not recurring")

@@ -12,7 +12,7 @@ from windlass.core.explain_gate import GateFacts, explain_gate, parts_of
 from windlass.core.explanation import Explanation
 from windlass.core.fleet_facts import EndedRuns, FleetFacts, LanePause, LeaseGroup
 from windlass.core.gate import ALL_LANES, GateKind
-from windlass.core.job import CLOSED, Count, Execution, Job, JobState, WaitReason
+from windlass.core.job import CLOSED, RETRIED, Count, Execution, Job, JobState
 from windlass.core.job_facts import LATELY, WATCHED, AlikeLetters, JobFacts, KeyHolder, NewestLetter, kind_of
 from windlass.core.known_task import KnownTask
 from windlass.core.record import record
@@ -33,7 +33,6 @@ _MOST_TASKS = 10
 _A_DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
 _NO_RUNS = EndedRuns()
-_FAILED_WAITS = frozenset({WaitReason.RETRY, WaitReason.LOST})
 
 SHAPES |= {
     "leases_by_lane": Shape((6,)),
@@ -164,7 +163,7 @@ class _Death(NamedTuple):
 
 def _death(job: Job, runs: Sequence[Execution], now: datetime) -> Steps[_Death]:
     """Read how others fared that failed as this job did; only where it has failed."""
-    if job.state is not JobState.FAILED and job.wait_reason not in _FAILED_WAITS:
+    if job.state is not JobState.FAILED and job.wait_reason not in RETRIED:
         return _Death()
     found = (yield Step("newest_letter", {"job_id": job.id})) if job.state is JobState.FAILED else []
     letter = NewestLetter._make(found[0]) if found else None

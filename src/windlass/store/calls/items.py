@@ -9,6 +9,7 @@ from windlass.core.checks import check_range, check_text
 from windlass.core.ids import MAX_ID, MAX_JOB
 from windlass.core.item import Added, Item, ItemCount, NewItem, encode_items, key_fields, key_of
 from windlass.core.job import MAX_NAME, JobState
+from windlass.core.page import MOST_COUNTED
 from windlass.core.report import Case
 from windlass.errors import InvalidInput, JobNotFound, LeaseLost
 from windlass.store import batches
@@ -16,8 +17,6 @@ from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.calls.case import read_case
 from windlass.store.calls.reads import MAX_LIST
 from windlass.store.rows import SHAPES, Row, Shape
-
-MOST_COUNTED = 10_000
 
 SHAPES |= dict.fromkeys(("list_items", "list_job_items"), Shape.of(Item))
 

@@ -11,6 +11,7 @@ from windlass.core.ids import MAX_JOB
 from windlass.core.job import MAX_KEY, DeadLetter
 from windlass.core.letter_page import (
     MAX_LETTERS,
+    MOST_LETTERS_READ,
     LetterCounts,
     LetterCursor,
     LetterGroup,
@@ -20,13 +21,12 @@ from windlass.core.letter_page import (
     LetterStatus,
     OpenLetters,
 )
+from windlass.core.page import MOST_COUNTED
 from windlass.errors import LetterGroupNotFound, LetterNotFound
 from windlass.store import batches, rows
 from windlass.store.calls.call import Call, Means, Step, Steps, single
 from windlass.store.rows import SHAPES, Row, Shape
 
-_MOST_COUNTED = 10_000
-_MOST_LOOKED = 5_000
 _HEAD = 4
 _PAGE = Shape((2, *Shape.of(DeadLetter, after=_HEAD).instants))
 _GROUPS = Shape((4, 11), (13,))
@@ -63,8 +63,8 @@ def _page(query: LetterQuery, found: Sequence[Row]) -> LetterPage:
     letters = rows.dead_letters([row[_HEAD:] for row in found if row[_HEAD] is not None])
     shown = letters[: query.limit]
     position = query.position()
-    is_end = looked <= _MOST_LOOKED or (query.since is not None and last_at < query.since)
-    total = min(matched, _MOST_LOOKED) if position is None else position.total
+    is_end = looked <= MOST_LETTERS_READ or (query.since is not None and last_at < query.since)
+    total = min(matched, MOST_LETTERS_READ) if position is None else position.total
     is_exact = is_end if position is None else position.is_total_exact
     following = None
     if len(letters) > query.limit:
@@ -98,7 +98,7 @@ def group_letters(*, is_open: bool | None = None, is_new: bool | None = None, li
     return single("group_letters", params, _groups, is_read=True)
 
 
-def group_open_letters(*, is_new: bool | None = None, limit: int = 50, depth: int = _MOST_LOOKED) -> Call[LetterGroups]:
+def group_open_letters(*, is_new: bool | None = None, limit: int = 50, depth: int = MOST_LETTERS_READ) -> Call[LetterGroups]:
     """Group the newest `depth` letters that were not dealt with."""
     params = {"is_new": is_new, "limit": limit, "depth": depth + 1, **_WINDOWS}
     return single("group_open_letters", params, lambda found: _groups(found, depth), is_read=True)
@@ -121,14 +121,14 @@ def count_letters() -> Call[LetterCounts]:
     def steps(_: Means) -> Steps[LetterCounts]:
         [[hour, day, week]] = yield Step("count_letters", _WINDOWS)
         [[standing]] = yield Step("count_open_letters", {})
-        windows = (min(one, _MOST_LOOKED) for one in (hour, day, week))
-        is_exact = week <= _MOST_LOOKED and standing <= _MOST_COUNTED
-        return LetterCounts._make((*windows, min(standing, _MOST_COUNTED), is_exact))
+        windows = (min(one, MOST_LETTERS_READ) for one in (hour, day, week))
+        is_exact = week <= MOST_LETTERS_READ and standing <= MOST_COUNTED
+        return LetterCounts._make((*windows, min(standing, MOST_COUNTED), is_exact))
 
     return Call(steps, is_read=True)
 
 
-def _groups(found: Sequence[Row], depth: int = _MOST_LOOKED) -> LetterGroups:
+def _groups(found: Sequence[Row], depth: int = MOST_LETTERS_READ) -> LetterGroups:
     groups = tuple(LetterGroup(*row[1:]) for row in found if row[1] is not None)
     return LetterGroups(groups, found[0][0] <= depth)
 
@@ -140,4 +140,4 @@ def count_open_letters() -> Call[OpenLetters]:
 
 def _open(found: Sequence[Row]) -> OpenLetters:
     number = found[0][0]
-    return OpenLetters(min(number, _MOST_COUNTED), number <= _MOST_COUNTED)
+    return OpenLetters(min(number, MOST_COUNTED), number <= MOST_COUNTED)

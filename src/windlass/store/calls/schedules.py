@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 
 from windlass.core.cadence import Recurrence
 from windlass.core.checks import check_range, check_text, check_wait
-from windlass.core.job import MAX_NAME, Job, JobState, NewJob, OnConflict
+from windlass.core.job import MAX_NAME, MAX_SCHEDULE_NAME, Job, JobState, NewJob, OnConflict
 from windlass.core.transitions import Moved
 from windlass.errors import DuplicateJob, InvalidInput, JobNotFound, LeaseHeld, ScheduleTaken, SlotTaken, StoreConflict
 from windlass.store import batches, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Means, Step, Steps
+from windlass.store.calls.call import Call, Means, Step, Steps, known
 from windlass.store.calls.move import answer, was_moved
 from windlass.store.calls.work import enqueue
 
 MAX_NAMES = 10_000
 # Declaring again within this time writes nothing: workers that start together only read.
 FRESH = timedelta(minutes=1)
-_LONGEST_NAME = 255
 _ANEW = frozenset({JobState.FAILED, JobState.CANCELLED})
 
 
@@ -76,6 +75,8 @@ def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
 
 def touch_declared(app: str, names: Sequence[str]) -> Call[list[str]]:
     """Record that an application still declares these; returns them, without any that were let go of meanwhile."""
+    if not names:
+        return known([])
     check_range("names", len(names), 1, MAX_NAMES)
     params = {"app": app, "names": batches.array(map(batches.quote, names))}
 
@@ -110,7 +111,7 @@ class _Defined(NamedTuple):
 
 
 def _get(name: str) -> Steps[Job]:
-    check_text("name", name, _LONGEST_NAME)
+    check_text("name", name, MAX_SCHEDULE_NAME)
     keys = batches.array([f'{{"ord":0,"task":"","name":{batches.quote(name)}}}'])
     for _, job_id, _ in (yield Step("find_holders", {"keys": keys})):
         return (yield from _read(job_id))

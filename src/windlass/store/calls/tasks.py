@@ -9,7 +9,7 @@ from windlass.core.gate import GateKind
 from windlass.core.known_task import DeclaredTask, KnownTask
 from windlass.core.page import CappedCount
 from windlass.store import batches
-from windlass.store.calls.call import Call, Means, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, known, single
 from windlass.store.calls.reads import count_capped
 from windlass.store.rows import SHAPES, Shape
 
@@ -20,6 +20,8 @@ SHAPES |= {"stale_tasks": Shape((), (1,)), "list_tasks": Shape.of(KnownTask)}
 
 def declare(tasks: Sequence[DeclaredTask]) -> Call[list[str]]:
     """Enter tasks; writes only those that are new, changed or not seen for a minute, and returns them."""
+    if not tasks:
+        return known([])
     entries = {task.name: _document(task) for task in tasks}
 
     def steps(_: Means) -> Steps[list[str]]:

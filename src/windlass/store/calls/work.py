@@ -34,7 +34,7 @@ from windlass.core.topic import Topic
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import batches, rows
 from windlass.store.calls import wakes
-from windlass.store.calls.call import Call, Means, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, known, single
 from windlass.store.calls.settings import current_profiles
 
 T = TypeVar("T")
@@ -59,6 +59,8 @@ def identity() -> Call[str]:
 
 def enqueue(jobs: Sequence[NewJob]) -> Call[list[Enqueued]]:
     """Insert jobs, all or none; the answer has one entry for each, in order."""
+    if not jobs:
+        return known([])
     if isinstance(jobs, LikeJobs) and jobs.first.is_plain:
         return _enqueue_plain(jobs.first, jobs.payloads)
     jobs = list(jobs)
@@ -86,6 +88,8 @@ def _enqueue_plain(first: NewJob, payloads: Sequence[str]) -> Call[list[Enqueued
 
 def enqueue_and_get(jobs: Sequence[NewJob]) -> Call[list[Stored]]:
     """Insert jobs and say what that left; only holders of a taken key have to be read."""
+    if not jobs:
+        return known([])
 
     def told(stored: list[Stored]) -> Collection[Topic]:
         return wakes.by_enqueue(jobs, [Enqueued(one.job.id, one.is_duplicate) for one in stored])
@@ -242,6 +246,8 @@ def claim(found: Slices, limit: int, lease: Lease, *, started: bool = True) -> C
 
 def claim_suspects(found: Slices, limit: int, lease: Lease) -> Call[list[Claimed]]:
     """Take up to `limit` jobs whose last run ended in a lost lease, and start them."""
+    if not found.claimable_suspects:
+        return known([])
     return _claim("claim_suspect", found.version, found.claimable_suspects, limit=limit, lease=lease)
 
 

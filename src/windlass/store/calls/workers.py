@@ -14,7 +14,7 @@ from windlass.core.topic import Topic
 from windlass.core.worker import MAX_SEEN, PULLING, LeaseLook, Neighbour, NewWorker, SeenWorker, StartedJob, WorkerRecord
 from windlass.errors import InvalidInput, WorkerNotFound
 from windlass.store import batches
-from windlass.store.calls.call import Call, Means, Step, Steps, single
+from windlass.store.calls.call import Call, Means, Step, Steps, known, single
 from windlass.store.rows import SHAPES, Row, Shape
 
 MAX_WORKERS = 1000
@@ -107,7 +107,9 @@ def _switch(worker: str, action: str) -> Call[WorkerRecord]:
 
 
 def pulled(seen: Mapping[str, str]) -> Call[int]:
-    """Note pull workers as seen; a process that registered under the same name is left alone."""
+    """Note pull workers as seen, by name with their address; a process that registered under the same name is left alone."""
+    if not seen:
+        return known(0)
     check_range("workers", len(seen), 1, MAX_SEEN)
     for worker, host in seen.items():
         check_text("worker", worker, MAX_NAME)
@@ -138,6 +140,8 @@ def look_at_leases(place: str | None) -> Call[LeaseLook]:
 
 def lose(place: str, gone: Sequence[Neighbour]) -> Call[list[str]]:
     """Note that processes are gone without a word; returns the workers that were not known to have stopped."""
+    if not gone:
+        return known([])
     check_range("workers", len(gone), 1, MAX_WORKERS)
     batch = batches.array(f'{{"id":{batches.quote(one.id)},"pid":{one.pid},"process_start":{one.process_start}}}' for one in gone)
     params = {"place": place, "batch": batch}

@@ -15,7 +15,7 @@ from windlass.store.doctor.job_rules import check_job
 from windlass.store.doctor.part_rules import EXECUTION_RULES, LETTER_RULES, BodyRow, ExecutionRow, LetterRow, check_body
 from windlass.store.doctor.rule import BrokenRule, broken
 from windlass.store.doctor.table_rules import WHOLE
-from windlass.store.rows import Row
+from windlass.store.rows import SHAPES, Row, Shape
 
 if TYPE_CHECKING:
     from windlass.store.store import Store
@@ -26,6 +26,12 @@ _PAGE = 500
 # A payload may have a megabyte.
 _BODIES = 32
 _FIRST = -(2**63)
+SHAPES |= {
+    "doctor_jobs": Shape.of(JobRow),
+    "doctor_bodies": Shape.of(BodyRow),
+    "doctor_executions": Shape.of(ExecutionRow),
+    "doctor_letters": Shape.of(LetterRow),
+}
 
 
 def unheard(_what: str, _rows: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from windlass.core.cadence import Recurrence
-from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, JobState, WaitReason
+from windlass.core.job import MAX_ATTEMPTS, MAX_KEY, MAX_NAME, MAX_SCHEDULE_NAME, JobState, WaitReason
 from windlass.core.retry import Profile, RetrySpec
 from windlass.core.settings import is_pulled
 from windlass.store.doctor.job_row import STATES, JobRow, is_sound
@@ -64,7 +64,6 @@ _FINDERS: tuple[Callable[[JobRow], bool], ...] = (
 
 _HOLDABLE = frozenset({JobState.SCHEDULED, JobState.PENDING, JobState.RUNNING})
 _CLAIMED = frozenset({JobState.PENDING, JobState.RUNNING})
-_LONGEST_NAME = 255
 _WAIT_REASONS = frozenset(WaitReason)
 _SCOPES = frozenset({"pending", "active", "forever"})
 
@@ -178,7 +177,7 @@ _JOB_RULES = (
     Rule("slot_held", _is_slot_right, "{row.state}, scope {row.unique_scope}, with unique_slot {row.unique_slot!r}"),
     Rule(
         "name",
-        lambda job: job.name is None or (1 <= len(job.name) <= _LONGEST_NAME and job.cadence is not None),
+        lambda job: job.name is None or (1 <= len(job.name) <= MAX_SCHEDULE_NAME and job.cadence is not None),
         "name {row.name!r} is empty, too long or on a one-shot job",
     ),
     Rule("tokens", lambda job: job.tokens == job.kept, "{row.kept} runs share {row.tokens} tokens"),

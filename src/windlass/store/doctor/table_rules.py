@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from windlass.core.breaker import BreakerState
 from windlass.store.doctor.rule import BrokenRule, Rule, broken
-from windlass.store.rows import Row
+from windlass.store.rows import SHAPES, Row, Shape
 
 _BREAKER_STATES = frozenset(BreakerState)
 
@@ -90,6 +90,9 @@ class _BreakerRow(NamedTuple):
     has_probe_token: bool
     is_forced: bool
     told_state: str | None
+
+
+SHAPES |= {"doctor_breakers": Shape.of(_BreakerRow)}
 
 
 _BREAKER_RULES = (

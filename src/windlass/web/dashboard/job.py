@@ -15,6 +15,7 @@ from windlass.core.access import Role
 from windlass.core.filter import JobFilter
 from windlass.core.ids import job_uuid
 from windlass.core.job import CLOSED, Execution, Job, JobState, RunStatus
+from windlass.core.job_verbs import FAILED_BY_HAND
 from windlass.core.page import JobQuery, Page
 from windlass.core.transitions import MOVES
 from windlass.errors import JobNotFound
@@ -102,24 +103,13 @@ async def items_of(reader: Operator, job: Job, eyes: Eyes) -> JobItems | None:
     return JobItems([json.dumps(eyes.hide(item.data), ensure_ascii=False) for item in found], count.items, count.is_exact)
 
 
-_MOVES = {
-    "retry": "retry",
-    "resume": "resume",
-    "run_now": "run now",
-    "pause": "pause",
-    "stop": "stop",
-    "boost": "boost",
-    "set_priority": "set priority",
-    "edit": "edit",
-    "bury": "bury",
-    "cancel": "cancel",
-}
+_BUTTONS = ("retry", "resume", "run_now", "pause", "stop", "boost", "set_priority", "edit", "bury", "cancel")
 """The verbs whose legality is a matter of states, the likeliest first."""
 
 
 def verbs_for(job: Job) -> list[str]:
     """List the verbs that the job's state allows."""
-    found = [verb for verb, move in _MOVES.items() if MOVES[move].allows(job)]
+    found = [verb for verb in _BUTTONS if MOVES[verb.replace("_", " ")].allows(job)]
     if job.state is JobState.RUNNING:
         found += ["fail", "take_lease"]
     elif job.state in CLOSED:
@@ -157,6 +147,7 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
         correlation=correlation_path(job.correlation_id or str(job_uuid(job.id))),
         has_more_children=children.next_cursor is not None,
         verbs=verbs_for(job),
+        failed_by_hand=FAILED_BY_HAND,
         timeout="" if job.timeout_us is None else f"{job.timeout_us / 1_000_000:g}s",
         cadence=in_words(job),
         explained=await reader.explain(job.id),

@@ -90,3 +90,8 @@ select count(*) from (select 1 from windlass_items where job_id = :job_id limit 
 select f.number, f.url, f.depth, p.etag, p.last_modified, p.links
 from windlass_frontier f left join windlass_pages p on p.source_id = :source_id and p.key = f.key
 where f.job_id = :job_id and f.is_open order by f.number limit 1
+
+-- name: touch_source
+update windlass_sources set last_run_at = {greatest}(coalesce(last_run_at, {now}), {now}), updated_at = {now}
+where id = :source_id
+returning id, name, url, last_run_at, metadata::text, created_at, updated_at

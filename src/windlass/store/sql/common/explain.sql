@@ -31,7 +31,7 @@ where job_id = :job_id::bigint order by id desc limit 1
 with alike as materialized (
     select job_id, task, deaths, first_died_at, died_at, closed_reason
     from windlass_dead_letters indexed by windlass_dead_letters_kinds
-    where fingerprint = :fingerprint::text order by died_at desc, id desc limit 10001
+    where fingerprint = :fingerprint::text order by died_at desc, id desc limit {most_before}
 ), returned as materialized (
     select job_id, max(case when closed_reason = 'succeeded' then 1 else 0 end) as has_succeeded
     from (select job_id, closed_reason from alike where task = :task::text and closed_reason is not null limit 1000) as newest

@@ -99,3 +99,30 @@ where f.websub_hub is not null and f.next_fetch_at is not null and f.id > :after
   and (f.websub_expires_at is null or f.websub_expires_at <= {now} + :within::interval)
   and (f.websub_state is distinct from 'denied' or f.websub_asked_at <= {now} - :again::interval)
 order by f.id limit :limit
+
+-- name: record_failure
+-- Counted once for each planned run: a worker that dies after this and before its run ended comes again for the same one.
+-- The way begins anew at the address that subscribers gave, with nothing that only the other address would know.
+update windlass_feeds as f set
+    consecutive_failures = case when f.counted_slot_at is not distinct from :slot_at::timestamptz
+        then {greatest}(f.consecutive_failures, 1) else f.consecutive_failures + 1 end,
+    counted_slot_at = :slot_at::timestamptz, last_error = :error::text,
+    gone_at = case when :is_gone::boolean then coalesce(f.gone_at, {now}) else f.gone_at end,
+    etag = case when f.fetch_url is null then f.etag end,
+    last_modified = case when f.fetch_url is null then f.last_modified end,
+    fetch_url = null, updated_at = {now}
+where f.id = :feed_id
+returning f.id
+
+-- name: count_subscribed_feeds
+-- In an order, so that no plan looks for the first of them in the whole table.
+select count(*) from (
+    select feed_id from windlass_subscriptions
+    where subscriber = :subscriber::text and unsubscribed_at is null order by feed_id limit :most
+) as counted
+
+-- name: trim_entries
+delete from windlass_entries where feed_id = :feed_id and id <= (
+    select e.id from windlass_entries e where e.feed_id = :feed_id order by e.id desc limit 1 offset :most
+)
+returning id

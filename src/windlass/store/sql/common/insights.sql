@@ -67,3 +67,15 @@ delete from windlass_samples where minute < :kept_since::timestamptz returning m
 -- name: list_samples
 select minute, waiting, oldest_us, running, retrying, in_per_second from windlass_samples
 where minute >= :since::timestamptz order by minute
+
+-- name: late_schedules
+-- The first that should have been made claimable or spawned by now, and the first recurring job that waits for a slot.
+select
+    (select run_at from windlass_jobs indexed by windlass_jobs_scheduled where state = 'scheduled' and not spawn
+        and run_at <= {now} order by run_at, id limit 1),
+    (select run_at from windlass_jobs indexed by windlass_jobs_templates where state = 'scheduled' and spawn
+        and run_at <= {now} order by run_at, id limit 1),
+    (select min(run_at) from (
+        select state, run_at from windlass_jobs indexed by windlass_jobs_recurring where cadence is not null
+        order by id desc limit :limit
+    ) as recurring where state = 'pending' and run_at <= {now})

@@ -45,26 +45,26 @@ select {letter_columns} from windlass_dead_letters d where d.id = :id::bigint
 -- name: list_letters_died
 {letters_head}
 select {letter_facts} from windlass_dead_letters d where (d.died_at, d.id) < (:edge_at::timestamptz, :edge_id::bigint)
-    order by d.died_at desc, d.id desc limit 5001
+    order by d.died_at desc, d.id desc limit {most_letters}
 {letters_tail}
 
 -- name: list_letters_open
 {letters_head}
 select {letter_facts} from windlass_dead_letters d indexed by windlass_dead_letters_unsettled
     where d.closed_at is null and d.acknowledged_at is null and (d.died_at, d.id) < (:edge_at::timestamptz, :edge_id::bigint)
-    order by d.died_at desc, d.id desc limit 5001
+    order by d.died_at desc, d.id desc limit {most_letters}
 {letters_tail}
 
 -- name: count_open_letters
 select count(*) from (
-    select 1 from windlass_dead_letters where closed_at is null and acknowledged_at is null limit 10001
+    select 1 from windlass_dead_letters where closed_at is null and acknowledged_at is null limit {most_counted}
 ) as open
 
 -- name: count_letters
 -- The newest so many are looked at, whatever their age: a window with more than these has at least so many.
 select count(*) filter (where died_at >= {now} - :hour::interval), count(*) filter (where died_at >= {now} - :day::interval),
     count(*) filter (where died_at >= {now} - :week::interval)
-from (select d.died_at from windlass_dead_letters d order by d.died_at desc, d.id desc limit 5001) as newest
+from (select d.died_at from windlass_dead_letters d order by d.died_at desc, d.id desc limit {most_letters}) as newest
 
 -- name: has_kind
 select exists (select 1 from windlass_dead_letters where fingerprint = :fingerprint::text)
@@ -84,7 +84,7 @@ select {letter_columns} from windlass_dead_letters d where d.id = :id::bigint fo
 -- The newest are looked at, and grouped if they are meant: a walk to so many that are meant would have no end.
 with newest as materialized (
     select d.id, d.fingerprint, d.deaths, d.died_at, d.task, d.closed_at is null and d.acknowledged_at is null as is_open
-    from windlass_dead_letters d order by d.died_at desc, d.id desc limit 5001
+    from windlass_dead_letters d order by d.died_at desc, d.id desc limit {most_letters}
 ), meant as materialized (
     select id, fingerprint, deaths, died_at, task from newest where :is_open::boolean is null or is_open = :is_open::boolean
 )

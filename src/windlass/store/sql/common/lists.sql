@@ -53,14 +53,14 @@ select task, lane, state, wait_reason, sum(jobs)::bigint from (
 select {job_columns} from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.id = any(array(
     select id from (
-        select id from windlass_jobs where correlation_id = :correlation_id::text and id > :after::bigint order by id limit 501
+        select id from windlass_jobs where correlation_id = :correlation_id::text and id > :after::bigint order by id limit {most_related}
     ) as same
     union select id from windlass_jobs where id = :own::bigint and id > :after::bigint
     union select id from (
-        select id from windlass_jobs where parent_id = :own::bigint and id > :after::bigint order by id limit 501
+        select id from windlass_jobs where parent_id = :own::bigint and id > :after::bigint order by id limit {most_related}
     ) as children
 ))
-order by j.id limit 501
+order by j.id limit {most_related}
 
 -- name: run_totals
 select task, status, reason, sum(runs)::bigint, sum(wait_ms)::bigint, sum(duration_ms)::bigint from (
@@ -82,3 +82,18 @@ from windlass_run_deltas
 where (:task::text is null or task = :task::text) and (:lane::text is null or lane = :lane::text)
     and minute >= :since::timestamptz and minute < :before_at::timestamptz and reason not in ('released', 'snoozed')
 group by minute, wait_bucket, run_bucket
+
+-- name: count_task
+-- One statement, so that all parts are of one moment. Templates that wait have an index of their own, and few have failed.
+select task, lane, state, wait_reason, sum(jobs)::bigint from (
+    select task, lane, state, wait_reason, jobs from windlass_counts where task = :task
+    union all
+    select task, lane, state, wait_reason, jobs from windlass_count_deltas where task = :task
+    union all
+    select task, lane, state, coalesce(wait_reason, ''), -1 from windlass_jobs
+    where state = 'scheduled' and spawn and task = :task
+    union all
+    select task, lane, state, '', -1 from windlass_jobs
+    where state = 'failed' and closed_at is not null and cadence is not null and spawn and task = :task
+) as counted where state not in ('paused', 'cancelled')
+group by task, lane, state, wait_reason having sum(jobs) <> 0 order by 1, 2, 3, 4

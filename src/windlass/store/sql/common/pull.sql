@@ -1,6 +1,6 @@
 -- name: pick_{direction}
 -- Only what the caller chooses from: however long the queue is, no more than these are read.
-select id, run_at, grp from ({arms}) as slices order by run_at {down}, id {down} limit 100
+select id, run_at, grp from ({arms}) as slices order by run_at {down}, id {down} limit {most_candidates}
 
 -- name: report_case
 -- The job as a report finds it, read after its row was locked: a separate statement, because only a new snapshot sees what
@@ -33,3 +33,12 @@ returning id
 
 -- name: job_status
 select j.id, j.lane, j.state, j.wait_reason, j.stop_requested, j.done_reason, j.last_error from windlass_jobs j where j.id = :id
+
+-- name: add_progress
+update windlass_jobs as j set
+    progress_count = j.progress_count + :seen::bigint, result_count = j.result_count + :added::bigint,
+    last_cursor = coalesce(:cursor::text, j.last_cursor), progress_message = coalesce(:message::text, j.progress_message),
+    last_progress_at = {now}, started_at = coalesce(j.started_at, {now}),
+    lease_expires_at = coalesce({greatest}(j.lease_expires_at, {now} + :lease::interval), j.lease_expires_at), updated_at = {now}
+where j.id = :id and j.token = :token and j.state = 'running'
+returning j.result_count, lease_expires_at

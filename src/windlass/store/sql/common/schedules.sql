@@ -46,3 +46,11 @@ order by j.run_at, j.id limit :limit for update skip locked
 -- name: list_recurring
 select j.id from windlass_jobs j indexed by windlass_jobs_recurring where j.cadence is not null and j.closed_at is null and j.id > :after::bigint
 order by j.id limit :limit
+
+-- name: stale_declared
+-- What an operator paused stays as it is: nobody may enable it later in the belief that only its code was gone.
+select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
+where b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
+  and j.state in ('scheduled', 'pending', 'running') and not j.held
+  and j.name <> all(array(select value from json_array_elements_text(:names::json)))
+order by j.id limit 1000

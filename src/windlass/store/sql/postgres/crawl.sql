@@ -9,10 +9,6 @@ union all
  order by last_run_at, id limit :limit)
 limit :limit
 
--- name: touch_source
-update windlass_sources set last_run_at = greatest(last_run_at, {now}), updated_at = {now} where id = :source_id
-returning id, name, url, last_run_at, metadata::text, created_at, updated_at
-
 -- name: delete_pages
 with gone as (
     delete from windlass_pages where id = any(array(

@@ -10,13 +10,13 @@ select task, count(*) from (
     select n.task from json_array_elements_text(:tasks::json) as s cross join lateral (
         (select k.task from windlass_jobs k
          where k.state = 'pending' and k.crashes = 0 and k.lane = :lane::text and k.task = s.value and ~k.priority < ~:priority::integer
-         order by ~k.priority, k.run_at, k.id limit 10001)
+         order by ~k.priority, k.run_at, k.id limit {most_before})
         union all
         (select k.task from windlass_jobs k
          where k.state = 'pending' and k.crashes = 0 and k.lane = :lane::text and k.task = s.value and ~k.priority = ~:priority::integer
            and (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint)
-         order by k.run_at, k.id limit 10001)
-    ) as n limit 10001
+         order by k.run_at, k.id limit {most_before})
+    ) as n limit {most_before}
 ) as seen
 group by task order by task
 
@@ -25,12 +25,12 @@ select task, count(*) from (
     select n.task from json_array_elements_text(:tasks::json) as s cross join lateral (
         (select k.task from windlass_jobs k
          where k.state = 'pending' and k.crashes > 0 and k.lane = :lane::text and k.task = s.value and ~k.priority < ~:priority::integer
-         order by ~k.priority, k.run_at, k.id limit 10001)
+         order by ~k.priority, k.run_at, k.id limit {most_before})
         union all
         (select k.task from windlass_jobs k
          where k.state = 'pending' and k.crashes > 0 and k.lane = :lane::text and k.task = s.value and ~k.priority = ~:priority::integer
            and (k.run_at, k.id) < (:edge_at::timestamptz, :edge_id::bigint)
-         order by k.run_at, k.id limit 10001)
-    ) as n limit 10001
+         order by k.run_at, k.id limit {most_before})
+    ) as n limit {most_before}
 ) as seen
 group by task order by task

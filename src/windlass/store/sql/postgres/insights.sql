@@ -39,15 +39,6 @@ select j.task, j.lane, b.size from (
     select octet_length(p.payload::text)::bigint as size from windlass_bodies p where p.job_id = j.id offset 0
 ) as b
 
--- name: late_schedules
--- The first that should have been made claimable or spawned by now, and the first recurring job that waits for a slot.
-select
-    (select run_at from windlass_jobs where state = 'scheduled' and not spawn and run_at <= {now} order by run_at, id limit 1),
-    (select run_at from windlass_jobs where state = 'scheduled' and spawn and run_at <= {now} order by run_at, id limit 1),
-    (select min(run_at) from (
-        select state, run_at from windlass_jobs where cadence is not null order by id desc limit :limit
-    ) as recurring where state = 'pending' and run_at <= {now})
-
 -- name: store_size
 select (
     select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c

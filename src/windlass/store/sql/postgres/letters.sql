@@ -13,7 +13,7 @@ returning d.id
 {letters_head}
 select {letter_facts} from windlass_dead_letters d
     where d.fingerprint >= :fingerprint::text and (d.fingerprint, d.died_at, d.id) < (:fingerprint::text, :edge_at::timestamptz, :edge_id::bigint)
-    order by d.fingerprint desc, d.died_at desc, d.id desc limit 5001
+    order by d.fingerprint desc, d.died_at desc, d.id desc limit {most_letters}
 {letters_tail}
 
 -- name: set_payloads

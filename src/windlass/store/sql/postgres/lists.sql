@@ -118,21 +118,6 @@ select {listed} from json_to_recordset(:slices::json) as s (task text, lane text
 -- name: identity
 select database_id || '@' || current_database() from windlass_gates
 
--- name: count_task
--- One statement, so that all parts are of one moment. Templates that wait have an index of their own, and few have failed.
-select task, lane, state, wait_reason, sum(jobs)::bigint from (
-    select task, lane, state, wait_reason, jobs from windlass_counts where task = :task
-    union all
-    select task, lane, state, wait_reason, jobs from windlass_count_deltas where task = :task
-    union all
-    select task, lane, state, coalesce(wait_reason, ''), -1 from windlass_jobs
-    where state = 'scheduled' and spawn and task = :task
-    union all
-    select task, lane, state, '', -1 from windlass_jobs
-    where state = 'failed' and closed_at is not null and cadence is not null and spawn and task = :task
-) as counted where state not in ('paused', 'cancelled')
-group by task, lane, state, wait_reason having sum(jobs) <> 0 order by 1, 2, 3, 4
-
 -- name: list_tree
 with recursive above (id, parent_id, steps) as (
     select j.id, j.parent_id, 0 from windlass_jobs j where j.id = :job_id::bigint
@@ -142,10 +127,10 @@ with recursive above (id, parent_id, steps) as (
     (select id, 0 from above order by steps desc limit 1)
     union all
     select k.id, t.depth + 1 from tree t cross join lateral (
-        select j.id from windlass_jobs j where j.parent_id = t.id order by j.id limit 501
+        select j.id from windlass_jobs j where j.parent_id = t.id order by j.id limit {most_related}
     ) as k
     where t.depth < 20
-), page as materialized (select id, depth from tree limit 501)
+), page as materialized (select id, depth from tree limit {most_related})
 select p.depth, {job_columns} from page p join windlass_jobs j on j.id = p.id join windlass_bodies b on b.job_id = p.id
 order by p.depth, p.id
 

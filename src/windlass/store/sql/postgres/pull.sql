@@ -1,11 +1,11 @@
 -- name: pick_{direction}_arm
 (select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
  where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and ~priority = ~:priority::integer
- order by run_at {down}, id {down} limit 100)
+ order by run_at {down}, id {down} limit {most_candidates})
 union all
 (select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs
  where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and ~priority = ~:priority::integer
- order by run_at {down}, id {down} limit 100)
+ order by run_at {down}, id {down} limit {most_candidates})
 
 -- name: last_turns
 -- Written as in the index, word for word, so that it is found.
@@ -22,7 +22,7 @@ update windlass_jobs j set {taken}
 where j.ctid = any(array(
     select w.tid from (
         select s.id::bigint as id from json_array_elements_text(:ids::json) with ordinality as s (id, place)
-        order by s.place limit 100
+        order by s.place limit {most_candidates}
     ) as picked cross join lateral (
         select k.ctid as tid from windlass_jobs k where k.id = picked.id and k.state = 'pending' for update skip locked
     ) as w
@@ -30,15 +30,6 @@ where j.ctid = any(array(
     limit 1
 ))
 returning {claimed_columns}
-
--- name: add_progress
-update windlass_jobs j set
-    progress_count = j.progress_count + :seen::bigint, result_count = j.result_count + :added::bigint,
-    last_cursor = coalesce(:cursor::text, j.last_cursor), progress_message = coalesce(:message::text, j.progress_message),
-    last_progress_at = {now}, started_at = coalesce(j.started_at, {now}),
-    lease_expires_at = greatest(j.lease_expires_at, {now} + :lease::interval), updated_at = {now}
-where j.id = :id and j.token = :token and j.state = 'running'
-returning j.result_count, j.lease_expires_at
 
 -- name: repull
 -- Its first answer was lost, so the work begins only now and the lease with it.

@@ -58,14 +58,6 @@ select j.name from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.name = any(array(select json_array_elements_text(:names::json))) and b.declared_by = :app and b.declared_at is not null
 order by j.name
 
--- name: stale_declared
--- What an operator paused stays as it is: nobody may enable it later in the belief that only its code was gone.
-select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
-where b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
-  and j.state in ('scheduled', 'pending', 'running') and not j.held
-  and j.name <> all(array(select json_array_elements_text(:names::json)))
-order by j.id limit 1000
-
 -- name: catch_up
 -- Of rows locked before. Without a time: nobody can read its rule, so it runs as if by hand.
 with moved as (update windlass_jobs j set

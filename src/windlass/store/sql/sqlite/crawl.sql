@@ -12,10 +12,6 @@ select id, name, url, last_run_at, metadata, created_at, updated_at from (
 )
 limit :limit
 
--- name: touch_source
-update windlass_sources set last_run_at = max(coalesce(last_run_at, {now}), {now}), updated_at = {now} where id = :source_id
-returning id, name, url, last_run_at, metadata, created_at, updated_at
-
 -- name: delete_pages
 delete from windlass_pages where id in (
     select id from windlass_pages where source_id = :source_id order by id limit :limit

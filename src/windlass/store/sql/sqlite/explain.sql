@@ -12,7 +12,7 @@ select task, count(*) from (
     select n.task from json_each(:tasks) as s cross join windlass_jobs n indexed by windlass_jobs_pending
     where n.state = 'pending' and n.crashes = 0 and n.lane = :lane and n.task = s.value and n.priority = :priority
       and (n.run_at, n.id) < (:edge_at, :edge_id)
-    limit 10001
+    limit {most_before}
 ) as seen
 group by task order by task
 
@@ -24,6 +24,6 @@ select task, count(*) from (
     select n.task from json_each(:tasks) as s cross join windlass_jobs n indexed by windlass_jobs_suspects
     where n.state = 'pending' and n.crashes > 0 and n.lane = :lane and n.task = s.value and n.priority = :priority
       and (n.run_at, n.id) < (:edge_at, :edge_id)
-    limit 10001
+    limit {most_before}
 ) as seen
 group by task order by task

@@ -40,18 +40,6 @@ select j.task, j.lane, length(cast(b.payload as blob)) from (
     select id, task, lane from windlass_jobs not indexed where id > :above order by id desc limit :limit
 ) as j join windlass_bodies b on b.job_id = j.id
 
--- name: late_schedules
--- The first that should have been made claimable or spawned by now, and the first recurring job that waits for a slot.
-select
-    (select run_at from windlass_jobs indexed by windlass_jobs_scheduled where state = 'scheduled' and not spawn
-        and run_at <= {now} order by run_at, id limit 1),
-    (select run_at from windlass_jobs indexed by windlass_jobs_templates where state = 'scheduled' and spawn
-        and run_at <= {now} order by run_at, id limit 1),
-    (select min(run_at) from (
-        select state, run_at from windlass_jobs indexed by windlass_jobs_recurring where cadence is not null
-        order by id desc limit :limit
-    ) as recurring where state = 'pending' and run_at <= {now})
-
 -- name: store_size
 select (select page_count from pragma_page_count) * (select page_size from pragma_page_size),
     (select max(version) from windlass_schema)

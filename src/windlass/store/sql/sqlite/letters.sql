@@ -7,7 +7,7 @@ returning id
 {letters_head}
 select {letter_facts} from windlass_dead_letters d indexed by windlass_dead_letters_kinds
     where d.fingerprint = :fingerprint and (d.died_at, d.id) < (:edge_at, :edge_id)
-    order by d.died_at desc, d.id desc limit 5001
+    order by d.died_at desc, d.id desc limit {most_letters}
 {letters_tail}
 
 -- name: set_payloads

@@ -114,21 +114,6 @@ select {listed} from json_each(:slices) as s cross join windlass_jobs j on j.id 
 -- name: identity
 select database_id from windlass_gates
 
--- name: count_task
--- One statement, so that all parts are of one moment. Templates that wait have an index of their own, and few have failed.
-select task, lane, state, wait_reason, sum(jobs) from (
-    select task, lane, state, wait_reason, jobs from windlass_counts where task = :task
-    union all
-    select task, lane, state, wait_reason, jobs from windlass_count_deltas where task = :task
-    union all
-    select task, lane, state, coalesce(wait_reason, ''), -1 from windlass_jobs
-    where state = 'scheduled' and spawn and task = :task
-    union all
-    select task, lane, state, '', -1 from windlass_jobs
-    where state = 'failed' and cadence is not null and spawn and task = :task
-) as counted where state not in ('paused', 'cancelled')
-group by task, lane, state, wait_reason having sum(jobs) <> 0 order by 1, 2, 3, 4
-
 -- name: list_tree
 with recursive above (id, parent_id, steps) as (
     select j.id, j.parent_id, 0 from windlass_jobs j where j.id = :job_id
@@ -142,7 +127,7 @@ with recursive above (id, parent_id, steps) as (
     where t.depth < 20 and j.id <= coalesce(
         (select k.id from windlass_jobs k where k.parent_id = t.id order by k.id limit 1 offset 500), 9223372036854775807
     )
-    limit 501
+    limit {most_related}
 )
 select p.depth, {job_columns} from tree p join windlass_jobs j on j.id = p.id join windlass_bodies b on b.job_id = p.id
 order by p.depth, p.id

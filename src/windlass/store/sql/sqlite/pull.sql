@@ -2,12 +2,12 @@
 select id, run_at, grp from (
     select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_pending
     where state = 'pending' and crashes = 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
-    order by run_at {down}, id {down} limit 100
+    order by run_at {down}, id {down} limit {most_candidates}
 )
 union all select id, run_at, grp from (
     select id, run_at, coalesce(correlation_id, subject, '') as grp from windlass_jobs indexed by windlass_jobs_suspects
     where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} and priority = :priority
-    order by run_at {down}, id {down} limit 100
+    order by run_at {down}, id {down} limit {most_candidates}
 )
 
 -- name: last_turns
@@ -30,15 +30,6 @@ where id = (
     order by s.key limit 1
 )
 returning {claimed_columns}
-
--- name: add_progress
-update windlass_jobs as j set
-    progress_count = j.progress_count + :seen, result_count = j.result_count + :added,
-    last_cursor = coalesce(:cursor, j.last_cursor), progress_message = coalesce(:message, j.progress_message),
-    last_progress_at = {now}, started_at = coalesce(j.started_at, {now}),
-    lease_expires_at = coalesce(max(j.lease_expires_at, {now} + :lease), j.lease_expires_at), updated_at = {now}
-where j.id = :id and j.token = :token and j.state = 'running'
-returning result_count, lease_expires_at
 
 -- name: repull
 -- Its first answer was lost, so the work begins only now and the lease with it.

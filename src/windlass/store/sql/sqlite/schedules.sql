@@ -46,14 +46,6 @@ where declared_by = :app and declared_at < {now} - 60000000
 select j.name from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.name in (select value from json_each(:names)) and b.declared_by = :app and b.declared_at is not null order by j.name
 
--- name: stale_declared
--- What an operator paused stays as it is: nobody may enable it later in the belief that only its code was gone.
-select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
-where b.declared_by = :app and b.declared_at <= {now} - :older_than
-  and j.state in ('scheduled', 'pending', 'running') and not j.held
-  and j.name not in (select value from json_each(:names))
-order by j.id limit 1000
-
 -- name: catch_up
 -- Of rows read in this transaction. Without a time: nobody can read its rule, so it runs as if by hand.
 update windlass_jobs as j set

@@ -1,4 +1,4 @@
-"""The verbs that running jobs takes, wherever the queue is: in a database, or behind a server."""
+"""The seams with more than one implementation: the clock, and the work of a queue."""
 
 from __future__ import annotations
 
@@ -10,6 +10,26 @@ from windlass.core.breaker import BreakerSpec, BreakerState
 from windlass.core.item import Added
 from windlass.core.job import Claimed, Held, JobState, Lease, Slices
 from windlass.core.outcome import Ending, Run
+
+
+class Clock(Protocol):
+    """Database time for code that is not in a transaction: the time the database gave last, plus what has passed here since."""
+
+    def note(self, at: datetime) -> None:
+        """Learn the time from an answer that has just come."""
+        ...
+
+    def now(self) -> datetime:
+        """Return what time it is at the database, as far as this process knows."""
+        ...
+
+    def now_us(self) -> int:
+        """Return the same in microseconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Count seconds that never go back."""
+        ...
 
 
 class Renewals(Protocol):
@@ -53,7 +73,7 @@ class BreakerNews(Protocol):
 
 
 class Work(Protocol):
-    """What a worker asks of the queue."""
+    """What a worker asks of the queue, wherever that is: in a database, or behind a server."""
 
     @property
     def items(self) -> Finds:
