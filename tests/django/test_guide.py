@@ -79,18 +79,23 @@ class Project:
         with (self.folder / block.mark).open("a", encoding="utf-8") as file:
             file.write(f"\n{text}")
 
-    def _run(self, *command: str) -> str:
+    def run(self, *command: str, code: int = 0, typed: str | None = None, cwd: Path | None = None) -> tuple[str, str]:
+        """Run Python with these arguments; gives what it wrote, and what it wrote of errors."""
         done = subprocess.run(
             [sys.executable, *command],
-            cwd=self.folder,
+            cwd=cwd or self.folder,
             env=environment(),
+            input=typed,
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
+        return done.stdout, done.stderr
+
+    def _run(self, *command: str) -> str:
+        return self.run(*command)[0]
 
     def type(self, line: str) -> str:
         """Run a line of the page."""

@@ -22,6 +22,7 @@ from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.crypto import salted_hmac
 from django.views.decorators.csrf import csrf_exempt
 
+from windlass.config import SettingOrigin
 from windlass.core.access import Principal, Role
 from windlass.core.job import MAX_NAME
 from windlass.django.backends import loaded_app
@@ -135,6 +136,9 @@ def _bridge(backend: str | None) -> Bridge:
             from windlass.web.server import build_server  # noqa: PLC0415
 
             app = loaded_app(backend)
+            if app.setting_origins.get("allowed_hosts") is not SettingOrigin.ARGUMENT:
+                # Django has checked the name that a request was sent to, by ALLOWED_HOSTS.
+                app.configure(allowed_hosts=["*"])
             server = build_server(app)
 
             @asynccontextmanager

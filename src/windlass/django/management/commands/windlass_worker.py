@@ -46,8 +46,8 @@ class Command(BaseCommand):
             loaded_app(alias)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        arguments = ["worker", f"windlass.django.application:{alias}", *typed]
+        arguments = ["worker", command_line.target_of(alias), *typed]
         if settings.DEBUG if reload is None else reload:
             run_reloading(arguments)
         else:
-            command_line.run(*arguments)
+            command_line.run(*arguments, pythonpath=given["pythonpath"])
