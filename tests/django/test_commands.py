@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,6 +86,23 @@ def test_the_shell_and_enqueue_know_the_tasks_before_any_worker_does(project: Pr
     assert answer.strip() == "(['shop.tasks.send_receipt'], 7)"
     typed = ("manage.py", "windlass", "enqueue", "shop.tasks.send_receipt", "--arg", "order=1")
     assert "is enqueued" in project.run(*typed)[0]
+
+
+def test_schedules_of_django_q_become_those_of_the_projects_tasks(project: Project, tmp_path: Path) -> None:
+    project.append(Block("python", "mysite/settings.py", "TIME_ZONE = 'Europe/Paris'\n"))
+    usual = {"func": "shop.tasks.send_receipt", "kwargs": "order=7", "next_run": "2026-01-15T06:00:00Z"}
+    kinds = {"daily": {"schedule_type": "C", "cron": "0 7 * * *"}, "often": {"schedule_type": "I", "minutes": 1}}
+    rows = [{"model": "django_q.schedule", "fields": {"name": name, **usual, **kind}} for name, kind in kinds.items()]
+    (tmp_path / "schedules.json").write_text(json.dumps(rows))
+    told, _ = project.run("manage.py", "windlass", "import", "django-q", "schedules.json", "--apply")
+    assert "at 07:00 (Europe/Paris)" in told
+    assert "TIME_ZONE" not in told
+    [often] = [line for line in project.run("manage.py", "windlass", "schedules", "list")[0].splitlines() if "often" in line]
+    number = often.split()[0]
+    project.run("manage.py", "windlass", "run-now", number)
+    with project.running("python manage.py windlass_worker --noreload") as log:
+        wait_for(log, "state=SUCCESSFUL")
+    assert "receipt for order 7" in project.run("manage.py", "windlass", "job", number)[0]
 
 
 def test_options_of_django_go_before_the_command(project: Project, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import django
+import pytest
 
 from tests.django.test_project import environment, postgres_settings
 from tests.docs.blocks import ROOT, Block, blocks, lines
@@ -179,6 +180,19 @@ def test_a_new_project_on_postgres_adopts_windlass_by_the_guide(
 ) -> None:
     del postgres_server
     follow(tmp_path, f"DATABASES = {{'default': {postgres_settings(postgres_dsn)!r}}}\n")
+
+
+@pytest.mark.parametrize("page", ["docs/coming-from/celery.md", "docs/coming-from/django-q.md"])
+def test_the_project_of_those_who_come_from_another_queue_runs(page: str, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    [adopting, *_] = blocks(PAGE, "python")
+    project.append(adopting)
+    [tasks] = [block for block in blocks(page, "python") if block.mark]
+    project.append(tasks)
+    project.type("python manage.py migrate")
+    with project.running("python manage.py windlass_worker --noreload") as log:
+        project.run("manage.py", "shell", "-c", "from shop.tasks import start; start()")
+        wait_for(log, "state=SUCCESSFUL")
 
 
 def test_the_guide_takes_less_than_thirty_lines() -> None:

@@ -6,6 +6,7 @@ import os
 from argparse import REMAINDER, ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
@@ -50,8 +51,18 @@ class Command(BaseCommand):
             os.environ["WINDLASS_DATABASE_URL"] = url_of(backend.database)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        typed = with_target(arguments, command_line.target_of(backend.alias))
+        typed = with_target(_with_defaults(arguments), command_line.target_of(backend.alias))
         command_line.run(*typed, pythonpath=pythonpath)
+
+
+def _with_defaults(arguments: list[str]) -> list[str]:
+    """Let imported schedules have the names that tasks of Django have, and those of Django-Q the project's time zone."""
+    match arguments:
+        case ["import", "django-q", *typed]:
+            return ["import", "django-q", "--full-names", "--timezone", settings.TIME_ZONE, *typed]
+        case ["import", "apscheduler" | "celery-beat" as system, *typed]:
+            return ["import", system, "--full-names", *typed]
+    return arguments
 
 
 def _divided(typed: list[str]) -> tuple[dict[str, str], list[str]]:
