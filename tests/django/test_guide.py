@@ -182,6 +182,33 @@ def test_a_new_project_on_postgres_adopts_windlass_by_the_guide(
     follow(tmp_path, f"DATABASES = {{'default': {postgres_settings(postgres_dsn)!r}}}\n")
 
 
+def test_check_finds_what_is_wrong_in_a_project_that_follows_the_guide(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    [adopting, *_] = blocks(PAGE, "python")
+    project.append(adopting)
+    project.type("python manage.py check")
+    project.append(Block("python", "mysite/settings.py", "TASKS['default']['OPTIONS'] = {'keep_dayz': 7}\n"))
+    _, errors = project.run("manage.py", "check", code=1)
+    assert "(windlass.E006) TASKS['default']['OPTIONS']: keep_dayz is not a setting; did you mean keep_days?" in errors
+
+
+@pytest.mark.skipif(django.VERSION >= (6,), reason="Django 6 has the Tasks framework itself")
+def test_a_missing_tasks_framework_is_named_with_the_package_that_has_it(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    [adopting, *_] = blocks(PAGE, "python")
+    project.append(adopting)
+    # As on Python 3.12 and later, where nothing brings it along: this environment has it.
+    hidden = "None if name == 'django_tasks' else find(name, *rest)"
+    (tmp_path / "sitecustomize.py").write_text(
+        "from importlib.machinery import PathFinder\n"
+        "find = PathFinder.find_spec\n"
+        f"PathFinder.find_spec = staticmethod(lambda name, *rest: {hidden})\n"
+    )
+    _, errors = project.run("-c", "import sys; sys.path.insert(0, '.'); import sitecustomize, manage; manage.main()", code=1)
+    version = django.get_version()
+    assert errors.strip().endswith(f"Django {version} has no Tasks framework of its own: pip install django-tasks")
+
+
 @pytest.mark.parametrize("page", ["docs/coming-from/celery.md", "docs/coming-from/django-q.md"])
 def test_the_project_of_those_who_come_from_another_queue_runs(page: str, tmp_path: Path) -> None:
     project = Project(tmp_path)
