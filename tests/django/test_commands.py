@@ -130,3 +130,24 @@ def test_without_tables_the_remedy_is_a_command_of_the_project(tmp_path: Path) -
     assert errors.strip().endswith("no such table: windlass_jobs; run `python manage.py windlass_migrate`")
     project.run("manage.py", "windlass_migrate")
     project.run("manage.py", "shell", "-c", ENQUEUE)
+
+
+def test_the_worker_starts_anew_for_files_it_came_to_know_later_and_after_a_mistake(project: Project) -> None:
+    with project.running("python manage.py windlass_worker") as log:
+        wait_for(log, "tasks     shop.tasks.send_receipt")
+        project.append(Block("python", "shop/later.py", "from django.tasks import task\n\n@task\ndef one() -> None: ...\n"))
+        project.append(Block("python", "shop/tasks.py", "from shop.later import one\n"))
+        wait_for(log, "tasks     shop.later.one")
+        # A module that this process has imported and the one that started it has not.
+        project.append(Block("python", "shop/later.py", "@task\ndef two() -> None: ...\n"))
+        wait_for(log, "shop.later.one, shop.later.two")
+        project.append(Block("python", "shop/later.py", "this is no Python\n"))
+        wait_for(log, "it ended with exit code 2; it starts anew when a file changes")
+        told = log.read_text(encoding="utf-8").rpartition("changed; starting anew")[2]
+        assert "shop/later.py" in told
+        assert "SyntaxError: invalid syntax" in told
+        assert "windlass/django" not in told
+        assert len(told.splitlines()) < 20
+        later = project.folder / "shop" / "later.py"
+        later.write_text(later.read_text().replace("this is no Python", ""))
+        wait_for(log, "shop.later.one, shop.later.two", times=2)
