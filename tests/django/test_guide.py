@@ -14,12 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import django
 import pytest
 
 from tests.django.test_project import environment, postgres_settings
 from tests.docs.blocks import ROOT, Block, blocks, lines
 from tests.support.postgres_server import PostgresServer
+from windlass.cli.main import main
 
 PAGE = "docs/django.md"
 STEPS = ("mysite/settings.py", "shop/tasks.py", "shop/orders.py", "mysite/urls.py")
@@ -42,6 +44,7 @@ asked = Client(headers={"host": "localhost"}).get("/queue/")
 print("LOOK" + json.dumps({
     "customers": User.objects.count(),
     "login": asked.headers["location"],
+    "probe": Client(headers={"host": "localhost"}).get("/queue/healthz").status_code,
     "jobs": sorted(job.task for job in send_receipt.get_backend().client.list_sync().jobs if job.cadence is None),
     "same": reports[0].id == reports[1].id,
     "ids": [paid.id, reports[0].id, render.enqueue(page=7).id],
@@ -152,6 +155,7 @@ def follow(folder: Path, database: str) -> None:
         **before,
         "customers": 1,
         "login": "/admin/login/?next=/queue/",
+        "probe": 302,
         "same": True,
         "jobs": ["shop.tasks.month_report", *receipts],
     }
@@ -220,6 +224,32 @@ def test_the_project_of_those_who_come_from_another_queue_runs(page: str, tmp_pa
     with project.running("python manage.py windlass_worker --noreload") as log:
         project.run("manage.py", "shell", "-c", "from shop.tasks import start; start()")
         wait_for(log, "state=SUCCESSFUL")
+
+
+def test_the_guides_to_deploy_run_commands_of_the_project(tmp_path: Path) -> None:
+    systemd, docker, kubernetes = (
+        (ROOT / f"docs/howto/{page}.md").read_text(encoding="utf-8").partition("## With Django or Flask")[2].partition("\n## ")[0]
+        for page in ("systemd", "docker", "kubernetes")
+    )
+    typed = [found.split() for found in re.findall(r"ExecStart=\S+/python manage\.py ([^\n`]+)", systemd)]
+    typed += [json.loads(found) for found in re.findall(r'(?:CMD|args:) (\["windlass_.*\])', docker + kubernetes)]
+    in_containers = ["windlass_worker", "windlass_worker", "windlass_migrate"]
+    assert [words[0] for words in typed] == ["windlass_worker", "windlass_migrate", *in_containers]
+    of_flask = [found.split() for found in re.findall(r"ExecStart=\S+/flask windlass ([^\n`]+)", systemd)]
+    of_flask += [json.loads(found) for found in re.findall(r'(?:CMD|args:) (\["[a-z]+".*?\])', docker + kubernetes)]
+    assert [words[0] for words in of_flask] == ["worker", "migrate", "serve", "worker", "worker", "migrate", "serve"]
+    for words in of_flask:
+        command = main.get_command(click.Context(main), words[0])
+        assert command is not None
+        command.make_context(words[0], words[1:])
+    project = Project(tmp_path)
+    project.append(blocks(PAGE, "python")[0])
+    code = (
+        "from django.core.management import load_command_class\n"
+        f"for name, *words in {typed}:\n"
+        "    load_command_class('windlass.django', name).create_parser('manage.py', name).parse_args(words)\n"
+    )
+    project.run("manage.py", "shell", "-c", code)
 
 
 def test_the_guide_takes_less_than_thirty_lines() -> None:
