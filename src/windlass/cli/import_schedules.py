@@ -140,9 +140,7 @@ def _read_json(file: str) -> Any:
         raise ConfigError(f"{file} cannot be read: {error}") from None
 
 
-def _import(
-    found: Schedules, *, is_applied: bool, lane: str, is_full: bool | None, as_json: bool, database: str | None
-) -> None:
+def _import(found: Schedules, *, is_applied: bool, lane: str, is_full: bool | None, as_json: bool, database: str | None) -> None:
     with operating(database, makes_file=True) as operator:
         now = run(run(operator.store()).clock())
         rows = [_make(operator, one, is_full=is_full, lane=lane, is_applied=is_applied, now=now) for one in found]
