@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -40,15 +40,15 @@ print("LOOK" + json.dumps([job.task for job in found]))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]:
-    """A project with one task and empty tables."""
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+    """Make a project with one task and empty tables."""
     made = bare_project(tmp_path)
     if request.param == "postgres":
         request.getfixturevalue("postgres_server")
         database = postgres_settings(request.getfixturevalue("postgres_dsn"))
         made.append(Block("python", "mysite/settings.py", f"DATABASES = {{'default': {database!r}}}\n"))
     made.run("manage.py", "migrate")
-    yield made
+    return made
 
 
 def bare_project(folder: Path) -> Project:
@@ -91,7 +91,10 @@ def test_the_shell_and_enqueue_know_the_tasks_before_any_worker_does(project: Pr
 def test_schedules_of_django_q_become_those_of_the_projects_tasks(project: Project, tmp_path: Path) -> None:
     project.append(Block("python", "mysite/settings.py", "TIME_ZONE = 'Europe/Paris'\n"))
     usual = {"func": "shop.tasks.send_receipt", "kwargs": "order=7", "next_run": "2026-01-15T06:00:00Z"}
-    kinds = {"daily": {"schedule_type": "C", "cron": "0 7 * * *"}, "often": {"schedule_type": "I", "minutes": 1}}
+    kinds: dict[str, dict[str, Any]] = {
+        "daily": {"schedule_type": "C", "cron": "0 7 * * *"},
+        "often": {"schedule_type": "I", "minutes": 1},
+    }
     rows = [{"model": "django_q.schedule", "fields": {"name": name, **usual, **kind}} for name, kind in kinds.items()]
     (tmp_path / "schedules.json").write_text(json.dumps(rows))
     told, _ = project.run("manage.py", "windlass", "import", "django-q", "schedules.json", "--apply")

@@ -50,7 +50,7 @@ def _importing(command: F) -> F:
             "--full-names/--last-names",
             "is_full",
             default=None,
-            help="Call each task by its whole path, or by the last part of it; default: as a process has declared it, else the last.",
+            help="Call tasks by their whole path or its last part; default: the path where a process has declared it, else the part.",
         ),
         click.option("--lane", default="default", show_default=True, help="The lane of the schedules."),
         click.option("--apply", "is_applied", is_flag=True, help="Create the schedules; without it nothing is stored."),
