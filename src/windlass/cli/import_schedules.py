@@ -50,7 +50,7 @@ def _importing(command: F) -> F:
             "--full-names/--last-names",
             "is_full",
             default=None,
-            help="Call tasks by their whole path or its last part; default: the path where a process has declared it, else the part.",
+            help="Call tasks by their whole path or its last part; default: the path where a process declared it, else the part.",
         ),
         click.option("--lane", default="default", show_default=True, help="The lane of the schedules."),
         click.option("--apply", "is_applied", is_flag=True, help="Create the schedules; without it nothing is stored."),

@@ -17,12 +17,12 @@ from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, HttpResponseRedirect, StreamingHttpResponse
+from django.http.request import split_domain_port
 from django.shortcuts import resolve_url
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.crypto import salted_hmac
 from django.views.decorators.csrf import csrf_exempt
 
-from windlass.config import SettingOrigin
 from windlass.core.access import Principal, Role
 from windlass.core.job import MAX_NAME
 from windlass.django.backends import loaded_app
@@ -102,8 +102,10 @@ def _scope(request: HttpRequest, path: str) -> dict[str, Any]:
     # What the project's URLs, and a server's own prefix, put before the path.
     root = request.path.removesuffix(quote(path)).removesuffix(path).rstrip("/")
     names = {"HTTP_CONNECTION", "HTTP_HOST", "HTTP_TRANSFER_ENCODING"}
-    # The name is the one that Django goes by, after a look at ALLOWED_HOSTS.
-    headers = [(b"host", request.get_host().encode("latin-1"))]
+    # The name is the one that Django goes by, after a look at ALLOWED_HOSTS; as its own address, the server takes it too.
+    host = request.get_host()
+    own_name, _ = split_domain_port(host)
+    headers = [(b"host", host.encode("latin-1"))]
     headers += [
         (name.removeprefix("HTTP_").lower().replace("_", "-").encode("latin-1"), str(value).encode("latin-1", "replace"))
         for name, value in request.META.items()
@@ -122,7 +124,7 @@ def _scope(request: HttpRequest, path: str) -> dict[str, Any]:
         "query_string": request.META.get("QUERY_STRING", "").encode("latin-1"),
         "headers": headers,
         "client": (request.META.get("REMOTE_ADDR") or "unknown", 0),
-        "server": None,
+        "server": (own_name.strip("[]"), None),
         "extensions": {},
     }
 
@@ -136,9 +138,6 @@ def _bridge(backend: str | None) -> Bridge:
             from windlass.web.server import build_server  # noqa: PLC0415
 
             app = loaded_app(backend)
-            if app.setting_origins.get("allowed_hosts") is not SettingOrigin.ARGUMENT:
-                # Django has checked the name that a request was sent to, by ALLOWED_HOSTS.
-                app.configure(allowed_hosts=["*"])
             server = build_server(app)
 
             @asynccontextmanager
