@@ -12,7 +12,7 @@ from flask import Flask
 from flask.cli import ScriptInfo
 
 from windlass.app import Windlass
-from windlass.cli.main import main
+from windlass.cli.project import with_target
 from windlass.config import check_settings
 from windlass.errors import ConfigError
 from windlass.worker.middleware import HandlerCall
@@ -66,19 +66,9 @@ def _command(ctx: click.Context, arguments: tuple[str, ...]) -> NoReturn:
     elif info.create_app is not None:
         raise click.UsageError("name the application with --app or FLASK_APP: other processes have to find it too")
     os.environ["WINDLASS_DATABASE_URL"] = _jobs_of(info.load_app()).settings.database_url
-    typed = [sys.executable, "-m", "windlass", *_with_target(ctx, arguments)]
+    typed = [sys.executable, "-m", "windlass", *with_target(arguments, _TARGET)]
     sys.stdout.flush()
     os.execv(sys.executable, typed)  # noqa: S606 - the same program, as the user has typed it
-
-
-def _with_target(ctx: click.Context, arguments: tuple[str, ...]) -> list[str]:
-    """Name the jobs for a command that takes an application."""
-    name, *rest = arguments or ("--help",)
-    command = main.get_command(ctx, name)
-    for parameter in () if command is None else command.params:
-        if parameter.name == "target":
-            return [name, *([] if isinstance(parameter, click.Argument) else parameter.opts), _TARGET, *rest]
-    return [name, *rest]
 
 
 def _jobs_of(web: Flask) -> Windlass:

@@ -18,6 +18,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from sqlalchemy.pool import NullPool
 
 from tests.cli.conftest import Command
+from windlass import Windlass
 from windlass.core.foreign_schedules import FoundSchedule, of_apscheduler, of_apscheduler_store
 
 SHOP = "tests.cli.test_import_apscheduler"
@@ -71,7 +72,7 @@ def rows_of(url: str) -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("url", ["sqlite-file", "postgres"], indirect=True)
-def test_a_job_store_becomes_schedules(windlass: Command, url: str, tmp_path: Path) -> None:
+def test_a_job_store_becomes_schedules(windlass: Command, app: Windlass, url: str, tmp_path: Path) -> None:
     store = url.replace("postgresql://", "postgresql+psycopg://") if "postgres" in url else f"sqlite:///{tmp_path / 'store.db'}"
     with scheduler_on(store) as scheduler:
         add_jobs(scheduler)
@@ -83,7 +84,11 @@ def test_a_job_store_becomes_schedules(windlass: Command, url: str, tmp_path: Pa
         good = {name for name, row in rows.items() if row["status"] == status}
         assert good == {f"apscheduler:{name}" for name in ("often", "until", "workdays", "seasons", "asleep")}
     assert rows["apscheduler:often"]["payload"] == {"to": "bob"}
-    assert rows["apscheduler:asleep"]["review"][0] == "it is paused there"
+    assert rows["apscheduler:asleep"]["review"][0] == "it is paused there, and here until it is resumed"
+    states = {job.name: job.state.value for job in app.list_sync().jobs}
+    assert {name for name, state in states.items() if state == "paused"} == {"apscheduler:asleep"}
+    windlass("resume", str(app.schedules.get_sync("apscheduler:asleep").id))
+    assert app.schedules.get_sync("apscheduler:asleep").is_enabled
     assert "is neither an interval nor a cron trigger" in rows["once"]["problem"]
     assert "3rdfri" in rows["third"]["problem"]
     assert "are arguments by place" in rows["placed"]["problem"]

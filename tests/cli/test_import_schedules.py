@@ -10,7 +10,9 @@ import pytest
 
 from tests.cli.conftest import Command
 from windlass import Windlass
+from windlass.core.blocking import run
 from windlass.core.filter import JobFilter
+from windlass.core.known_task import DeclaredTask
 from windlass.core.page import JobQuery
 
 BOTH = pytest.mark.parametrize("url", ["sqlite-file", "postgres"], indirect=True)
@@ -36,6 +38,22 @@ def test_a_beat_schedule_is_shown_first_then_made_once(windlass: Command, app: W
     assert (made.name, made.task, made.lane, made.payload) == ("celery:tidy", "tidy", "slow", {"deep": True})
 
 
+@BOTH
+def test_a_task_has_the_name_that_a_process_has_declared(windlass: Command, app: Windlass, tmp_path: Path) -> None:
+    run(run(app.blocking_store()).tasks.declare([DeclaredTask(name="shop.tasks.tidy")]))
+    file = tmp_path / "beat.json"
+    names = ("shop.tasks.tidy", "shop.tasks.report")
+    file.write_text(json.dumps({name: {"task": name, "schedule": 30} for name in names}))
+    for typed, expected in (
+        ((), ["shop.tasks.tidy", "report"]),
+        (("--full-names",), [*names]),
+        (("--last-names",), ["tidy", "report"]),
+    ):
+        rows = json.loads(windlass("import", "celery-beat", str(file), *typed, "--json").stdout)
+        assert [row["task"] for row in rows] == expected
+        assert [bool(row["review"]) for row in rows] == [name != "shop.tasks.tidy" for name in expected]
+
+
 def test_objects_of_a_module_are_read(windlass: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "old_beat_settings.py").write_text(
         "from datetime import timedelta\n"
@@ -58,6 +76,12 @@ def test_a_dump_of_django_q_is_read(windlass: Command, tmp_path: Path) -> None:
     file = tmp_path / "schedules.json"
     fields = {"name": "report", "func": "shop.tasks.report", "schedule_type": "D", "next_run": "2026-01-15T10:30:00Z"}
     file.write_text(json.dumps([{"model": "django_q.schedule", "pk": 1, "fields": fields}]))
-    assert "at 10:30 (UTC)" in windlass("import", "django-q", str(file), "--apply").output
+    told = windlass("import", "django-q", str(file), "--apply").output
+    assert "at 10:30 (UTC)" in told
+    assert "look at django-q:report: its hours are in UTC here, there in TIME_ZONE" in told
+    told = windlass("import", "django-q", str(file), "--timezone", "Europe/Paris").output
+    assert "at 11:30 (Europe/Paris)" in told
+    assert "TIME_ZONE" not in told
+    assert "is not an IANA time zone" in windlass("import", "django-q", str(file), "--timezone", "Paris", code=2).stderr
     file.write_text("{}")
     assert "must be a list" in windlass("import", "django-q", str(file), code=2).stderr

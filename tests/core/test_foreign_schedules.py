@@ -42,7 +42,7 @@ CRONTAB = SimpleNamespace(
 def test_a_schedule_of_celery(schedule: Any, cadence: str) -> None:
     one = found(of_celery({"tidy": {"task": "shop.tasks.tidy", "schedule": schedule, "kwargs": {"deep": True}}}, "Europe/Berlin"))
     assert (str(one.rule.cadence), one.rule.timezone) == (cadence, "Europe/Berlin")
-    assert (one.name, one.task, one.was, one.payload) == ("celery:tidy", "tidy", "shop.tasks.tidy", {"deep": True})
+    assert (one.name, one.last_name, one.full_name, one.payload) == ("celery:tidy", "tidy", "shop.tasks.tidy", {"deep": True})
     assert one.review == ()
 
 
@@ -92,9 +92,11 @@ def cron_trigger(**fields: str) -> SimpleNamespace:
 
 def test_a_job_of_apscheduler() -> None:
     one = found(of_apscheduler([a_job(cron_trigger(hour="3", day_of_week="mon-fri"))]))
-    assert (str(one.rule.cadence), one.rule.timezone, one.task) == ("0 3 * * mon-fri", "Europe/Paris", "report")
+    assert (str(one.rule.cadence), one.rule.timezone, one.full_name) == ("0 3 * * mon-fri", "Europe/Paris", "shop.tasks.report")
+    assert not one.is_paused
     every = found(of_apscheduler([a_job(SimpleNamespace(interval=timedelta(minutes=2), timezone="UTC"), next_run_time=None)]))
-    assert (str(every.rule.cadence), every.review) == ("@every 2m", ("it is paused there",))
+    assert (str(every.rule.cadence), every.is_paused) == ("@every 2m", True)
+    assert every.review == ("it is paused there, and here until it is resumed",)
 
 
 @pytest.mark.parametrize(
@@ -116,22 +118,40 @@ def a_row(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("fields", "cadence"),
+    ("fields", "cadence", "has_hours"),
     [
-        ({"schedule_type": "I", "minutes": 5}, "@every 5m"),
-        ({"schedule_type": "H"}, "30 * * * *"),
-        ({"schedule_type": "D"}, "30 8 * * *"),
-        ({"schedule_type": "W"}, "30 8 * * 6"),
-        ({"schedule_type": "M"}, "30 8 31 * *"),
-        ({"schedule_type": "Q"}, "30 8 31 1,4,7,10 *"),
-        ({"schedule_type": "Y"}, "30 8 31 1 *"),
-        ({"schedule_type": "C", "cron": "*/5 * * * *"}, "*/5 * * * *"),
+        ({"schedule_type": "I", "minutes": 5}, "@every 5m", False),
+        ({"schedule_type": "H"}, "30 * * * *", False),
+        ({"schedule_type": "D"}, "30 8 * * *", True),
+        ({"schedule_type": "W"}, "30 8 * * 6", True),
+        ({"schedule_type": "M"}, "30 8 31 * *", True),
+        ({"schedule_type": "Q"}, "30 8 31 1,4,7,10 *", True),
+        ({"schedule_type": "Y"}, "30 8 31 1 *", True),
+        ({"schedule_type": "C", "cron": "*/5 * * * *"}, "*/5 * * * *", False),
+        ({"schedule_type": "C", "cron": "0 7 * * *"}, "0 7 * * *", True),
     ],
 )
-def test_a_schedule_of_django_q(fields: dict[str, Any], cadence: str) -> None:
+def test_a_schedule_of_django_q(fields: dict[str, Any], cadence: str, *, has_hours: bool) -> None:
     one = found(of_django_q([a_row(**fields)]))
-    assert (str(one.rule.cadence), one.name, one.task) == (cadence, "django-q:report", "report")
-    assert bool(one.review) == (fields["schedule_type"] in "MQ")
+    assert (str(one.rule.cadence), one.rule.timezone, one.name) == (cadence, "UTC", "django-q:report")
+    assert (one.last_name, one.full_name) == ("report", "shop.tasks.report")
+    skipped = ["day 31 is not in every month"] if fields["schedule_type"] in "MQ" else []
+    in_utc = ["its hours are in UTC here, there in TIME_ZONE: give that with --timezone"] if has_hours else []
+    assert list(one.review) == [*skipped, *in_utc]
+
+
+@pytest.mark.parametrize(
+    ("fields", "cadence"),
+    [
+        ({"schedule_type": "D"}, "30 9 * * *"),
+        ({"schedule_type": "D", "next_run": "2026-07-01T10:30:00"}, "30 10 * * *"),
+        ({"schedule_type": "W", "next_run": "2026-01-31T23:30:00Z"}, "30 0 * * 0"),
+        ({"schedule_type": "C", "cron": "0 7 * * *"}, "0 7 * * *"),
+    ],
+)
+def test_the_hours_of_django_q_are_those_of_its_time_zone(fields: dict[str, Any], cadence: str) -> None:
+    one = found(of_django_q([a_row(**fields)], "Europe/Paris"))
+    assert (str(one.rule.cadence), one.rule.timezone, one.review) == (cadence, "Europe/Paris", ())
 
 
 def test_the_arguments_of_django_q_are_read_in_both_spellings() -> None:

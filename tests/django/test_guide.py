@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import django
+import pytest
 
 from tests.django.test_project import environment, postgres_settings
 from tests.docs.blocks import ROOT, Block, blocks, lines
 from tests.support.postgres_server import PostgresServer
+from windlass.cli.main import main
 
 PAGE = "docs/django.md"
 STEPS = ("mysite/settings.py", "shop/tasks.py", "shop/orders.py", "mysite/urls.py")
@@ -41,6 +44,7 @@ asked = Client(headers={"host": "localhost"}).get("/queue/")
 print("LOOK" + json.dumps({
     "customers": User.objects.count(),
     "login": asked.headers["location"],
+    "probe": Client(headers={"host": "localhost"}).get("/queue/healthz").status_code,
     "jobs": sorted(job.task for job in send_receipt.get_backend().client.list_sync().jobs if job.cadence is None),
     "same": reports[0].id == reports[1].id,
     "ids": [paid.id, reports[0].id, render.enqueue(page=7).id],
@@ -79,18 +83,23 @@ class Project:
         with (self.folder / block.mark).open("a", encoding="utf-8") as file:
             file.write(f"\n{text}")
 
-    def _run(self, *command: str) -> str:
+    def run(self, *command: str, code: int = 0, typed: str | None = None, cwd: Path | None = None) -> tuple[str, str]:
+        """Run Python with these arguments; gives what it wrote, and what it wrote of errors."""
         done = subprocess.run(
             [sys.executable, *command],
-            cwd=self.folder,
+            cwd=cwd or self.folder,
             env=environment(),
+            input=typed,
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
+        return done.stdout, done.stderr
+
+    def _run(self, *command: str) -> str:
+        return self.run(*command)[0]
 
     def type(self, line: str) -> str:
         """Run a line of the page."""
@@ -146,6 +155,7 @@ def follow(folder: Path, database: str) -> None:
         **before,
         "customers": 1,
         "login": "/admin/login/?next=/queue/",
+        "probe": 302,
         "same": True,
         "jobs": ["shop.tasks.month_report", *receipts],
     }
@@ -174,6 +184,72 @@ def test_a_new_project_on_postgres_adopts_windlass_by_the_guide(
 ) -> None:
     del postgres_server
     follow(tmp_path, f"DATABASES = {{'default': {postgres_settings(postgres_dsn)!r}}}\n")
+
+
+def test_check_finds_what_is_wrong_in_a_project_that_follows_the_guide(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    [adopting, *_] = blocks(PAGE, "python")
+    project.append(adopting)
+    project.type("python manage.py check")
+    project.append(Block("python", "mysite/settings.py", "TASKS['default']['OPTIONS'] = {'keep_dayz': 7}\n"))
+    _, errors = project.run("manage.py", "check", code=1)
+    assert "(windlass.E006) TASKS['default']['OPTIONS']: keep_dayz is not a setting; did you mean keep_days?" in errors
+
+
+@pytest.mark.skipif(django.VERSION >= (6,), reason="Django 6 has the Tasks framework itself")
+def test_a_missing_tasks_framework_is_named_with_the_package_that_has_it(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    [adopting, *_] = blocks(PAGE, "python")
+    project.append(adopting)
+    # As on Python 3.12 and later, where nothing brings it along: this environment has it.
+    hidden = "None if name == 'django_tasks' else find(name, *rest)"
+    (tmp_path / "sitecustomize.py").write_text(
+        "from importlib.machinery import PathFinder\n"
+        "find = PathFinder.find_spec\n"
+        f"PathFinder.find_spec = staticmethod(lambda name, *rest: {hidden})\n"
+    )
+    _, errors = project.run("-c", "import sys; sys.path.insert(0, '.'); import sitecustomize, manage; manage.main()", code=1)
+    version = django.get_version()
+    assert errors.strip().endswith(f"Django {version} has no Tasks framework of its own: pip install django-tasks")
+
+
+@pytest.mark.parametrize("page", ["docs/coming-from/celery.md", "docs/coming-from/django-q.md"])
+def test_the_project_of_those_who_come_from_another_queue_runs(page: str, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    [adopting, *_] = blocks(PAGE, "python")
+    project.append(adopting)
+    [tasks] = [block for block in blocks(page, "python") if block.mark]
+    project.append(tasks)
+    project.type("python manage.py migrate")
+    with project.running("python manage.py windlass_worker --noreload") as log:
+        project.run("manage.py", "shell", "-c", "from shop.tasks import start; start()")
+        wait_for(log, "state=SUCCESSFUL")
+
+
+def test_the_guides_to_deploy_run_commands_of_the_project(tmp_path: Path) -> None:
+    systemd, docker, kubernetes = (
+        (ROOT / f"docs/howto/{page}.md").read_text(encoding="utf-8").partition("## With Django or Flask")[2].partition("\n## ")[0]
+        for page in ("systemd", "docker", "kubernetes")
+    )
+    typed = [found.split() for found in re.findall(r"ExecStart=\S+/python manage\.py ([^\n`]+)", systemd)]
+    typed += [json.loads(found) for found in re.findall(r'(?:CMD|args:) (\["windlass_.*\])', docker + kubernetes)]
+    in_containers = ["windlass_worker", "windlass_worker", "windlass_migrate"]
+    assert [words[0] for words in typed] == ["windlass_worker", "windlass_migrate", *in_containers]
+    of_flask = [found.split() for found in re.findall(r"ExecStart=\S+/flask windlass ([^\n`]+)", systemd)]
+    of_flask += [json.loads(found) for found in re.findall(r'(?:CMD|args:) (\["[a-z]+".*?\])', docker + kubernetes)]
+    assert [words[0] for words in of_flask] == ["worker", "migrate", "serve", "worker", "worker", "migrate", "serve"]
+    for words in of_flask:
+        command = main.get_command(click.Context(main), words[0])
+        assert command is not None
+        command.make_context(words[0], words[1:])
+    project = Project(tmp_path)
+    project.append(blocks(PAGE, "python")[0])
+    code = (
+        "from django.core.management import load_command_class\n"
+        f"for name, *words in {typed}:\n"
+        "    load_command_class('windlass.django', name).create_parser('manage.py', name).parse_args(words)\n"
+    )
+    project.run("manage.py", "shell", "-c", code)
 
 
 def test_the_guide_takes_less_than_thirty_lines() -> None:

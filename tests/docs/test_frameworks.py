@@ -18,10 +18,12 @@ import httpx2
 import psycopg
 import pytest
 
-from tests.docs.blocks import FRAGMENT, blocks, lines
+from tests.docs.blocks import FRAGMENT, ROOT, blocks, lines
 from tests.support.stores import fresh_postgres
 from windlass.store.sqlite_library import sqlite_driver
 
+CLUB = "club.py"
+"""The file of docs/flask.md that has Flask-SQLAlchemy."""
 PAGES = ("docs/fastapi.md", "docs/flask.md")
 _LONGEST_S = 60.0
 
@@ -35,7 +37,10 @@ class Shop:
         text = blocks(page, "python")[0].text
         assert '"sqlite:///shop.db"' in text
         (folder / "shop.py").write_text(text.replace('"sqlite:///shop.db"', repr(engine_url)), encoding="utf-8")
-        self.execute("create table customers (email text primary key)")
+        [table] = re.findall(
+            r"^The table is yours: `(create table .*)`\.$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE
+        )
+        self.execute(table)
 
     def execute(self, statement: str) -> list[str]:
         """Run a statement, with the SQLite library that this process uses."""
@@ -150,6 +155,37 @@ def test_a_flask_application_adopts_it_by_the_guide(shop: Shop) -> None:
     assert shop.execute("select task || ' ' || state from windlass_jobs") == ["welcome completed"]
 
 
+def test_flask_sqlalchemy_shares_its_session(database_url: str, tmp_path: Path) -> None:
+    [club] = [block for block in blocks("docs/flask.md", "python") if block.mark == CLUB]
+    url = database_url.replace("postgresql:", "postgresql+psycopg:", 1)
+    assert '"sqlite:///club.db"' in club.text
+    text = club.text.replace('"sqlite:///club.db"', repr(url.replace("///shop.db", f"///{tmp_path / 'club.db'}")))
+    (tmp_path / CLUB).write_text(text, encoding="utf-8")
+    code = """
+from club import app, db, jobs
+from windlass.testing import run_all_sync
+with app.app_context():
+    db.create_all()
+    in_use = db.engine.pool.checkedout
+jobs.migrate()
+asked = app.test_client()
+print([asked.post("/members", data={"email": email}).status_code for email in ("ann@example.org", "bob@example.invalid")])
+print([job.task for job in jobs.list_sync().jobs])
+[ran] = run_all_sync(jobs)
+print(ran.result, in_use())
+"""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("WINDLASS_", "FLASK_"))}
+    typed = [sys.executable, "-c", code]
+    done = subprocess.run(typed, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == ["[200, 422]", "['count_members']", "1 0"], done.stderr
+
+
+def test_the_command_of_flask_moves_between_two_databases(tmp_path: Path) -> None:
+    shop = Shop("docs/flask.md", tmp_path, "sqlite:///shop.db")
+    shop.run("flask --app shop windlass migrate")
+    assert "rows are there" in shop.run("flask --app shop windlass move sqlite:///shop.db sqlite:///other.db")
+
+
 def _until(holds: Callable[[], object]) -> None:
     until = time.monotonic() + _LONGEST_S
     while not holds():
@@ -159,7 +195,7 @@ def _until(holds: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("page", ["docs/fastapi.md", "docs/flask.md", "docs/sqlalchemy.md"])
 def test_the_python_of_the_page_runs(page: str, tmp_path: Path) -> None:
-    source = "\n".join(block.text for block in blocks(page, "python") if block.mark != FRAGMENT)
+    source = "\n".join(block.text for block in blocks(page, "python") if block.mark not in {FRAGMENT, CLUB})
     (tmp_path / "shop.py").write_text(source, encoding="utf-8")
     environ = {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_")}
     typed = [sys.executable, "-W", "error", "shop.py"]

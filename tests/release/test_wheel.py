@@ -40,6 +40,16 @@ def test_a_plain_installation_is_small_and_works(built: Built) -> None:
     assert {name for name in names if not name.endswith(".dist-info")} == {"windlass"}
 
 
+def test_the_page_of_the_package_names_its_authors_and_what_it_is_for(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as wheel:
+        [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = wheel.read(name).decode()
+    assert "\nAuthor: The Windlass contributors\n" in metadata
+    for framework in ("Django", "FastAPI", "Flask"):
+        assert f"\nClassifier: Framework :: {framework}\n" in metadata
+        assert f"{framework.lower()}," in metadata.partition("\nKeywords: ")[2].partition("\n")[0]
+
+
 def test_the_classifiers_are_the_pythons_that_are_tested() -> None:
     assert check_classifiers() == ", ".join(dev.PYTHONS)
 

@@ -19,6 +19,7 @@ from windlass.cli.exit_codes import PARTLY
 from windlass.cli.output import say, say_json, say_table
 from windlass.cli.session import check_file, operating
 from windlass.cli.target import load_object
+from windlass.client.operations import Operator
 from windlass.core.blocking import run
 from windlass.core.cadence_text import describe
 from windlass.core.foreign_schedules import (
@@ -32,8 +33,8 @@ from windlass.core.foreign_schedules import (
 )
 from windlass.core.job import NewJob
 from windlass.core.payload import encode_object
-from windlass.errors import ConfigError, InvalidInput, WindlassError
-from windlass.store import Store, open_database
+from windlass.errors import ConfigError, InvalidInput, ScheduleExists, WindlassError
+from windlass.store import open_database
 
 F = TypeVar("F", bound=Callable[..., Any])
 Row = dict[str, Any]
@@ -45,6 +46,12 @@ def _importing(command: F) -> F:
     for option in (
         options.database,
         options.as_json,
+        click.option(
+            "--full-names/--last-names",
+            "is_full",
+            default=None,
+            help="Call tasks by their whole path or its last part; default: the path where a process declared it, else the part.",
+        ),
         click.option("--lane", default="default", show_default=True, help="The lane of the schedules."),
         click.option("--apply", "is_applied", is_flag=True, help="Create the schedules; without it nothing is stored."),
     ):
@@ -104,13 +111,17 @@ def _job_store(url: str, table: str) -> list[tuple[str, bytes]]:
 
 @click.command("django-q")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--timezone", help="TIME_ZONE of the project; default: UTC, with a note where that matters.")
 @_importing
-def django_q(file: str, **given: Any) -> None:
-    """Make schedules of FILE, which `manage.py dumpdata django_q.schedule` wrote."""
+def django_q(file: str, *, timezone: str | None, **given: Any) -> None:
+    """Make schedules of FILE, which `manage.py dumpdata django_q.schedule` wrote.
+
+    `manage.py windlass import django-q` takes whole paths and the TIME_ZONE of the settings by itself.
+    """
     found = _read_json(file)
     if not isinstance(found, list):
         raise InvalidInput("file", file, "must be a list of schedules")
-    _import(of_django_q(found), **given)
+    _import(of_django_q(found, timezone), **given)
 
 
 @contextmanager
@@ -129,10 +140,10 @@ def _read_json(file: str) -> Any:
         raise ConfigError(f"{file} cannot be read: {error}") from None
 
 
-def _import(found: Schedules, *, is_applied: bool, lane: str, as_json: bool, database: str | None) -> None:
+def _import(found: Schedules, *, is_applied: bool, lane: str, is_full: bool | None, as_json: bool, database: str | None) -> None:
     with operating(database, makes_file=True) as operator:
-        known = {one.name for one in operator.known_tasks.list_sync(limit=500)}
-        rows = run(_make_all(run(operator.store()), found, known, lane if is_applied else None))
+        now = run(run(operator.store()).clock())
+        rows = [_make(operator, one, is_full=is_full, lane=lane, is_applied=is_applied, now=now) for one in found]
     if as_json:
         say_json(rows)
     else:
@@ -140,22 +151,27 @@ def _import(found: Schedules, *, is_applied: bool, lane: str, as_json: bool, dat
     sys.exit(PARTLY if any(row["problem"] for row in rows) else 0)
 
 
-async def _make_all(store: Store, found: Schedules, known: set[str], lane: str | None) -> list[Row]:
-    now = await store.clock()
-    return [await _make(store, one, known, lane=lane, now=now) for one in found]
-
-
-async def _make(
-    store: Store, found: FoundSchedule | UnreadableSchedule, known: set[str], *, lane: str | None, now: datetime
+def _make(
+    operator: Operator,
+    found: FoundSchedule | UnreadableSchedule,
+    *,
+    is_full: bool | None,
+    lane: str,
+    is_applied: bool,
+    now: datetime,
 ) -> Row:
     row: Row = dict.fromkeys(("name", "task", "was", "when", "next_at", "status", "payload", "review", "problem"))
     if isinstance(found, UnreadableSchedule):
         return row | {"name": found.name, "problem": found.reason}
     try:
+        knows = operator.known_tasks.knows_sync
+        if is_full is None:
+            is_full = knows(found.full_name)
+        task = found.full_name if is_full else found.last_name
         job = NewJob(
-            task=found.task,
+            task=task,
             name=found.name,
-            lane=lane or "default",
+            lane=lane,
             payload=encode_object(dict(found.payload)),
             recurrence=found.rule,
             description=f"was {found.was}",
@@ -163,21 +179,25 @@ async def _make(
         )
     except InvalidInput as error:
         return row | {"name": found.name, "problem": str(error)}
-    status = "new"
-    if lane is not None:
-        [answer] = await store.enqueue([job])
-        status = "unchanged" if answer.is_duplicate else "created"
-    review = [*found.review, *([] if found.task in known else [f"no process has declared the task {found.task!r}"])]
     return row | {
         "name": found.name,
-        "task": found.task,
+        "task": task,
         "was": found.was,
         "when": describe(found.rule.cadence, found.rule.timezone),
         "next_at": found.rule.first(now).isoformat(sep=" ", timespec="minutes"),
-        "status": status,
+        "status": _stored(operator, job, is_paused=found.is_paused) if is_applied else "new",
         "payload": dict(found.payload),
-        "review": review,
+        "review": [*found.review, *([] if knows(task) else [f"no process has declared the task {task!r}"])],
     }
+
+
+def _stored(operator: Operator, job: NewJob, *, is_paused: bool) -> str:
+    """Make a schedule, unless one of its name is there; returns its status."""
+    try:
+        operator.schedules.create_sync(job, is_enabled=not is_paused)
+    except ScheduleExists:
+        return "unchanged"
+    return "created"
 
 
 def _say_page(rows: Sequence[Row], *, is_applied: bool) -> None:

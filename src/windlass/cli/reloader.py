@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -41,16 +42,24 @@ def reload() -> NoReturn:
 class Reloader:
     """Keeps one process running, with the files as they are now."""
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
-        """Describe what to run, and below which folder its files are."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        elsewhere: Callable[[], Iterable[Path]] = tuple,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Describe what to run, below which folder its files are, and how to list files that are elsewhere."""
         self._command, self._folder = command, folder
+        self._elsewhere, self._environ = elsewhere, environ
         self._signals: list[int] = []
 
     def run(self) -> int:
         """Run until a signal; returns the exit code of the last process."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._note)
-        seen = look(self._folder)
+        seen = self._look()
         while True:
             process = self._start()
             changed = self._wait_for_change(process, seen)
@@ -64,6 +73,7 @@ class Reloader:
         # In a group of its own: a Ctrl-C of the terminal reaches only us, and we pass it on.
         return subprocess.Popen(  # noqa: S603 - our own command
             self._command,
+            env=self._environ,
             process_group=0,
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - this process has one thread
         )
@@ -73,7 +83,7 @@ class Reloader:
         is_told = False
         while not self._signals:
             time.sleep(_LOOK_S)
-            found = look(self._folder)
+            found = self._look()
             if found != seen:
                 while (again := self._look_again()) != found:
                     found = again
@@ -86,7 +96,15 @@ class Reloader:
 
     def _look_again(self) -> Seen:
         time.sleep(_LOOK_S)
-        return look(self._folder)
+        return self._look()
+
+    def _look(self) -> Seen:
+        """Return when each file was written, and how large it is; one that is being replaced just now is left out."""
+        found = dict(_files(str(self._folder)))
+        for path in self._elsewhere():
+            with suppress(OSError):
+                found[str(path)] = path.stat()
+        return {path: (told.st_mtime_ns, told.st_size) for path, told in found.items()}
 
     def _stop(self, process: subprocess.Popen[bytes]) -> bool:
         """End the process as its own grace allows; returns whether no signal came to us meanwhile.
@@ -94,10 +112,10 @@ class Reloader:
         Files that change once more while it ends mean that somebody is waiting: what runs is then given back at once.
         """
         process.terminate()
-        seen, is_hurried = look(self._folder), False
+        seen, is_hurried = self._look(), False
         while process.poll() is None and not self._signals:
             time.sleep(_LOOK_S)
-            if not is_hurried and look(self._folder) != seen:
+            if not is_hurried and self._look() != seen:
                 is_hurried = True
                 process.terminate()
         return not self._signals
@@ -114,11 +132,6 @@ class Reloader:
 
     def _note(self, number: int, _frame: FrameType | None = None) -> None:
         self._signals.append(number)
-
-
-def look(folder: Path) -> Seen:
-    """Return when each file of the application was written, and how large it is."""
-    return {path: (told.st_mtime_ns, told.st_size) for path, told in _files(str(folder))}
 
 
 def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -12,7 +12,7 @@ import click
 
 import windlass
 from windlass.app import Windlass
-from windlass.errors import ConfigError, nearest
+from windlass.errors import ConfigError, WindlassError, nearest
 
 _MISSING = object()
 _NOT_THEIRS = tuple(str(Path(str(package.__file__)).parent) for package in (windlass, click, importlib))
@@ -46,7 +46,12 @@ def load_object(target: str) -> Any:
         raise ConfigError(f"{target!r}: there is no module {module!r}; is this the right folder?") from None
     except Exception as error:  # noqa: BLE001 - the application's own code may raise anything
         raise _broken(target, module, error) from None
-    found = getattr(imported, attribute, _MISSING)
+    try:
+        found = getattr(imported, attribute, _MISSING)
+    except (WindlassError, click.ClickException):
+        raise
+    except Exception as error:  # noqa: BLE001 - a module may find its attributes by the application's own code
+        raise _broken(target, module, error) from None
     if found is _MISSING:
         raise ConfigError(f"{target!r}: module {module!r} has no {attribute!r}{nearest(attribute, vars(imported))}")
     return found

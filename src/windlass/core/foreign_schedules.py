@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from windlass.core.apscheduler_jobs import stored_job
-from windlass.core.cadence import Cadence, Cron, Every, Recurrence
+from windlass.core.cadence import Cadence, Cron, Every, Recurrence, zone_of
 from windlass.core.record import record
 from windlass.errors import InvalidInput
 
@@ -17,6 +17,7 @@ _CRON_FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week"
 _APSCHEDULER_FIELDS = ("minute", "hour", "day", "month", "day_of_week")
 _ONCE = "enqueue what runs once with --run-at"
 _SHORTEST_MONTH = 28
+_IN_UTC = "its hours are in UTC here, there in TIME_ZONE: give that with --timezone"
 _EITHER_DAY = "both day fields are set: there both had to fit, here either does"
 
 
@@ -26,15 +27,21 @@ class FoundSchedule:
 
     name: str
     was: str
-    """What the task was called there; here it is the last part of that."""
+    """What the task was called there."""
     rule: Recurrence
     payload: Mapping[str, Any] = field(default_factory=dict)
     review: tuple[str, ...] = ()
+    is_paused: bool = False
 
     @property
-    def task(self) -> str:
-        """Return the name of the task here."""
-        return self.was.replace(":", ".").rpartition(".")[2]
+    def full_name(self) -> str:
+        """Return the path of the task's function, which is what Django calls the task."""
+        return self.was.replace(":", ".")
+
+    @property
+    def last_name(self) -> str:
+        """Return the name of the task's function, which is what a task is called if it sets no name itself."""
+        return self.full_name.rpartition(".")[2]
 
 
 @record
@@ -109,8 +116,11 @@ def _apscheduler_job(name: str, job: Any) -> FoundSchedule:
         end_at=getattr(job.trigger, "end_date", None),
         jitter=timedelta(seconds=getattr(job.trigger, "jitter", None) or 0),
     )
-    review = (*notes, *(["it is paused there"] if getattr(job, "next_run_time", True) is None else []))
-    return FoundSchedule(f"apscheduler:{name}", _text("func_ref", job.func_ref), rule, _named(job.kwargs), review)
+    is_paused = getattr(job, "next_run_time", True) is None
+    review = (*notes, *(["it is paused there, and here until it is resumed"] if is_paused else []))
+    return FoundSchedule(
+        f"apscheduler:{name}", _text("func_ref", job.func_ref), rule, _named(job.kwargs), review, is_paused=is_paused
+    )
 
 
 def _trigger_cadence(trigger: Any) -> tuple[Cadence, list[str]]:
@@ -128,17 +138,23 @@ def _trigger_cadence(trigger: Any) -> tuple[Cadence, list[str]]:
     return cadence, notes
 
 
-def of_django_q(rows: Sequence[Any]) -> Schedules:
-    """Read what `manage.py dumpdata django_q.schedule` writes."""
+def of_django_q(rows: Sequence[Any], timezone: str | None = None) -> Schedules:
+    """Read what `manage.py dumpdata django_q.schedule` writes; `timezone` is the TIME_ZONE there, which its hours are in."""
+    zone = zone_of(timezone or "UTC")
 
     def read(name: str, row: Any) -> FoundSchedule:
-        kind = row.get("schedule_type")
-        next_run = _moment(row.get("next_run"))
-        cadence, notes = _django_q_cadence(str(kind), row, next_run)
+        next_run = _moment(row.get("next_run"), zone)
+        cadence, notes = _django_q_cadence(str(row.get("schedule_type")), row, next_run)
         if row.get("args"):
             _refuse_places(_literal("args", row["args"]))
         repeats = row.get("repeats", -1)
-        rule = Recurrence(cadence=cadence, max_runs=repeats if isinstance(repeats, int) and repeats > 0 else None)
+        rule = Recurrence(
+            cadence=cadence,
+            timezone=timezone or "UTC",
+            max_runs=repeats if isinstance(repeats, int) and repeats > 0 else None,
+        )
+        if timezone is None and isinstance(cadence, Cron) and cadence.fields.split()[1] != "*":
+            notes.append(_IN_UTC)
         review = (*notes, *([f"hook {row['hook']} is left out"] if row.get("hook") else []))
         return FoundSchedule(f"django-q:{name}", _text("func", row.get("func")), rule, _keywords(row.get("kwargs")), review)
 
@@ -186,12 +202,12 @@ def _every(given: timedelta | float) -> Every:
     return Every(given if isinstance(given, timedelta) else timedelta(seconds=given))
 
 
-def _moment(given: Any) -> datetime:
+def _moment(given: Any, zone: tzinfo) -> datetime:
     try:
         found = datetime.fromisoformat(str(given))
     except ValueError:
         raise InvalidInput("next_run", given, "must be a time such as 2026-01-15T10:30:00Z") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return found.replace(tzinfo=zone) if found.tzinfo is None else found.astimezone(zone)
 
 
 def _text(name: str, given: Any) -> str:

@@ -17,8 +17,11 @@ class WindlassConfig(AppConfig):
     verbose_name = "Windlass"
 
     def ready(self) -> None:
-        """Migrate whenever Django does; so the database of a test run has the tables too."""
+        """Migrate whenever Django does, so that the database of a test run has the tables too; let `check` look at TASKS."""
+        from windlass.django.tasks_api import import_checks  # noqa: PLC0415 - not before the applications are loaded
+
         post_migrate.connect(_migrate, sender=self)
+        import_checks()
 
 
 def _migrate(*, using: str, verbosity: int = 1, **_: Any) -> None:

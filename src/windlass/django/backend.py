@@ -92,11 +92,9 @@ class WindlassBackend(BaseTaskBackend):
             return _apps[key]
 
     def _new_app(self) -> Windlass:
-        # Django has checked the name that a request was sent to, by ALLOWED_HOSTS.
-        settings = {"allowed_hosts": ["*"], **self.settings}
         try:
-            check_settings(settings, f"TASKS[{self.alias!r}]['OPTIONS']: ")
-            app = Windlass(name=self.alias, **settings)
+            check_settings(self.settings, f"TASKS[{self.alias!r}]['OPTIONS']: ")
+            app = Windlass(name=self.alias, **self.settings)
         except ConfigError as error:
             raise ImproperlyConfigured(str(error)) from error
         announce_ends(self, app)

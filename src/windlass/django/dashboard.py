@@ -17,6 +17,7 @@ from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, HttpResponseRedirect, StreamingHttpResponse
+from django.http.request import split_domain_port
 from django.shortcuts import resolve_url
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.crypto import salted_hmac
@@ -101,8 +102,10 @@ def _scope(request: HttpRequest, path: str) -> dict[str, Any]:
     # What the project's URLs, and a server's own prefix, put before the path.
     root = request.path.removesuffix(quote(path)).removesuffix(path).rstrip("/")
     names = {"HTTP_CONNECTION", "HTTP_HOST", "HTTP_TRANSFER_ENCODING"}
-    # The name is the one that Django goes by, after a look at ALLOWED_HOSTS.
-    headers = [(b"host", request.get_host().encode("latin-1"))]
+    # The name is the one that Django goes by, after a look at ALLOWED_HOSTS; as its own address, the server takes it too.
+    host = request.get_host()
+    own_name, _ = split_domain_port(host)
+    headers = [(b"host", host.encode("latin-1"))]
     headers += [
         (name.removeprefix("HTTP_").lower().replace("_", "-").encode("latin-1"), str(value).encode("latin-1", "replace"))
         for name, value in request.META.items()
@@ -121,7 +124,7 @@ def _scope(request: HttpRequest, path: str) -> dict[str, Any]:
         "query_string": request.META.get("QUERY_STRING", "").encode("latin-1"),
         "headers": headers,
         "client": (request.META.get("REMOTE_ADDR") or "unknown", 0),
-        "server": None,
+        "server": (own_name.strip("[]"), None),
         "extensions": {},
     }
 

@@ -717,7 +717,8 @@ def _translated(error: BaseException) -> BaseException:
     if isinstance(error, driver.IntegrityError) and "UNIQUE" in text:
         translated = StoreConflict(text)
     elif any(word in text for word in _ABOUT_SCHEMA):
-        translated = SchemaError(f"{text}; run `windlass migrate`")
+        # SQLite makes this table with the first that needs it, so it is missing where all of ours are.
+        translated = SchemaError(f"{text.replace('sqlite_sequence', 'windlass_jobs')}; run `windlass migrate`")
     elif _is_busy(error):
         translated = StoreUnavailable(text)
     elif any(word in text for word in _ABOUT_FILE):
@@ -731,7 +732,7 @@ def _translated(error: BaseException) -> BaseException:
     return translated
 
 
-_ABOUT_SCHEMA = ("no such table: windlass", "no such column", "no such index")
+_ABOUT_SCHEMA = ("no such table: windlass", "no such table: sqlite_sequence", "no such column", "no such index")
 _ABOUT_FILE = ("disk image is malformed", "file is not a database")
 # What SQLite says of a value it will not take; its other operational errors are about the file.
 _ABOUT_CONTENT = ("JSON", "too big", "overflow")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 
-import django
-
 SECRET_KEY = "known to everybody who reads this file"
 DEBUG = False
 USE_TZ = True
@@ -22,8 +20,6 @@ INSTALLED_APPS = [
     "windlass.django",
     "project.app",
 ]
-if django.VERSION < (6,):
-    INSTALLED_APPS.append("django_tasks")
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

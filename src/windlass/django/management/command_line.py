@@ -7,18 +7,26 @@ import sys
 from collections.abc import Sequence
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of processes that must find what this one has found: the project and its settings."""
-    # `manage.py` has its folder as the first place to look; children are started as `python -m windlass`.
-    path = os.pathsep.join(filter(None, [sys.path[0], os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path}
+def target_of(alias: str) -> str:
+    """Write a backend as the application that commands take, in every process that they start."""
+    return f"windlass.django.application:{alias}"
 
 
-def run(*arguments: str) -> None:
+def environment(pythonpath: str | None = None) -> dict[str, str]:
+    """Return the environment of processes that must find what this one has found: the project and its settings.
+
+    `pythonpath` is what `--pythonpath` was given.
+    """
+    # `manage.py` has its folder as the first place to look, after that of --pythonpath; children are `python -m windlass`.
+    places = [*sys.path[: 1 if pythonpath is None else 2], os.environ.get("PYTHONPATH")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in places if place)}
+
+
+def run(*arguments: str, pythonpath: str | None = None) -> None:
     """Run a command in this process; it ends the process, with its exit code."""
     from windlass.__main__ import main  # noqa: PLC0415 - it is the whole command line
 
-    os.environ.update(environment())
+    os.environ.update(environment(pythonpath))
     # Commands that keep processes running start them with what was typed.
     sys.argv[:] = ["windlass", *arguments]
     main()

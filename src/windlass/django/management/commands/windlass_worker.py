@@ -41,13 +41,24 @@ class Command(BaseCommand):
         """Check that the project has tasks, and become the worker."""
         names = ("pools", "processes", "process_per_pool", "metrics_port", "metrics_host", "log_level", "json_logs")
         typed = command_line.options_of(**{name: given[name] for name in names})
+        is_reloading = settings.DEBUG if reload is None else reload
         try:
             alias = backend_called(backend).alias
-            loaded_app(alias)
+            _load(alias, may_fail=is_reloading)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        arguments = ["worker", f"windlass.django.application:{alias}", *typed]
-        if settings.DEBUG if reload is None else reload:
-            run_reloading(arguments)
-        else:
-            command_line.run(*arguments)
+        arguments = ["worker", command_line.target_of(alias), *typed]
+        if is_reloading:
+            run_reloading(arguments, given["pythonpath"])
+        command_line.run(*arguments, pythonpath=given["pythonpath"])
+
+
+def _load(alias: str, *, may_fail: bool) -> None:
+    """Load the project's tasks; where code may fail, the worker that loads the same shows why and waits for a change."""
+    try:
+        loaded_app(alias)
+    except ImproperlyConfigured:
+        raise
+    except Exception:
+        if not may_fail:
+            raise
