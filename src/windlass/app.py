@@ -103,7 +103,7 @@ class Windlass(Operator):
         self._file = None if config_file is None else Path(config_file)
         self._rng = SystemRandom() if rng is None else rng
         self._owners: dict[str, str] = {}
-        """In whose name schedules of tasks are declared, where it is not the application's."""
+        """The owner that schedules of a task are declared for, where it is not this application."""
         super().__init__(self._here, self, self.hooks)
         self._twin = Operator(self._blocking, self, self.hooks)
 
@@ -261,7 +261,7 @@ class Windlass(Operator):
 
     @contextmanager
     def bound(self, database_url: str, *, around: Callable[[Backend], Backend]) -> Iterator[Self]:
-        """Live on another database until the block ends, and forget then what was declared in it; for tests.
+        """Use another database until the block ends, then drop what was declared in it; for tests.
 
         Close the application before the end: what was opened on the other database is not closed by itself.
         """
@@ -434,7 +434,7 @@ class Windlass(Operator):
                 name=name,
                 options=chosen,
                 replacement=None if end_process is None else Replacement(blocking, end_process),
-                is_told=True,
+                is_woken=True,
             )
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(
@@ -457,7 +457,7 @@ class Windlass(Operator):
                 worker.stop()
                 await work
                 if not worker.holds_runs:
-                    # A worker that says goodbye loses its leases at once.
+                    # A worker that reports its stop loses its leases at once.
                     await presence.leave()
                 for task in beside:
                     task.cancel()
@@ -473,7 +473,7 @@ class Windlass(Operator):
         return [job for job in described if job is not None]
 
     def disown(self, tasks: Iterable[str], owner: str) -> None:
-        """Declare the schedules of these tasks in another name: what several applications may bring along belongs to none."""
+        """Declare the schedules of these tasks for `owner`: those that several applications declare have a common one."""
         self._owners |= dict.fromkeys(tasks, owner)
 
     @asynccontextmanager
@@ -550,7 +550,7 @@ class Windlass(Operator):
         )
 
     def _notices(self, notice: Notice) -> list[NewJob]:
-        """Make the jobs that send word of an alert, as far as the settings name somebody."""
+        """Make the notification jobs of an alert, for the configured recipients."""
         from windlass.core import alert_notice  # noqa: PLC0415 - as in `working`
 
         hook, mail = self.settings.alert_webhook, self.settings.alert_mail

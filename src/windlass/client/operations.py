@@ -107,7 +107,7 @@ class Operator(Scheduler):
 
     @property
     def insights(self) -> Insights:
-        """How the queue fares: by task and lane now, and over time."""
+        """Queue statistics: by task and lane now, and over time."""
         from windlass.store.nouns import Insights
 
         return Insights(self)
@@ -149,7 +149,7 @@ class Operator(Scheduler):
 
     @property
     def feeds(self) -> Feeds:
-        """Feeds and who subscribes to them."""
+        """Feeds and their subscribers."""
         from windlass.store.nouns import Feeds
 
         return Feeds(self)
@@ -177,7 +177,7 @@ class Operator(Scheduler):
 
     @property
     def audit(self) -> Audit:
-        """Who did what."""
+        """The audit log."""
         from windlass.store.audit import Audit
 
         return Audit(self)

@@ -31,11 +31,11 @@ LEAST_SLOWER = timedelta(milliseconds=100)
 IN_LANE = " in "
 """Stands between a task and its lane in a subject."""
 GONE_FOR = timedelta(hours=1)
-"""How long a worker that went without goodbye is worth an alert."""
+"""How long a worker that ended without reporting it raises an alert."""
 
 
 class AlertSeverity(StrEnum):
-    """How soon somebody should look."""
+    """How urgent the alert is."""
 
     CRITICAL = "critical"
     """Work is lost, late or stands still."""

@@ -51,7 +51,7 @@ class BreakerSpec:
 
 
 class BreakerPermit(NamedTuple):
-    """Who asks or reports: the lease of a job, or, without a job, the number an admission gave."""
+    """The caller of a breaker: a job's lease or, without a job, the number of an admission."""
 
     job_id: int | None = None
     token: int | None = None

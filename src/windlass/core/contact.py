@@ -13,7 +13,7 @@ class Contact:
     """
 
     def __init__(self, lease: timedelta) -> None:
-        """Ask for one whole `lease` of contact; half a lease of silence is a break."""
+        """Require one whole `lease` of contact; half a lease without an answer is a break."""
         self._lease = lease
         self._since: datetime | None = None
         self._last: datetime | None = None

@@ -41,7 +41,7 @@ class Pull(NamedTuple):
 
     @property
     def wanted(self) -> tuple[object, ...]:
-        """What the worker is after: what there is for one is there for all who want the same."""
+        """What the worker asks for: pulls that ask for the same share one search."""
         return self.lanes, self.tasks
 
     def check(self) -> None:

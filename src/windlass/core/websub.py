@@ -1,4 +1,4 @@
-"""WebSub, as a subscriber: what to ask a hub for, and whom to believe."""
+"""WebSub for subscribers: requests to a hub, and the checks of what it sends."""
 
 from __future__ import annotations
 

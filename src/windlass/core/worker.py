@@ -32,7 +32,7 @@ class Neighbour(NamedTuple):
 
 
 class LeaseLook(NamedTuple):
-    """What there is to look after at one moment: leases of anybody, and the workers of one machine."""
+    """Whether any leases are held, and the workers of one machine, at one moment."""
 
     at: datetime
     has_leases: bool
@@ -106,7 +106,7 @@ class WorkerRecord:
     seen_at: datetime
     stopped_at: datetime | None
     is_online: bool
-    """Neither stopped nor silent for too long, in database time."""
+    """Neither stopped nor without a heartbeat for too long, in database time."""
     loop_blocks: int = 0
     """How many times a handler was found to block its event loop."""
     app_version: str | None = None

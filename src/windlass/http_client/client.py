@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class RemoteLetters(RemoteNoun[M]):
-    """What died, of what, and what operators do about it."""
+    """Dead letters, and what operators do with them."""
 
     page = verb(nouns.letter_page)
     get = verb(nouns.get_letter)
@@ -113,7 +113,7 @@ class RemoteTasks(RemoteNoun[M]):
 
 
 class RemoteInsights(RemoteNoun[M]):
-    """How the queue fares: by task and lane now, and over time."""
+    """Queue statistics: by task and lane now, and over time."""
 
     summary = verb(insights.summary)
     series = verb(insights.series)
@@ -211,7 +211,7 @@ class RemoteServer(RemoteNoun[M]):
 
     @property
     def insights(self) -> RemoteInsights[M]:
-        """How the queue fares."""
+        """Queue statistics."""
         return RemoteInsights(self._transport)
 
     @property

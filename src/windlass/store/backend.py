@@ -191,4 +191,4 @@ class PostgresBackend:
 
 
 _inherited: list[object] = []
-"""Kept alive in a forked child: closing a file here would drop the parent's locks on it."""
+"""Kept in a forked child: closing a file here would drop the parent's locks on it."""

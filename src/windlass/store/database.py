@@ -19,7 +19,7 @@ class Database(Protocol):
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         ...
 
     async def run(self, call: Call[T]) -> T:
@@ -52,7 +52,7 @@ class Bounded:
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         return self._database.dialect
 
     async def run(self, call: Call[T]) -> T:

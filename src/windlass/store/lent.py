@@ -25,7 +25,7 @@ class LentDatabase:
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         return self._dialect
 
     def run_sync(self, call: Call[T]) -> T:

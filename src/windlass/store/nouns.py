@@ -43,7 +43,7 @@ from windlass.store.noun import Noun, verb
 log = logging.getLogger("windlass.client.feeds")
 
 NOT_FETCHED = "no worker has the pack feeds now; start one with `windlass worker --packs feeds`"
-"""Why a feed that somebody subscribes to may not be fetched."""
+"""Why a feed with subscribers may not be fetched."""
 # An item may have 64 KiB, a page half a megabyte.
 _ITEMS = 100
 _PAGES = 100
@@ -173,7 +173,7 @@ class Workers(Noun):
         return await self._run(workers.pulled(seen)) if seen else 0
 
     async def lose(self, place: str, gone: Sequence[Neighbour]) -> builtins.list[str]:
-        """Record that processes are gone without a word: their leases end at once. Returns the workers this was news of."""
+        """Record that processes ended without stopping in order; returns the workers not known to have stopped."""
         return await self._run(workers.lose(place, gone)) if gone else []
 
 
@@ -216,7 +216,7 @@ class Runs(Noun):
 
 
 class Insights(Noun):
-    """How the queue fares; everything that shows numbers reads them here, each answer from one look."""
+    """Queue statistics; everything that shows numbers reads them here, each answer from one snapshot."""
 
     summary, summary_sync = verb(insights.summary)
     series, series_sync = verb(insights.read_series)

@@ -141,7 +141,7 @@ class Store(StoredJobs):
 
     @property
     def audit(self) -> Audit:
-        """Who did what."""
+        """The audit log."""
         from windlass.store.audit import Audit
 
         return Audit(self)
@@ -176,14 +176,14 @@ class Store(StoredJobs):
 
     @property
     def feeds(self) -> Feeds:
-        """Feeds and who subscribes to them."""
+        """Feeds and their subscribers."""
         from windlass.store.nouns import Feeds
 
         return Feeds(self)
 
     @property
     def insights(self) -> Insights:
-        """How the queue fares."""
+        """Queue statistics."""
         from windlass.store.nouns import Insights
 
         return Insights(self)
@@ -309,7 +309,7 @@ class Store(StoredJobs):
 
     @cached_property
     def wakeups(self) -> SqlWakeups:
-        """Hints that it is worth looking before the next poll; silent until entered."""
+        """Hints that it is worth looking before the next poll; none come until it is entered."""
         return SqlWakeups(lambda wakeups: self.database.listen(wakeups, self.means.rng))
 
     async def aclose(self) -> None:
@@ -367,7 +367,7 @@ class Store(StoredJobs):
         return held
 
     async def _vouch(self, held: list[Held], length: timedelta) -> list[Held]:
-        """Vouch for leases that could not be renewed because somebody holds their rows, or they would be taken back."""
+        """Vouch for leases not renewed because another transaction holds their rows: else they would be taken back."""
         skipped = [one for one in held if one.is_skipped]
         if not skipped:
             return held
@@ -463,9 +463,9 @@ class Store(StoredJobs):
     async def pull_each(
         self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
     ) -> list[Claimed | None]:
-        """Hand each worker one job of its lane or none, in one transaction; who is named first is served first.
+        """Return for each pull a job or None, in one transaction; earlier pulls are served first.
 
-        Wishes beyond the last answer were not looked at: ask for them again. `found` saves a look if it is fresh.
+        Pulls after the last answer were not tried; send them again. `found` saves a look if it is fresh.
         """
         if not pulls:
             return []
@@ -476,7 +476,7 @@ class Store(StoredJobs):
         return taken
 
     async def give_back(self, job: Claimed) -> bool:
-        """Return a job whose run never began; False when it is held by somebody else or not at all."""
+        """Return a job whose run never began; False when this lease does not hold it."""
         ending = decide(job, Released(), NO_RUN, now=job.claimed_at, rng=self.means.rng, profiles=self.means.profiles)
         return job.id in await self.finish([ending])
 

@@ -95,7 +95,7 @@ class Watchdog:
 
     def _plan(self) -> float | None:
         """Decide how long to sleep; None until the next exchange begins."""
-        # Far off until it is known: who enters while this is being decided wakes the thread.
+        # Far off until it is known: a caller that enters while this is being decided wakes the thread.
         self._looks_at = math.inf
         was_used, self._is_used = self._is_used, False
         limits = [wait.until for wait in self._waits.copy()]

@@ -18,9 +18,9 @@ from windlass.core.job import MAX_TEXT, Job
 from windlass.core.page import JobQuery
 from windlass.core.schedule_edit import LONGEST_SCHEDULE_NAME, ScheduleEdit
 from windlass.errors import InvalidInput, InvalidTransition, JobNotFound
-from windlass.web import admin_words as words
+from windlass.web import admin_fields as fields
+from windlass.web.admin_fields import CRAWL
 from windlass.web.admin_jobs import Done, JobNumber, Offset, Priority, Subreddit
-from windlass.web.admin_words import CRAWL
 from windlass.web.fields import LINE, Body, Limit, capped
 from windlass.web.jobs import check_crawl
 from windlass.web.request_context import context_of, operator_of, reader_of
@@ -105,9 +105,9 @@ def scheduled_job(job: Job) -> ScheduledJob:
         id=job.id,
         name=job.name,
         description=job.description,
-        subreddit_id=words.subject_shown(job.subject),
+        subreddit_id=fields.subject_shown(job.subject),
         cron_expression=_expression(job),
-        enabled=words.goes_on(job),
+        enabled=fields.goes_on(job),
         last_run_at=job.last_run_at,
         next_run_at=job.run_at,
         priority=job.base_priority,
@@ -172,7 +172,7 @@ async def admin_toggle_schedule(request: Request, id: JobNumber, body: Toggle) -
     """Let a scheduled job go on or stop it; its next time stays, so an overdue one is due at once."""
     operator, template = operator_of(request), await _template(request, id)
     left = await (operator.enable(template) if body.enabled else operator.disable(template))
-    return Toggled(enabled=words.goes_on(left))
+    return Toggled(enabled=fields.goes_on(left))
 
 
 async def _template(request: Request, ref: str) -> Job:

@@ -26,7 +26,7 @@ _PATIENCE_S = 5.0
 
 
 @record(kw_only=True)
-class Tempo:
+class EventTiming:
     """How often listeners get something."""
 
     gap: timedelta = timedelta(milliseconds=250)
@@ -54,12 +54,12 @@ class Change:
 class Changes:
     """Looks while anybody listens; what it sees is written once and handed to all."""
 
-    def __init__(self, app: Windlass, stopping: asyncio.Event, *, most: int, tempo: Tempo | None = None) -> None:
+    def __init__(self, app: Windlass, stopping: asyncio.Event, *, most: int, timing: EventTiming | None = None) -> None:
         """Let `most` listen at a time, until `stopping` is set."""
         self._app = app
         self._stopping = stopping
         self._most = most
-        self._tempo = tempo or Tempo()
+        self._timing = timing or EventTiming()
         self._listeners = 0
         self._wanted = asyncio.Event()
         self._moved = asyncio.Event()
@@ -103,7 +103,7 @@ class Changes:
         """Return how things are; all who ask within the same moment get the same answer. Raises a Refusal after a while."""
         try:
             async with asyncio.timeout(_PATIENCE_S), self._looking:
-                if self._latest is None or time.monotonic() - self._looked_at >= self._tempo.gap.total_seconds():
+                if self._latest is None or time.monotonic() - self._looked_at >= self._timing.gap.total_seconds():
                     self._latest = await self._look(await self._app.store(), tuple(Topic))
                 return Change(tuple(Topic), self._latest.at, self._latest.counts)
         except TimeoutError:
@@ -137,15 +137,15 @@ class Changes:
         told_at = time.monotonic()
         while True:
             await self._wanted.wait()
-            await wakeups.wait(sum(heard.values()), at_most=self._tempo.look)
+            await wakeups.wait(sum(heard.values()), at_most=self._timing.look)
             before, heard = heard, _generations(wakeups)
             if await self._tell(store, tuple(topic for topic in Topic if heard[topic] != before[topic])):
                 told_at = time.monotonic()
-            elif time.monotonic() - told_at >= self._tempo.beat.total_seconds():
+            elif time.monotonic() - told_at >= self._timing.beat.total_seconds():
                 told_at = time.monotonic()
                 self._beats += 1
                 self._move()
-            await asyncio.sleep(self._tempo.gap.total_seconds())
+            await asyncio.sleep(self._timing.gap.total_seconds())
 
     async def _tell(self, store: Store, topics: tuple[Topic, ...]) -> bool:
         """Look, and hand out what is new; returns whether there was anything."""

@@ -21,8 +21,8 @@ from windlass.core.settings import PULL
 from windlass.errors import InvalidInput, StoreError
 from windlass.web.errors import Refusal
 from windlass.web.fields import LINE, Body, Name
+from windlass.web.pull_protocol import as_php, check_lane, parsed, read_body, worker_of
 from windlass.web.pull_settings import PullSettings
-from windlass.web.pull_words import as_php, check_lane, parsed, read_body, worker_of
 from windlass.web.request_context import RequestContext, context_of
 from windlass.web.route import Route
 

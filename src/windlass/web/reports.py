@@ -18,7 +18,7 @@ from windlass.errors import InvalidInput, JobNotFound, LeaseLost, TokenNeeded
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body
 from windlass.web.outcomes import OutcomeIn
-from windlass.web.pull_words import (
+from windlass.web.pull_protocol import (
     ATTEMPT_ID_NEEDED,
     JOB_NOT_FOUND,
     LEASE_LOST,
@@ -32,8 +32,8 @@ from windlass.web.pull_words import (
     job_number,
     json_answer,
     parsed,
+    pull_status,
     read_body,
-    status_word,
     store_of,
     token_of,
     worker_of,
@@ -239,7 +239,7 @@ async def job_status_hot(request: Request) -> Response:
         found = await (await store_of(request)).job_status(number)
     check_lane(context.principal, found.lane)
     worker_of(context)
-    shown = StatusOut(job_id=found.job_id, status=status_word(found.state), should_stop=found.should_stop, reason=found.reason)
+    shown = StatusOut(job_id=found.job_id, status=pull_status(found.state), should_stop=found.should_stop, reason=found.reason)
     return json_answer(shown)
 
 

@@ -14,7 +14,7 @@ from windlass.worker.worker_log import log
 
 
 class _Look:
-    """One question at a time whether a breaker has failures; those who come during it share the next."""
+    """Asks one at a time whether a breaker has failures; callers that come meanwhile share the next answer."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -33,7 +33,7 @@ class BreakerWatch:
         self._probes: set[tuple[int, int]] = set()
 
     def expect(self, probe: Claimed) -> None:
-        """Know that a job was claimed to try a breaker."""
+        """Note that a job was claimed to try a breaker."""
         self._probes.add((probe.id, probe.token))
 
     def must_tell(self, active: ActiveRun) -> bool:

@@ -61,7 +61,7 @@ class LoggedRun(RunningJob):
     """What it has logged, if it has."""
 
     def __init__(self, job: Claimed) -> None:
-        """Know the job it is of, and note the tasks that its handler starts."""
+        """Hold its job, and note the tasks that its handler starts."""
         self.job = job
         self.tasks = set()
 

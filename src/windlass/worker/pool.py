@@ -10,7 +10,7 @@ from windlass.core.job import Claimed, Slices
 from windlass.core.pool import PoolSpec
 from windlass.core.task import Isolation, TaskSpec
 from windlass.worker.acker import Acker
-from windlass.worker.slot import Kit, Slot
+from windlass.worker.slot import SharedParts, Slot
 from windlass.worker.worker_log import log
 
 MOST_CLAIMED = 500
@@ -37,7 +37,7 @@ class Pool:
     def __init__(
         self,
         spec: PoolSpec,
-        kit: Kit,
+        shared: SharedParts,
         acker: Acker,
         *,
         hungry: Callable[[], None],
@@ -49,11 +49,11 @@ class Pool:
         `task_of` finds how a task runs here; by default as it is registered.
         """
         self.spec = spec
-        self._kit = kit
+        self._shared = shared
         self._acker = acker
         self._hungry = hungry
         self._release = release
-        self._task_of = task_of or kit.program.registry.get
+        self._task_of = task_of or shared.program.registry.get
         self._buffer: deque[Claimed] = deque()
         self._idle: deque[Slot] = deque()
         self._slots: set[Slot] = set()
@@ -65,9 +65,9 @@ class Pool:
         self._run_s = 2 * _LONGEST_AHEAD_S
         self._ahead = 0
         """How many jobs to hold ready."""
-        self._quick_s = kit.options.prefetch * spec.slots * _UNIT_S
+        self._quick_s = shared.options.prefetch * spec.slots * _UNIT_S
         self._most_claimed = MOST_CLAIMED
-        self._most_ahead = kit.options.prefetch * _MOST_AHEAD
+        self._most_ahead = shared.options.prefetch * _MOST_AHEAD
         self._taken_at = 0.0
         self._loop = asyncio.get_running_loop()
         self._is_held = False
@@ -82,7 +82,7 @@ class Pool:
         self._hungry()
 
     def _add_slot(self) -> None:
-        slot = Slot(self._kit, freed=self._freed)
+        slot = Slot(self._shared, freed=self._freed)
         self._slots.add(slot)
         self._idle.append(slot)
 
@@ -103,7 +103,7 @@ class Pool:
             self._done.set()
 
     def _fill_slots(self) -> None:
-        idle, monotonic = self._idle, self._kit.clock.monotonic
+        idle, monotonic = self._idle, self._shared.clock.monotonic
         until = monotonic() + _LONGEST_TURN_S
         while idle and self._buffer and self._may_start:
             slot, job = idle.popleft(), self._buffer.popleft()
@@ -122,9 +122,9 @@ class Pool:
                 return
 
     def _start(self, slot: Slot, job: Claimed) -> bool:
-        """Start a job; False when it cannot run here, or when its lease may be somebody else's by now."""
+        """Start a job; False when it cannot run here, or when its lease may have ended by now."""
         task = self._task_of(job.task)
-        if task is None or not self._kit.lease_times.may_start(job.token):
+        if task is None or not self._shared.lease_times.may_start(job.token):
             self._release(job)
             return False
         if task.isolation is Isolation.THREAD:
@@ -151,7 +151,7 @@ class Pool:
         """Give back the jobs of a slot that can start none now, and let it try again later; others may be able to."""
         for job in slot.recall():
             self._release(job)
-        now = self._kit.clock.monotonic()
+        now = self._shared.clock.monotonic()
         self._resting[slot] = now + _REST_S
         if self._shortage_told_at is None or now >= self._shortage_told_at + _TELL_AGAIN_S:
             self._shortage_told_at = now
@@ -234,7 +234,7 @@ class Pool:
                 self._release(job)
             return
         if not self._buffer:
-            self._taken_at = self._kit.clock.monotonic()
+            self._taken_at = self._shared.clock.monotonic()
         self._weigh(jobs)
         self._buffer.extend(jobs)
         self.go_on()
@@ -243,7 +243,7 @@ class Pool:
         """Hold no more ready than fits into the memory there is for it, and claim no more at a time."""
         fitting = _MOST_BYTES * len(jobs) // (sum([len(job.payload) for job in jobs]) + 1)
         self._most_claimed = max(1, min(fitting, MOST_CLAIMED))
-        self._most_ahead = min(fitting, self._kit.options.prefetch * _MOST_AHEAD)
+        self._most_ahead = min(fitting, self._shared.options.prefetch * _MOST_AHEAD)
         self._ahead = min(self._ahead, self._most_ahead)
 
     def _put_back(self, jobs: Sequence[Claimed]) -> None:
@@ -292,7 +292,7 @@ class Pool:
         self._put_back(slot.recall())
 
     def watch(self, now: float) -> None:
-        """Give back jobs that wait behind long ones, put new slots in the place of lost ones, and revive dead ones."""
+        """Give back jobs that wait behind long ones, put new slots in the place of lost ones, and restart ended ones."""
         self._recall()
         self._revive()
         if self._buffer and now - self._taken_at > _STALLED_S:

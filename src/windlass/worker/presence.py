@@ -1,4 +1,4 @@
-"""Lets the fleet know of a worker: its tasks, its pools, and that it is alive."""
+"""Registers a worker: its tasks, its pools, and heartbeats."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Presence:
             self._wake.set()
 
     async def keep(self, worker: Worker) -> None:
-        """Stay known until cancelled, with how much runs, and do what operators want of the worker as a whole."""
+        """Send heartbeats until cancelled, with how much runs, and do what operators ask of the worker as a whole."""
         while True:
             await self._pause()
             try:
@@ -84,7 +84,7 @@ class Presence:
             worker.resume_claims()
 
     async def enter(self) -> None:
-        """Register, and declare the tasks there is code for; before the first claim, or a breaker's gate is not known."""
+        """Register, and declare the tasks there is code for; before the first claim, which a breaker may gate."""
         await self._store.tasks.declare(self._tasks)
         await self._store.workers.register(self._entry)
 

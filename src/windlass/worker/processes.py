@@ -18,7 +18,7 @@ from windlass.worker.memory import MemoryWatch
 from windlass.worker.wire import ChildEnd, Cost, Crashed, describe_death, pack_job, pack_refusal, unpack_end
 
 Handle = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Serves what a handler asks for: takes the verb and its arguments, gives a JSON value or raises."""
+"""Serves what a handler asks for: takes the verb and its arguments, returns a JSON value or raises."""
 
 _watch = MemoryWatch()
 

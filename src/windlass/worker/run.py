@@ -37,7 +37,7 @@ class ActiveRun:
 
     # What most runs never set is not set for each of them.
     link: StoreLink | None = None
-    """How the handler speaks to the store, if it can."""
+    """Sends the handler's calls to the store, if it can make any."""
     finished_us: int | None = None
     why: Why | None = None
     told_at = 0.0

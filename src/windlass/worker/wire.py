@@ -34,7 +34,7 @@ class ChildRaised(NamedTuple):
     kind: str
     """The error's class."""
     message: str
-    """Never empty: an error without a message gives its class."""
+    """Never empty: an error without a message has its class here."""
     trace: str | None
     error: Signal | WindlassError | None = None
     """The error itself when it is one of Windlass's own, such as Retry or Snooze, with its values."""

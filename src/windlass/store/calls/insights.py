@@ -1,4 +1,4 @@
-"""How the queue fares, each answer from one look: all its numbers are of the same moment."""
+"""Queue statistics, each answer from one snapshot: all its numbers are of the same moment."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _priorities(found: Sequence[Row]) -> Priorities:
 
 
 def summary(*, is_whole: bool = True) -> Call[Summary]:
-    """Read how every task and lane fares: depth now, rates and percentiles of the last minutes.
+    """Read the statistics of every task and lane: depth now, rates and percentiles of the last minutes.
 
     The whole has what may be wrong, totals, and what is not counted anywhere: that is estimated from the newest jobs, a fixed
     number of them however many there are.

@@ -35,7 +35,7 @@ class Settling(Call[Settled]):
 
 
 def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None) -> Settling:
-    """Note who has seen letters; one that was acknowledged before stays as it is."""
+    """Acknowledge letters; one that was acknowledged before stays as it is."""
     check_text("by", by, MAX_NAME)
     kept = None if note is None else sanitise_text(note, MAX_TEXT)
     params = {"ids": numbers(ids), "by": by, "note": kept}

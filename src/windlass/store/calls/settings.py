@@ -18,7 +18,7 @@ SHAPES |= dict.fromkeys(("set_setting", "unset_setting", "list_settings"), Shape
 
 
 def set_setting(name: str, value: object, by: str | None = None) -> Call[StoredSetting]:
-    """Set a value that beats the environment and the default; an unknown name or a bad value is refused."""
+    """Set a value that overrides the environment and the default; an unknown name or a bad value is refused."""
     if by is not None:
         check_text("by", by, MAX_NAME)
     params = {"name": name, "value": str(read_setting(name, value))}

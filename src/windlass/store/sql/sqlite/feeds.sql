@@ -6,7 +6,7 @@ select count(*) from (
 
 -- name: record_failure
 -- Counted once for each planned run: a worker that dies after this and before its run ended comes again for the same one.
--- The way begins anew at the address that subscribers gave, with nothing that only the other address would know.
+-- The next fetch begins at the address that subscribers gave, without the validators of another address.
 update windlass_feeds as f set
     consecutive_failures = case when f.counted_slot_at is :slot_at
         then max(f.consecutive_failures, 1) else f.consecutive_failures + 1 end,

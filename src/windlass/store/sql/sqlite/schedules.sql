@@ -1,5 +1,5 @@
 -- name: redefine
--- A schedule becomes what its code says. Only a new cadence moves the next run; during a run it takes effect when the run ends.
+-- A schedule becomes what its code declares. Only a new cadence moves the next run; during a run it takes effect when the run ends.
 update windlass_bodies set
     payload = :payload, metadata = :metadata, description = :description,
     declared_by = coalesce(:declared_by, declared_by),
@@ -47,7 +47,7 @@ select j.name from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.name in (select value from json_each(:names)) and b.declared_by = :app and b.declared_at is not null order by j.name
 
 -- name: stale_declared
--- What an operator paused stays as it is: nobody may enable it later in the belief that only its code was gone.
+-- What an operator paused stays as it is: else a later declaration would enable it, as if only its code had been gone.
 select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
 where b.declared_by = :app and b.declared_at <= {now} - :older_than
   and j.state in ('scheduled', 'pending', 'running') and not j.held
@@ -55,7 +55,7 @@ where b.declared_by = :app and b.declared_at <= {now} - :older_than
 order by j.id limit 1000
 
 -- name: catch_up
--- Of rows read in this transaction. Without a time: nobody can read its rule, so it runs as if by hand.
+-- Of rows read in this transaction. Without a time its rule cannot be read, so it runs as if by hand.
 update windlass_jobs as j set
     state = case when s.value ->> 'has_ended' then 'cancelled' when s.value ->> 'run_us' > {now} then 'scheduled'
         else 'pending' end,

@@ -27,7 +27,7 @@ ATTEMPT_ID_NEEDED = "attempt_id_required"
 _TOKENS = 2**63
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 _MOST_BYTES = 2**30
-_WORDS = {JobState.RUNNING: "processing", JobState.COMPLETED: "done", JobState.CANCELLED: "done", JobState.FAILED: "failed"}
+_STATUS = {JobState.RUNNING: "processing", JobState.COMPLETED: "done", JobState.CANCELLED: "done", JobState.FAILED: "failed"}
 
 AttemptId = Annotated[
     int | str,
@@ -44,9 +44,9 @@ class PullProblem(BaseModel):
     should_stop: bool = False
 
 
-def status_word(state: JobState) -> str:
+def pull_status(state: JobState) -> str:
     """Return a state in the pull API's words."""
-    return _WORDS.get(state, "queued")
+    return _STATUS.get(state, "queued")
 
 
 def worker_of(context: RequestContext) -> str:
