@@ -43,7 +43,7 @@ WindlassError
 │   └── NoProcess             the system starts no process now
 ├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
 ├── OutgoingError             a request of a pack was refused or not answered (windlass.packs.outgoing)
-├── MailServerFailed          the mail server is away or not well (windlass.packs.notify)
+├── MailServerFailed          the mail server cannot be reached or reports a problem (windlass.packs.notify)
 ├── RemoteError               what a server answered a client over HTTP (windlass.remote)
 │   ├── Unauthorized          no credentials, or none that are good
 │   ├── Forbidden             the role does not allow it

@@ -102,7 +102,7 @@ class _Printed:
             complain(ended)
 
     def end(self) -> None:
-        """Report how the job is now, where nothing was printed or somebody waited for it."""
+        """Print the job's state, where nothing was printed or the user waited for its end."""
         if self._only is not None and not self._count:
             raise ExecutionNotFound(self._job.id, self._only)
         if not self._as_json and (not self._count or self._job.state in CLOSED):

@@ -29,7 +29,7 @@ def unseen(done: int, title: str | None = None) -> None:
 
 
 def is_shown() -> bool:
-    """Whether anybody would see a bar."""
+    """Whether a bar would be seen."""
     return sys.stderr.isatty()
 
 

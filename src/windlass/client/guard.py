@@ -62,7 +62,7 @@ class Guard:
             await self._tell((await client.store()).breakers, succeeded=error is None)
         except StoreError as trouble:
             # The block has its own result; a failure that was not reported is reported with the next.
-            log.warning("breaker %s could not be told: %s", name, trouble)
+            log.warning("breaker %s could not record a result: %s", name, trouble)
 
     async def _tell(self, breakers: Breakers, *, succeeded: bool) -> None:
         name, is_probe = self._spec.name, self._admission.is_probe

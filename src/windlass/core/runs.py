@@ -12,7 +12,7 @@ from windlass.core.job import Count, JobState, RunReason, RunStatus, WaitReason
 from windlass.core.record import record
 
 UNCOUNTED = frozenset({RunReason.RELEASED, RunReason.SNOOZED})
-"""Runs that do not show how a task fares: no rate and no percentile counts them."""
+"""Reasons of runs that no rate and no percentile counts."""
 _MINUTE_MS = 60_000
 
 

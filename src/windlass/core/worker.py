@@ -11,7 +11,7 @@ from windlass.core.payload import check_stored, decode, decode_object
 from windlass.core.record import record
 
 PULLING = "pull"
-"""The kind of workers that speak HTTP from anywhere."""
+"""The kind of workers that pull over HTTP."""
 MAX_SEEN = 1000
 MAX_VERSION = 100
 

@@ -94,7 +94,7 @@ def _in_own_thread(function: Callable[[], T]) -> T:
 
 
 class _TestWorker:
-    """A worker of its own for one call."""
+    """A worker for one call."""
 
     def __init__(self, app: Windlass, at_once: int) -> None:
         settings = app.settings

@@ -132,7 +132,7 @@ class DoneMany(BaseModel):
 
 
 def crawl_job(job: Job, profiles: Mapping[str, Profile]) -> CrawlJob:
-    """Show a job as the seed does."""
+    """Show a job as the priority crawl queue does."""
     failed = fields.failed_runs(job)
     return CrawlJob(
         id=job.id,
@@ -212,8 +212,8 @@ async def admin_create_job(request: Request, response: Response, body: NewCrawlJ
     return crawl_job(await app.get(enqueued), app.settings.profiles)
 
 
-async def admin_set_status(request: Request, id: JobNumber, body: NewStatus) -> Done:  # noqa: A002 - the path's word
-    """Put a job into a state by hand; who held it loses it, and `crawling` ends after RESET_CRAWLING_AFTER_MIN."""
+async def admin_set_status(request: Request, id: JobNumber, body: NewStatus) -> Done:  # noqa: A002 - the path's name
+    """Put a job into a state by hand; its holder loses it, and `crawling` ends after RESET_CRAWLING_AFTER_MIN."""
     context = context_of(request)
     number = await _crawl_number(request, id)
     lease = context.app.settings.reset_crawling_after

@@ -100,7 +100,7 @@ class Removed(BaseModel):
 
 
 def scheduled_job(job: Job) -> ScheduledJob:
-    """Show a template as the seed does."""
+    """Show a template as the priority crawl queue does."""
     return ScheduledJob(
         id=job.id,
         name=job.name,
@@ -150,7 +150,7 @@ async def admin_create_schedule(request: Request, body: NewScheduledJob) -> Sche
     return scheduled_job(await context.operator.schedules.create(template, is_enabled=body.enabled))
 
 
-async def admin_get_schedule(request: Request, id: JobNumber) -> ScheduledJob:  # noqa: A002 - the path's word
+async def admin_get_schedule(request: Request, id: JobNumber) -> ScheduledJob:  # noqa: A002 - the path's name
     """Read one scheduled job."""
     return scheduled_job(await _template(request, id))
 

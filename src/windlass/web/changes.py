@@ -1,4 +1,4 @@
-"""What changed in the database: one look for everybody who listens, a few times a second at most."""
+"""Changes of the database: one look for all listeners, a few times a second at most."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EventTiming:
     look: timedelta = timedelta(seconds=1)
     """How long to wait for a wake-up before counting: what ends well wakes no sleeper."""
     beat: timedelta = timedelta(seconds=15)
-    """How long to be silent."""
+    """How long to send nothing."""
 
 
 @record
@@ -52,7 +52,7 @@ class Change:
 
 
 class Changes:
-    """Looks while anybody listens; what it sees is written once and handed to all."""
+    """Polls while there are subscribers; each change is encoded once and sent to all."""
 
     def __init__(self, app: Windlass, stopping: asyncio.Event, *, most: int, timing: EventTiming | None = None) -> None:
         """Let `most` listen at a time, until `stopping` is set."""
@@ -100,7 +100,7 @@ class Changes:
                 self._wanted.clear()
 
     async def now(self) -> Change:
-        """Return how things are; all who ask within the same moment get the same answer. Raises a Refusal after a while."""
+        """Return the present state; requests within the same moment share an answer. Raises a Refusal after a while."""
         try:
             async with asyncio.timeout(_PATIENCE_S), self._looking:
                 if self._latest is None or time.monotonic() - self._looked_at >= self._timing.gap.total_seconds():
@@ -110,7 +110,7 @@ class Changes:
             raise Refusal(UNAVAILABLE, "the database does not answer; try again", {"retry-after": "1"}) from None
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """Yield each change from now on, and a sign of life in a long silence; ends when the server stops."""
+        """Yield each change from now on, and a comment when none came for long; ends when the server stops."""
         number, beats = self._number, self._beats
         yield (await self.now()).encode(number)
         while not self._stopping.is_set():

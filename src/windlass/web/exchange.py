@@ -69,7 +69,7 @@ class Exchange:
     """One request and its answer."""
 
     def __init__(self, server: Server, scope: Scope, send: Send) -> None:
-        """Begin with nothing known but what was sent."""
+        """Begin with the request alone."""
         self._server = server
         self._scope = scope
         self._send = send
@@ -155,7 +155,7 @@ class Exchange:
         method = self._scope["method"]
         entry = found.methods.get("GET" if method == "HEAD" else method)
         if entry is None and all(other.route.least is None for other in found.methods.values()):
-            # A path that is public shows everybody which methods it has.
+            # A public path shows every client which methods it has.
             raise _no_method(method, found)
         return entry
 
@@ -176,7 +176,7 @@ class Exchange:
             raise Refusal(303, "log in first", {"location": f"{self._base}/login?next={where}"}) from None
 
     def _check_doubles(self) -> None:
-        """Refuse what two readers on the way may take differently."""
+        """Refuse headers that a proxy may read differently."""
         names = [name for name, _ in self._scope["headers"]]
         for name in _ONCE:
             if names.count(name) > 1:
@@ -357,7 +357,7 @@ class Exchange:
 
     @property
     def _is_browsing(self) -> bool:
-        """Whether somebody looks at the answer, and no program."""
+        """Whether a browser page is asked for, and not a program's answer."""
         is_page = not self._raw_path.startswith((b"/api/", b"/assets/")) and self._raw_path not in PROBES
         return is_page and self._scope["method"] == "GET" and b"text/html" in self._headers.get(b"accept", b"")
 

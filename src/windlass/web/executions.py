@@ -63,7 +63,7 @@ def execution_out(run: Execution, rules: AnswerRules) -> ExecutionOut:
 
 async def list_executions(
     request: Request,
-    id: JobId,  # noqa: A002 - the path's word
+    id: JobId,  # noqa: A002 - the path's name
     limit: Limit = 50,
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
 ) -> ExecutionsOut:
@@ -79,7 +79,7 @@ async def list_executions(
     return ExecutionsOut(executions=[execution_out(run, rules) for run in runs], total=total, limit=most, offset=offset)
 
 
-async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, max_length=64)]) -> ExecutionOut:  # noqa: A002 - the path's word
+async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, max_length=64)]) -> ExecutionOut:  # noqa: A002 - the path's name
     """Read one run."""
     found = parse_execution_id(id)
     if found is None:

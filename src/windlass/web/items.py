@@ -66,7 +66,7 @@ async def list_collections(
     return CollectionsOut(collections=found, total=len(found), is_total_exact=last is None and not after, next=last)
 
 
-async def list_job_items(request: Request, id: JobId, after: After = 0, limit: Limit = 100) -> ItemsOut:  # noqa: A002 - the path's word
+async def list_job_items(request: Request, id: JobId, after: After = 0, limit: Limit = 100) -> ItemsOut:  # noqa: A002 - the path's name
     """List the items that a job was the first to find."""
     number = await _known(request, id)
     return await _page(request, ExportRange(job_id=number, after=after), limit)
@@ -79,8 +79,8 @@ async def list_items(request: Request, collection: Collection, after: After = 0,
 
 async def export_job_items(
     request: Request,
-    id: JobId,  # noqa: A002 - the path's word
-    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's word
+    id: JobId,  # noqa: A002 - the path's name
+    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's name
     after: After = 0,
 ) -> Response:
     """Write all items that a job was the first to find."""
@@ -91,7 +91,7 @@ async def export_job_items(
 async def export_items(
     request: Request,
     collection: Collection,
-    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's word
+    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's name
     after: After = 0,
 ) -> Response:
     """Write a whole collection."""
@@ -119,7 +119,7 @@ async def _page(request: Request, wanted: ExportRange, limit: int) -> ItemsOut:
 
 
 def item_out(item: Item, rules: AnswerRules) -> ItemOut:
-    """Show an item to somebody."""
+    """Show an item."""
     whole = item.data
     data = rules.hide(whole)
     # The key is made of fields, and may be the one that is hidden.

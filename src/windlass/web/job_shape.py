@@ -36,13 +36,13 @@ _same_of = attrgetter(*_SAME)
 
 @record(kw_only=True)
 class JobDetailOut(JobOut):
-    """A job with what its newest run that has ended gave."""
+    """A job with the result of its newest run that has ended."""
 
     result: Any
 
 
 class AnswerRules(NamedTuple):
-    """Whose answer it is: what settings leave open, and whether secrets are hidden."""
+    """How answers are filled in: the profiles for what a job leaves open, and whether secrets are hidden."""
 
     profiles: Mapping[str, Profile]
     is_viewer: bool
@@ -53,7 +53,7 @@ class AnswerRules(NamedTuple):
 
 
 def answer_rules(request: Request) -> AnswerRules:
-    """Return how the caller sees jobs."""
+    """Return the rules for the caller's answers."""
     context = context_of(request)
     return AnswerRules(context.server.profiles, not context.principal.may(Role.PRODUCER))
 
@@ -156,5 +156,5 @@ def _rule(job: Job) -> Recurrence | None:
 
 
 def token_digest(token: int) -> UUID:
-    """Name a lease's token without telling it."""
+    """Return a digest of a lease's token."""
     return UUID(bytes=sha256(f"lease:{token}".encode()).digest()[:16], version=5)

@@ -54,7 +54,7 @@ class FailIn(BuryIn):
     """Whether the retry policy decides; otherwise the job fails for good."""
 
 
-async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) -> JobOut:  # noqa: A002 - the path's word, as below
+async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) -> JobOut:  # noqa: A002 - the path's name, as below
     """Cancel a job at once; a late success of its run is refused."""
     return job_out(await operator_of(request).cancel(id, body.reason if body else None), answer_rules(request))
 

@@ -187,7 +187,7 @@ def states(names: str | None) -> tuple[str, ...]:
     return chosen
 
 
-async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - the path's word
+async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - the path's name
     """Read one job, with the result of its newest run."""
     app, rules = context_of(request).app, answer_rules(request)
     job = await app.get(id)
@@ -195,12 +195,12 @@ async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - 
 
 
 async def newest_result(app: Windlass, number: int) -> Any:
-    """Read what the newest run that has ended gave."""
+    """Read the result of the newest run that has ended."""
     runs = await app.executions(number, limit=2)
     return next((run.result for run in runs if run.status is not RunStatus.RUNNING), None)
 
 
-async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa: A002 - the path's word
+async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa: A002 - the path's name
     """Change some fields of a job; only a new cadence moves its next run. What moves a job has routes of its own."""
     operator = operator_of(request)
     number = number_of(id)
@@ -212,7 +212,7 @@ async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa
     return job_out(moved.one(), answer_rules(request))
 
 
-async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's word
+async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's name
     """Remove a job that is not leased, with its executions; the answer is the job as it was."""
     return job_out(await operator_of(request).delete(id), answer_rules(request))
 

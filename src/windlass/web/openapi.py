@@ -1,4 +1,4 @@
-"""The documentation of the table of routes, in OpenAPI's words."""
+"""The OpenAPI document of the table of routes."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _document(made_of: Sequence[APIRoute]) -> dict[str, Any]:
 
 
 def _plain_body(described: dict[str, Any]) -> None:
-    """Describe a body that may be left out by its model alone: generators of clients know no body that may be null."""
+    """Describe a body that may be left out by its model alone: generators of clients support no body that may be null."""
     body = described.get("requestBody")
     if body is None:
         return

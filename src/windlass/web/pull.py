@@ -72,7 +72,7 @@ class PullOut(BaseModel):
     lease_expires_at: datetime | None = None
     lease_sec: int | None = None
     stopped: bool = False
-    """The lane is paused: nothing will come until somebody resumes it."""
+    """The lane is paused: no job will come until it is resumed."""
 
 
 class PullIn(Body):

@@ -1,4 +1,4 @@
-"""What the routes of pull workers have in common: who asks, the words of the pull API, and its errors."""
+"""What the routes of pull workers have in common: the caller, the fields and statuses of the pull API, and its errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PullProblem(BaseModel):
 
 
 def pull_status(state: JobState) -> str:
-    """Return a state in the pull API's words."""
+    """Return a state by the pull API's name."""
     return _STATUS.get(state, "queued")
 
 
@@ -118,7 +118,7 @@ Handler = Callable[..., Awaitable[Any]]
 
 
 def as_php(handler: Handler) -> Handler:
-    """Give the documentation of a route a second name, for its path with `.php`."""
+    """Document a route under a second name, for its path with `.php`."""
 
     @wraps(handler)
     async def twin(*args: Any, **kwargs: Any) -> Any:

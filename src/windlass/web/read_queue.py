@@ -1,4 +1,4 @@
-"""Takes costly reads one after the other, with rests between them, so that everything else goes on."""
+"""Runs costly reads one after the other, with rests between them, so that everything else goes on."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ReadPermit:
 
 
 class ReadQueue:
-    """Gives so many turns at a time; who waits too long, or finds too many waiting, is refused.
+    """Grants so many permits at a time; a request that waits too long, or finds too many waiting, is refused.
 
-    Those who wait are served in turn by their name, so that one program with a hundred connections does not push others out.
+    Principals are served in turn, so that one program with a hundred connections does not push others out.
     """
 
     def __init__(self, at_once: int, most_waiting: int, patience_s: float, rng: Random) -> None:

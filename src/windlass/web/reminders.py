@@ -77,13 +77,13 @@ async def list_reminders(
     return RemindersOut(reminders=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
-async def get_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word
+async def get_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's name
     """Read one reminder."""
     return _out(await context_of(request).app.reminders.get(id), answer_rules(request))
 
 
-async def delete_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word
-    """Forget a reminder; one whose `job_id` is not null was on its way already."""
+async def delete_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's name
+    """Delete a reminder; one whose `job_id` is not null was already being sent."""
     return _out(await operator_of(request).reminders.delete(id), answer_rules(request))
 
 

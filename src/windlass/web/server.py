@@ -82,7 +82,7 @@ class Server:
         self.logins = RateLimit(self.limits.failed_logins)
         """Failures on the login page."""
         self.stopping = asyncio.Event()
-        """Streams end when it is set: a server cannot stop while somebody listens."""
+        """Streams end when it is set: a server cannot stop while a stream is open."""
         self.readiness = Readiness(app, self.stopping)
         self.reader = app.bounded(self.limits.read_for)
         """The application for costly reads."""

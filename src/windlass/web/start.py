@@ -19,7 +19,7 @@ from windlass.web.server import Server
 log = logging.getLogger("windlass.web")
 
 _ACTOR = Actor("windlass")
-_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - named to be told from loopback
+_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - named to be distinguished from loopback
 
 
 def is_loopback(host: str) -> bool:
@@ -103,7 +103,7 @@ _COMMON = re.compile(r"password|passw0rd|changeme|change-me|letmein|qwert|012345
 
 
 def weakness_of(secret: str) -> str | None:
-    """Return why a secret is easy to guess, without showing it; None where nothing speaks against it."""
+    """Return why a secret is easy to guess, without showing it; None where it is not."""
     if len(set(secret)) < _LEAST_DISTINCT:
         return f"has fewer than {_LEAST_DISTINCT} different characters"
     if _REPEATED.fullmatch(secret):

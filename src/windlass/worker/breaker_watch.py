@@ -60,7 +60,7 @@ class BreakerWatch:
                 self._untold[spec.name] += failures
                 raise
         except StoreError as error:
-            log.warning("breaker %s could not be told of job %d: %s", spec.name, job.id, error)
+            log.warning("breaker %s could not record job %d: %s", spec.name, job.id, error)
             return False
         return state is not BreakerState.CLOSED
 

@@ -32,7 +32,7 @@ class Judge(NamedTuple):
 
     def of_error(self, error: BaseException, failure: Failure | None = None) -> Verdict:
         """Return the outcome of an error; `failure` describes it where the error itself stayed in a child process."""
-        told = failure or failure_of(error)
+        failed = failure or failure_of(error)
         is_failure = counts_for_breaker(error)
         match error:
             case Snooze():
@@ -42,11 +42,11 @@ class Judge(NamedTuple):
             case BreakerOpen():
                 return Verdict(Snoozed(error.probe_at - self.now), is_failure)
             case Discard() | InvalidPayload():
-                return Verdict(Raised(told, is_final=True), is_failure)
+                return Verdict(Raised(failed, is_final=True), is_failure)
             case Retry():
-                return Verdict(Raised(told, after=error.after), is_failure)
+                return Verdict(Raised(failed, after=error.after), is_failure)
         place = next((place for place, (kind, _) in enumerate(self.spec.retry_by_error) if isinstance(error, kind)), None)
-        return self._by_policy(told, place, is_final=isinstance(error, self.spec.never_retry))._replace(is_failure=is_failure)
+        return self._by_policy(failed, place, is_final=isinstance(error, self.spec.never_retry))._replace(is_failure=is_failure)
 
     def of_child(self, raised: ChildRaised) -> Verdict:
         """Return the outcome of an error in a child process."""

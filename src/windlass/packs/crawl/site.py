@@ -34,7 +34,7 @@ class _Fetched(NamedTuple):
 
 
 class Site:
-    """What one run of a crawl knows of where it goes."""
+    """What one run of a crawl has learned of its site."""
 
     def __init__(self, sender: Outgoing, politeness: Politeness, *, pause_s: float, max_depth: int) -> None:
         """Send with `sender`, at least `pause_s` apart; links at `max_depth` are not followed."""

@@ -20,7 +20,7 @@ _FOR_GOOD = range(500, 600)
 
 
 class MailServerFailed(WindlassError):
-    """The mail server is away or not well; speaks against it, and a retry may help."""
+    """The mail server cannot be reached or reports a problem; counts for its breaker, and a retry may help."""
 
 
 class RecipientDeferred(InvalidInput):

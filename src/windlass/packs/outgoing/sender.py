@@ -147,7 +147,7 @@ class Outgoing:
         self._dns.close()
 
     def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Check what a caller sends along, and add who we are."""
+        """Check the caller's headers, and add the user agent."""
         return {"accept": "*/*", "user-agent": self._user_agent, **check_headers(given)}
 
     @asynccontextmanager

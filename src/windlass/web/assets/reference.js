@@ -31,7 +31,7 @@ function resolved(schema) {
   return schema && schema.$ref ? schemas[refOf(schema)] : schema;
 }
 
-// A schema in a few words, with a link for each one that has a name.
+// A schema as a short text, with a link for each one that has a name.
 function kind(schema) {
   if (!schema || !Object.keys(schema).length) return ["any"];
   if (schema.$ref) return [el("a", { href: `#schema-${refOf(schema)}` }, refOf(schema))];
@@ -123,7 +123,7 @@ function roleOf(described) {
   return /role `(\w+)`/.exec(described.description || "")?.[1] || null;
 }
 
-// Whether who looks at the page may call it; the server decides in any case.
+// Whether the user may call it; the server decides in any case.
 function mayCall(described) {
   const least = roleOf(described);
   return least === null || (least in RANK && RANK[mine] >= RANK[least]);
