@@ -65,7 +65,7 @@ def _audit(broken: Sequence[BrokenRule]) -> Finding:
     if not found:
         return ok("audit", "no chained line was edited, moved or deleted")
     message = f"the audit chain is broken in {counted(len(found), 'place')}"
-    return problem("audit", message, "somebody has changed the log: compare it with a backup", *map(_line, found[:_MOST_SHOWN]))
+    return problem("audit", message, "the log was changed: compare it with a backup", *map(_line, found[:_MOST_SHOWN]))
 
 
 def _line(broken: BrokenRule) -> str:

@@ -95,6 +95,6 @@ class WakeupListener:
 
 _TOPICS = frozenset(topic.value for topic in Topic)
 _DEAF = (
-    "the connection hears no notifications; behind a transaction pooler, give `listen_url` an address that leads to PostgreSQL "
+    "no notifications arrive; behind a transaction pooler, give `listen_url` an address that leads to PostgreSQL "
     "itself"
 )

@@ -92,7 +92,7 @@ def operation(route: Route) -> APIRoute:
         tags=[_tag(route.path)],
         operation_id=route.handler.__name__,
         summary=(route.handler.__doc__ or "").strip().partition("\n")[0],
-        description="Anybody may call it." if route.least is None else f"Takes the role `{route.least}`.",
+        description="It needs no credentials." if route.least is None else f"Takes the role `{route.least}`.",
         include_in_schema=not route.is_page,
         openapi_extra={} if route.least is None else {"security": [{"bearer": []}]},
     )

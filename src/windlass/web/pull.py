@@ -124,7 +124,7 @@ def _read(request: Request, name: str, kind: TypeAdapter[Any], default: Any = No
 async def pull_hot(request: Request) -> Response:
     """Answer as `pull_job` is documented to, without FastAPI's own work in between."""
     if request.method == "HEAD":
-        raise Refusal(405, "HEAD would take a job and not tell which", {"allow": "GET, POST"})
+        raise Refusal(405, "HEAD would take a job and not return it", {"allow": "GET, POST"})
     task = _read(request, "task", _NAME)
     asked = PullIn(
         lanes=[_read(request, "lane", _NAME, PULL_LANE)],

@@ -245,7 +245,7 @@ async def job_status_hot(request: Request) -> Response:
 
 def _refuse_head(request: Request) -> None:
     if request.method == "HEAD":
-        raise Refusal(405, "HEAD would change something and not tell what", {"allow": "GET, POST"})
+        raise Refusal(405, "HEAD would change something and return nothing", {"allow": "GET, POST"})
 
 
 _CONFLICT = {409: PullProblem}

@@ -51,7 +51,7 @@ async def prepare(server: Server) -> str | None:
     host = server.app.settings.host
     if not is_loopback(host):
         raise ConfigError(
-            f"listening on {host} without credentials would let nobody in or everybody: set WINDLASS_ADMIN_TOKEN or "
+            f"listening on {host} needs credentials: set WINDLASS_ADMIN_TOKEN or "
             "WINDLASS_JWT_SECRET, or make a token with `windlass token new me --role admin`; or listen on 127.0.0.1"
         )
     return (await server.app.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
@@ -110,4 +110,4 @@ def weakness_of(secret: str) -> str | None:
         return "repeats a few characters"
     if secret.isdecimal():
         return "is made of digits only"
-    return "contains a word that everybody tries first" if _COMMON.search(secret) else None
+    return "contains a word that is guessed first" if _COMMON.search(secret) else None

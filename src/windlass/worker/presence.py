@@ -62,7 +62,7 @@ class Presence:
             try:
                 await self._beat(worker)
             except StoreError as error:
-                log.warning("worker %s could not say that it is alive: %s", self._name, error)
+                log.warning("worker %s could not send its heartbeat: %s", self._name, error)
 
     async def _pause(self) -> None:
         await asyncio.sleep(_SHORTEST_S)
@@ -94,4 +94,4 @@ class Presence:
             async with asyncio.timeout(_GOODBYE_S):
                 await self._store.workers.stopped(self._name)
         except (StoreError, TimeoutError) as error:
-            log.warning("worker %s could not say goodbye: %s", self._name, str(error) or "the database does not answer")
+            log.warning("worker %s could not record its stop: %s", self._name, str(error) or "the database does not answer")

@@ -222,7 +222,7 @@ def _reason(message: Any) -> str:
             return f"\n{text}"
         case Death(status):
             return describe_death(status).text
-    return f"it said {message!r}"
+    return f"it sent {message!r}"
 
 
 def _crashed(child: ChildProcess, death: Death, memory_limit_mb: int | None) -> ChildEnd:

@@ -112,7 +112,7 @@ class Crawl:
     async def _start(self, url: str | None) -> tuple[str, str]:
         """Find out what to crawl, and from where."""
         if self._source_id is None:
-            raise CrawlRefused("the job says not which source to crawl: give it a source_id or a subject")
+            raise CrawlRefused("the job names no source to crawl: give it a source_id or a subject")
         try:
             source = await self._store.sources.get(self._source_id)
         except SourceNotFound:

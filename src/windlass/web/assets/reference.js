@@ -154,7 +154,7 @@ function tryIt(method, path, described) {
   if (!csrf) return [el("p", { class: "dim" }, "Log in to try it here.")];
   if (!mayCall(described)) return [el("p", { class: "dim" }, `Trying it takes the role ${roleOf(described)}.`)];
   const streams = Object.values(described.responses).some((one) => one.content?.["text/event-stream"]);
-  if (streams) return [el("p", { class: "dim" }, "It answers for as long as somebody listens; try it with curl.")];
+  if (streams) return [el("p", { class: "dim" }, "It answers for as long as the client listens; try it with curl.")];
   const params = (described.parameters || []).filter((one) => one.in !== "header");
   const id = described.operationId;
   const inputs = params.map((one) => {
