@@ -55,7 +55,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _PULLED = RetrySpec(profile="pull")
 Lifespan = Callable[..., Any]
-"""An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
+"""An async context manager, or the async generator of one; takes the application or nothing and yields `ctx.state`."""
 
 
 class TaskDecorator:
@@ -434,7 +434,7 @@ class Windlass(Operator):
                 name=name,
                 options=chosen,
                 replacement=None if end_process is None else Replacement(blocking, end_process),
-                is_woken=True,
+                is_notified=True,
             )
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(

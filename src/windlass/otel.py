@@ -257,7 +257,7 @@ def _caller(job: NewJob) -> Context | None:
 
 
 def _marked(jobs: Sequence[NewJob], sender: SpanContext) -> Sequence[NewJob]:
-    """Write a sampled trace on copies of jobs; not on schedules, whose runs have nothing to do with who made them."""
+    """Write a sampled trace on copies of jobs; not on schedules, whose runs do not belong to the request that made them."""
     if not sender.is_valid or not sender.trace_flags.sampled:
         return jobs
     text = _written(sender)

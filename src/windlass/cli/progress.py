@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on the standard error, where that is a terminal and the work takes long enough to wonder."""
+"""Progress bars on the standard error, where that is a terminal and the work takes long."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from windlass.errors import InvalidInput
 
 MAX_ID = 2**63 - 1
-"""The largest number that both databases give a row."""
+"""The largest number that a row can have in both databases."""
 MAX_JOB = MAX_ID
 MAX_EXECUTION = 2**32 - 1
 

@@ -286,7 +286,7 @@ def _preview(value: object) -> str:
 
 def _render(value: object, render: Callable[[object], str]) -> str:
     try:
-        # The base method gives a plain str even where a subclass came back.
+        # The base method returns a plain str even where a subclass came back.
         return str.__str__(render(value))
     except Exception:  # noqa: BLE001 - the value's own code may raise anything
         return f"<unprintable {_name_of_type(type(value))}>"

@@ -37,7 +37,7 @@ class Pull(NamedTuple):
     tasks: tuple[str, ...] = ()
     """Only jobs of one of these; none is every task."""
     pull_id: str | None = None
-    """Asking again under the same name gives the same lease again."""
+    """A repeated pull of the same name gets the same lease again."""
 
     @property
     def wanted(self) -> tuple[object, ...]:

@@ -19,7 +19,7 @@ _METHODS = frozenset({"sha1", "sha256", "sha384", "sha512"})
 
 
 def callback_path(feed: Feed) -> str:
-    """Return the path of a feed's hub callback; who does not know it cannot guess it."""
+    """Return the path of a feed's hub callback, which cannot be guessed."""
     return f"/websub/{feed.id}-{feed.websub_token}"
 
 

@@ -1,4 +1,4 @@
-"""What grows and is not made smaller: history that is never deleted, and what waits to be folded or chained."""
+"""Tables that only grow: history that is never deleted, and what waits to be folded or chained."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time the database gave last, plus what has passed here since."""
+    """The last time read from the database, plus what has passed here since."""
 
     def note(self, at: datetime) -> None:
         """Learn the time from an answer that has just come."""

@@ -1,4 +1,4 @@
-"""The queue behind a server, as a worker asks of it."""
+"""The verbs of a worker, as requests to a server."""
 
 from __future__ import annotations
 
@@ -160,12 +160,12 @@ class PulledWork:
             log.warning("a job may have been pulled and not begun; its lease will run out: %s", error)
 
     async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
-        """Take nothing: the server gives out suspects as it gives out jobs."""
+        """Return none: the server hands out suspects as other jobs."""
         del slices, limit, lease
         return []
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
-        """Try nothing: the server gives out probes as it gives out jobs."""
+        """Return None: the server hands out probes as other jobs."""
         del slices, breaker, lease
         return None
 
@@ -245,7 +245,7 @@ class PulledWork:
 
 
 class ServersBreakers:
-    """Breakers are the server's: it gates what it gives out and counts by the reports of runs."""
+    """Breakers are the server's: it gates what it hands out and counts by the reports of runs."""
 
     async def record(
         self,

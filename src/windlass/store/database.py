@@ -40,7 +40,7 @@ class Database(Protocol):
 
 
 class Bounded:
-    """The same database, whose reads may take only so long: for readers who would rather come back later.
+    """The same database, whose reads may take only so long: for readers that would rather try again later.
 
     A read that takes longer is ended and raises StoreBusy.
     """

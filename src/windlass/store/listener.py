@@ -94,7 +94,4 @@ class WakeupListener:
 
 
 _TOPICS = frozenset(topic.value for topic in Topic)
-_DEAF = (
-    "no notifications arrive; behind a transaction pooler, give `listen_url` an address that leads to PostgreSQL "
-    "itself"
-)
+_DEAF = "no notifications arrive; behind a transaction pooler, give `listen_url` an address that leads to PostgreSQL itself"

@@ -1,4 +1,4 @@
-"""What an error becomes on the wire."""
+"""Translates errors to HTTP answers."""
 
 from __future__ import annotations
 

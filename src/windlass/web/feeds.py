@@ -1,4 +1,4 @@
-"""Feeds: who subscribes to them, and what was found in them."""
+"""Feeds: their subscribers and their entries."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class PullIn(Body):
     lease_sec: int | None = None
     """How long the job is yours at first, brought within 30 to 600."""
     pull_id: Name | None = None
-    """Asking again under the same name gives the same lease again."""
+    """A repeated pull of the same name gets the same lease again."""
     wait: Annotated[float, Field(ge=0)] = 0
     """How many seconds to wait for a job; more than 30 is taken as 30."""
 

@@ -1,4 +1,4 @@
-"""Where pull workers wait for jobs: one look at the queue for all of them, and the first to come is the first served."""
+"""Where pull workers wait for jobs: one look at the queue for all of them, first come, first served."""
 
 from __future__ import annotations
 

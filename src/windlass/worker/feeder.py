@@ -1,4 +1,4 @@
-"""Claims jobs for hungry pools."""
+"""Claims jobs for pools that have room."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Feeder:
         taken: Callable[[Sequence[Claimed], float], None],
         release: Callable[[Claimed], None],
         is_probe: Callable[[Claimed], None],
-        is_woken: bool,
+        is_notified: bool,
     ) -> None:
         """Claim in `name` what `registry` has code for.
 
         `taken` is called with claimed jobs and when they were asked for, `is_probe` with those that try a breaker; `release`
-        gives back. With `is_woken` another component calls `look` in every poll interval in which anything is pending.
+        gives back. With `is_notified` another component calls `look` in every poll interval in which anything is pending.
         """
         self._store = store
         self._tasks = registry.names
         self._lease_length: timedelta = options.lease
         self._poll_s = options.poll_interval.total_seconds()
-        self._idle_s = self._poll_s * _POLLS_OF_OTHERS if is_woken else self._poll_s
+        self._idle_s = self._poll_s * _POLLS_OF_OTHERS if is_notified else self._poll_s
         self._name = name
         self._monotonic = monotonic
         self._taken = taken
@@ -69,7 +69,7 @@ class Feeder:
         self.is_paused = False
         """Whether nothing is claimed for now."""
 
-    def hungry(self) -> None:
+    def wants_jobs(self) -> None:
         """Claim for a pool that has room."""
         self._wake.set()
 

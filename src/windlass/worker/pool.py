@@ -40,18 +40,18 @@ class Pool:
         shared: SharedParts,
         acker: Acker,
         *,
-        hungry: Callable[[], None],
+        wants_jobs: Callable[[], None],
         release: Callable[[Claimed], None],
         task_of: Callable[[str], TaskSpec | None] | None = None,
     ) -> None:
-        """Call `hungry` when there is room for more jobs, `release` for those that will not run here.
+        """Call `wants_jobs` when there is room for more jobs, `release` for those that will not run here.
 
         `task_of` finds how a task runs here; by default as it is registered.
         """
         self.spec = spec
         self._shared = shared
         self._acker = acker
-        self._hungry = hungry
+        self._wants_jobs = wants_jobs
         self._release = release
         self._task_of = task_of or shared.program.registry.get
         self._buffer: deque[Claimed] = deque()
@@ -79,7 +79,7 @@ class Pool:
         """Make the slots."""
         for _ in range(self.spec.slots):
             self._add_slot()
-        self._hungry()
+        self._wants_jobs()
 
     def _add_slot(self) -> None:
         slot = Slot(self._shared, freed=self._freed)
@@ -109,7 +109,7 @@ class Pool:
             slot, job = idle.popleft(), self._buffer.popleft()
             self._taken_at = now = monotonic()
             if len(self._buffer) <= self._ahead * _REFILL:
-                self._hungry()
+                self._wants_jobs()
             try:
                 if not self._start(slot, job):
                     idle.append(slot)
@@ -145,7 +145,7 @@ class Pool:
             self._idle.append(slot)
         self.go_on()
         if self._idle and not self._buffer:
-            self._hungry()
+            self._wants_jobs()
 
     def _rest(self, slot: Slot, shortage: str) -> None:
         """Give back the jobs of a slot that can start none now, and let it try again later; others may be able to."""
@@ -156,7 +156,7 @@ class Pool:
         if self._shortage_told_at is None or now >= self._shortage_told_at + _TELL_AGAIN_S:
             self._shortage_told_at = now
             log.error("%s; jobs that need one are given back and tried again every %g s", shortage, _REST_S)
-        self._hungry()
+        self._wants_jobs()
         if self._is_closing and self.is_idle:
             self._done.set()
 
@@ -306,7 +306,7 @@ class Pool:
         for slot in [slot for slot, until in self._resting.items() if now >= until]:
             del self._resting[slot]
             self._idle.append(slot)
-            self._hungry()
+            self._wants_jobs()
         self.go_on()
 
     def _revive(self) -> None:
@@ -327,7 +327,7 @@ class Pool:
     def let_go(self) -> None:
         """Start jobs again."""
         self._is_held = False
-        self._hungry()
+        self._wants_jobs()
 
     @property
     def is_done(self) -> bool:

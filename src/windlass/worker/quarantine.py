@@ -40,13 +40,13 @@ class Quarantine:
         acker: Acker,
         others: Sequence[Pool],
         *,
-        hungry: Callable[[], None],
+        wants_jobs: Callable[[], None],
         release: Callable[[Claimed], None],
     ) -> None:
-        """Serve the lanes of `others`, which may still be filled; `hungry` is called when another suspect may be claimed."""
+        """Serve the lanes of `others`, which may still be filled; `wants_jobs` is called when another suspect may be claimed."""
         self._shared = shared
         self._others = others
-        self._hungry = hungry
+        self._wants_jobs = wants_jobs
         self._is_alone = shared.program.target is None
         self._patience_s = shared.options.lease.total_seconds()
         self._wanted_at: float | None = None
@@ -57,7 +57,7 @@ class Quarantine:
         self._in_a_row = 0
         self._is_used = False
         slots = 1 if self._is_alone else min(_CHILDREN, sum(pool.slots for pool in shared.options.pools))
-        self.pool = Pool(PoolSpec(_LANE, slots), shared, acker, hungry=self._look, release=release, task_of=self._task_of)
+        self.pool = Pool(PoolSpec(_LANE, slots), shared, acker, wants_jobs=self._look, release=release, task_of=self._task_of)
 
     def _task_of(self, name: str) -> TaskSpec | None:
         task = self._shared.program.registry.get(name)
@@ -107,14 +107,14 @@ class Quarantine:
                 rest_s = max(rest_s, (now - asked_at) * _CLAIM_REST)
             self._in_a_row += len(jobs)
             self._rest_until = max(self._rest_until, now + rest_s)
-            asyncio.get_running_loop().call_later(rest_s, self._hungry)
+            asyncio.get_running_loop().call_later(rest_s, self._wants_jobs)
 
     def _look(self) -> None:
         """React to a free slot; once all are free, the other jobs go on."""
         if self._is_used and self.pool.is_idle:
             self._is_used = False
             self.let_go()
-        self._hungry()
+        self._wants_jobs()
 
     def _hold(self, now: float) -> None:
         if self._held_at is None:

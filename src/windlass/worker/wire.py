@@ -217,7 +217,7 @@ def unpack_end(packed: list[Any]) -> tuple[ChildEnd, Cost]:
 
 
 def describe_death(status: int | None) -> Crashed:
-    """Return how a process ended; `status` is what os.waitstatus_to_exitcode gives, None when it is not known."""
+    """Return how a process ended; `status` is what os.waitstatus_to_exitcode returns, None when it is unknown."""
     if status is None:
         return Crashed("the child process ended, and something else in the worker took its exit status")
     if status >= 0:

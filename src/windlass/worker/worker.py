@@ -62,12 +62,12 @@ class Worker:
         options: WorkerOptions | None = None,
         decide: Decide = decide,
         replacement: Replacement | None = None,
-        is_woken: bool = False,
+        is_notified: bool = False,
     ) -> None:
         """Run `program` under `name`; `blocking_store` is the same store for the heart's thread.
 
         `store` finishes a run with what `decide` returns for it. With a `replacement` the process is replaced when a
-        handler blocks the event loop beyond its timeout and the grace. With `is_woken` the upkeep, or another component,
+        handler blocks the event loop beyond its timeout and the grace. With `is_notified` the upkeep, or another component,
         calls `wake` in every poll interval in which anything is pending.
         """
         self.name = name
@@ -90,7 +90,7 @@ class Worker:
             taken=self._taken,
             release=held_jobs.release,
             is_probe=held_jobs.breaker_watch.expect,
-            is_woken=is_woken,
+            is_notified=is_notified,
         )
         self._shared = SharedParts(
             program=program,
@@ -106,8 +106,12 @@ class Worker:
         )
         # Lanes of their own first, so that they are served before the pool that takes anything.
         specs = sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE)
-        self._fed = [Pool(spec, self._shared, held_jobs.acker, hungry=feeder.hungry, release=held_jobs.release) for spec in specs]
-        self._quarantine = Quarantine(self._shared, held_jobs.acker, self._fed, hungry=feeder.hungry, release=held_jobs.release)
+        self._fed = [
+            Pool(spec, self._shared, held_jobs.acker, wants_jobs=feeder.wants_jobs, release=held_jobs.release) for spec in specs
+        ]
+        self._quarantine = Quarantine(
+            self._shared, held_jobs.acker, self._fed, wants_jobs=feeder.wants_jobs, release=held_jobs.release
+        )
         self._pools += [*self._fed, self._quarantine.pool]
         self._heart = Heart(
             blocking_store,

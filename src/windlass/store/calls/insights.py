@@ -204,7 +204,7 @@ def read_present(means: Means, registered: Sequence[WorkerRecord]) -> Steps[Pres
 
 
 def _queue(registered: Sequence[WorkerRecord]) -> Steps[Present]:
-    """Read what waits, what runs and who works."""
+    """Read what waits, what runs, and the workers."""
     at = yield from _now()
     counts = rows.counts((yield Step("count_jobs", {})))
     busy = {(row[0], row[1]): row[2] for row in (yield Step("busy_slots", {"limit": workers.MAX_STARTED}))}

@@ -133,7 +133,7 @@ def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int
 
 
 def bring_back(ids: Sequence[int], means: Means) -> Steps[dict[int, Return]]:
-    """Return for each letter that was open which job came back, or who holds the key of the one that could not."""
+    """Return for each letter that was open which job came back, or the holder of the key of the one that could not."""
     asked = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
     # Jobs before letters, as everywhere; what was read before the locks is read again.
     yield Step("lock_jobs", {"ids": batches.numbers({letter.job_id for letter in asked})})
@@ -165,7 +165,7 @@ def _return(jobs: Sequence[Job]) -> Steps[dict[int, Return]]:
 
 
 def _set_payloads(letters: Sequence[DeadLetter]) -> Steps[None]:
-    """Give jobs that are there what their letters were edited to."""
+    """Write edited payloads of letters to their jobs, where those exist."""
     texts = ((one.job_id, one.edited_payload_json) for one in letters)
     edited = [f'{{"id":{job_id},"payload":{text}}}' for job_id, text in texts if text is not None]
     if edited:

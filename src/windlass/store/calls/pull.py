@@ -1,4 +1,4 @@
-"""Pull workers take jobs: several in one transaction, each exactly one, the first that asks first."""
+"""Pull workers take jobs: several in one transaction, each exactly one, in the order they asked."""
 
 from __future__ import annotations
 

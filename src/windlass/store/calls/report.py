@@ -1,4 +1,4 @@
-"""The verbs of pull workers: pull, report, heartbeat, and the question how a job stands."""
+"""The verbs of pull workers: pull, report, heartbeat, and the status of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: set, unset, and read at the moment a decision hangs on them."""
+"""Settings: set, unset, and read at the moment a decision needs them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Retried(Protocol):
 
     @property
     def retry(self) -> str:
-        """The profile and what the enqueuer gave."""
+        """The profile and what the enqueuer has set."""
         ...
 
 

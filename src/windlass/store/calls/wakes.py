@@ -1,4 +1,4 @@
-"""Which sleepers are woken by what: a verb's answer decides."""
+"""The topics that the answer of a verb wakes."""
 
 from __future__ import annotations
 
