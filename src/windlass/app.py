@@ -245,12 +245,12 @@ class Windlass(Operator):
         self.close()
 
     async def aclose(self) -> None:
-        """Let go of the database, as far as this event loop and blocking code hold it; the next use opens it again."""
+        """Close the stores of this event loop and of blocking code; the next use opens them again."""
         if "_stores" in self.__dict__:
             await self._stores.aclose()
 
     def close(self) -> None:
-        """Let go of the database without an event loop; pools of running event loops are theirs to close."""
+        """Close the database without an event loop; pools of running event loops are closed by those."""
         if "_stores" in self.__dict__:
             self._stores.close()
 
@@ -355,7 +355,7 @@ class Windlass(Operator):
         return register
 
     def middleware(self, function: M) -> M:
-        """Go around every run: a generator function that gets a HandlerCall and yields once, where the handler runs.
+        """Wrap every run: a generator function that gets a HandlerCall and yields once, where the handler runs.
 
         One that is `async` goes around coroutines only. The first that is declared is the outermost.
         """

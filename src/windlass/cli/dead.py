@@ -158,7 +158,7 @@ def _settling(command: Any) -> Any:
 @click.option("--note", help="What to remember.")
 @_settling
 def acknowledge(ids: tuple[int, ...], *, note: str | None, database: str | None, **given: Any) -> None:
-    """Note that you have seen letters; retention may let go of them then."""
+    """Acknowledge letters; retention may delete them then."""
     wanted = _wanted(ids, given)
     with operating(database) as operator:
         if wanted is None:

@@ -50,7 +50,7 @@ class JobEvents:
     """
 
     def __init__(self, store: Store, tasks: Sequence[str] = (), lanes: Sequence[str] = ()) -> None:
-        """Note how things are now in a store that blocks; what happens from here on is an event."""
+        """Note the state now in a store that blocks; what happens from here on is an event."""
         self._store = store
         self._tasks, self._lanes = tuple(tasks), tuple(lanes)
         self._known: OrderedDict[int, _Known] = OrderedDict()

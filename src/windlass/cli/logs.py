@@ -64,7 +64,7 @@ class _Printed:
     def add(self, job: Job, runs: Sequence[Execution]) -> bool:
         """Print what is new; False when there is no more to come."""
         self._job = job
-        # A cancelled run has its lines once its worker has stopped, and lets go of the job.
+        # A cancelled run has its lines once its worker has stopped, and its lease has ended.
         held = None if job.token is None else job.executions
         for run in reversed(runs):
             if run.number <= self._last:

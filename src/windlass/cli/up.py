@@ -114,7 +114,7 @@ async def _run(app: Windlass, target: str, further: list[tuple[str, str]], *, is
             listener.stop()
             worker.hurry()
 
-        signals.tell(stop, hurry)
+        signals.call(stop, hurry)
         # A worker that is worn out stops by itself, and its server must not go on alone.
         watching = asyncio.create_task(worker.stopped())
         watching.add_done_callback(lambda _: None if listener.should_exit else listener.stop())

@@ -125,7 +125,7 @@ async def _work(app: Windlass, target: str, lane: str | None) -> bool:
     given = app.worker_options()
     chosen = given if lane is None else replace(given, pools=(separate(given.pools, lane),))
     async with app, app.working(target=target, options=chosen, end_process=_end) as running:
-        signals.tell(running.stop, running.hurry)
+        signals.call(running.stop, running.hurry)
         search_less_garbage()
         await running.stopped()
     return running.has_lost

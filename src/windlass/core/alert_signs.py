@@ -47,7 +47,7 @@ class RecurringRuns(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What only the machine that looks knows; None where it does not."""
+    """Facts of the machine that evaluates; None where they are unknown."""
 
     now: datetime | None = None
     disk_used: float | None = None

@@ -191,7 +191,7 @@ def admit(breaker: Breaker | None, spec: BreakerSpec, caller: BreakerPermit) -> 
 def take_result(
     breaker: Breaker, spec: BreakerSpec, caller: BreakerPermit, *, succeeded: bool, failures: int
 ) -> tuple[Breaker, BreakerReason] | None:
-    """Return what a result makes of a breaker; nothing when it is none of this caller's business any more."""
+    """Return the breaker after a result, and why it changed; None when this caller's result changes nothing."""
     if breaker.is_held_by(caller):
         if succeeded:
             return breaker.closed(successes=1), BreakerReason.PROBE_SUCCEEDED

@@ -70,7 +70,7 @@ class Arrivals(NamedTuple):
 
 @record(kw_only=True)
 class Present:
-    """How things are at one moment, each number of the same moment as all others."""
+    """The state of the queue, each number of the same moment."""
 
     at: datetime
     counts: Sequence[Count]

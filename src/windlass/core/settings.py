@@ -147,7 +147,7 @@ def _seconds(value: Value | None, otherwise: timedelta) -> timedelta:
 
 
 def is_pulled(retry: str) -> bool:
-    """Whether a row's retry rule leans on the settings; one that cannot be read does not."""
+    """Whether a row's retry rule depends on the settings; one that cannot be read does not."""
     try:
         return RetrySpec.decode(retry).profile == PULL
     except InvalidInput:

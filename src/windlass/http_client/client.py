@@ -262,7 +262,7 @@ class RemoteServer(RemoteNoun[M]):
 
     @RemoteStream
     async def events(self) -> AsyncGenerator[records.RemoteChange, None]:
-        """Go through changes as they happen: at once how things are, then until the server ends the stream."""
+        """Go through changes as they happen: at once the present state, then until the server ends the stream."""
         changes = Lines(as_one(records.RemoteChange))
         async with aclosing(self._transport.stream(get(f"{API}/events", str), by_line=True, accept=EVENT_STREAM)) as lines:
             async for line in lines:

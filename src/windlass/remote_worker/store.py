@@ -223,7 +223,7 @@ class PulledWork:
             return await self._report(job_id, token, "bare end", outcome=reported.bare().document())
 
     async def _send(self, job_id: int, token: int, **fields: Any) -> ReportDone:
-        """Report what a handler waits for; a server that is away for a moment is none of its business."""
+        """Report what a handler waits for; a short outage of the server is waited out."""
         key, wait = str(next(self._numbers)), _FIRST_WAIT_S
         loop = asyncio.get_running_loop()
         until = loop.time() + _PATIENCE_S

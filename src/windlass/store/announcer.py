@@ -29,7 +29,7 @@ class Sender(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
@@ -95,7 +95,7 @@ class Announcer:
     def close(self) -> None:
         """Send what is left, unless the server cannot be reached."""
         if os.getpid() != self._pid:
-            # A forked child has the lock as it was, perhaps held, and no thread to let go of it.
+            # A forked child has the lock as it was, perhaps held, and no thread to release it.
             return
         with self._wake:
             self._is_closing = True

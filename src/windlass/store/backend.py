@@ -51,7 +51,7 @@ class Backend(Protocol):
         ...
 
     def forget(self) -> None:
-        """Let go without closing, in the child of a fork."""
+        """Drop the connections without closing them, in the child of a fork."""
         ...
 
 

@@ -34,7 +34,7 @@ class BlockingDatabase(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...
 
 
@@ -66,5 +66,5 @@ class Blocking:
         raise NotImplementedError("code without an event loop polls; wake-ups need one")
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()

@@ -31,11 +31,11 @@ class Database(Protocol):
         ...
 
     def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
-        """Ring `wakeups` when others commit, for as long as this is entered."""
+        """Wake `wakeups` when others commit, for as long as this is entered."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...
 
 
@@ -64,9 +64,9 @@ class Bounded:
         return await self._database.run_within(connection, call)
 
     def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
-        """Ring `wakeups` when others commit, for as long as this is entered."""
+        """Wake `wakeups` when others commit, for as long as this is entered."""
         return self._database.listen(wakeups, rng)
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self._database.aclose()

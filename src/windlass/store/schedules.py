@@ -68,5 +68,5 @@ class Schedules(Noun):
         return await self._run(schedules.sync_enabled(name, predicate), connection)
 
     async def touch_declared(self, app: str, names: Sequence[str]) -> builtins.list[str]:
-        """Record that an application still declares these; returns them, without any that were let go of meanwhile."""
+        """Record that an application still declares these; returns them, without any that were disabled meanwhile."""
         return await self._run(schedules.touch_declared(app, names)) if names else []

@@ -313,7 +313,7 @@ class Store(StoredJobs):
         return SqlWakeups(lambda wakeups: self.database.listen(wakeups, self.means.rng))
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self.database.aclose()
 
     async def check_schema(self) -> None:

@@ -31,7 +31,7 @@ class Wait:
 class Watchdog:
     """A thread that shuts the socket of every exchange that is past its limit.
 
-    The kernel notices only a peer that acknowledges nothing. A proxy, a NAT or a pooler that goes silent acknowledges
+    The kernel notices only a peer that acknowledges nothing. A proxy, a NAT or a pooler that stops answering acknowledges
     everything, and a wait for it would never end. A socket that is shut down wakes what waits for it, on an event loop or
     in a thread. The thread sleeps until the first limit: no timer is set for a statement, and a blocked event loop does not
     matter.

@@ -134,15 +134,15 @@ class Changes:
 
     async def _watch(self, store: Store, wakeups: Wakeups) -> None:
         heard = _generations(wakeups)
-        told_at = time.monotonic()
+        sent_at = time.monotonic()
         while True:
             await self._wanted.wait()
             await wakeups.wait(sum(heard.values()), at_most=self._timing.look)
             before, heard = heard, _generations(wakeups)
             if await self._tell(store, tuple(topic for topic in Topic if heard[topic] != before[topic])):
-                told_at = time.monotonic()
-            elif time.monotonic() - told_at >= self._timing.beat.total_seconds():
-                told_at = time.monotonic()
+                sent_at = time.monotonic()
+            elif time.monotonic() - sent_at >= self._timing.beat.total_seconds():
+                sent_at = time.monotonic()
                 self._beats += 1
                 self._move()
             await asyncio.sleep(self._timing.gap.total_seconds())

@@ -97,7 +97,7 @@ async def _answer(request: Request) -> Response:
 
 
 async def get_events(request: Request) -> ChangeOut:
-    """Return how things are, or with `Accept: text/event-stream` what changes, as it changes."""
+    """Return the present counts, or with `Accept: text/event-stream` changes as they happen."""
     raise NotImplementedError
 
 

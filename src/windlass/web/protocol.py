@@ -52,7 +52,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def vouch(self) -> None:
-        """Count the client as one that has shown a good credential."""
+        """Count the client as one with a valid credential."""
         self.open.vouch(self)
 
     @property

@@ -47,7 +47,7 @@ class ReadQueue:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     async def take(self, name: str) -> ReadPermit:
-        """Wait for a turn; raises a Refusal with 503."""
+        """Wait for a permit; raises a Refusal with 503."""
         if self._free and not self._waiting:
             self._free -= 1
             return ReadPermit(self)
@@ -78,14 +78,14 @@ class ReadQueue:
         return future.done() and not future.cancelled()
 
     def ended(self, took_s: float) -> None:
-        """Note that a turn is over; there is no rest where no other request waits."""
+        """Note that a read is over; there is no rest where no other request waits."""
         if self._waiting:
             asyncio.get_running_loop().call_later(min(took_s * _REST, _LONGEST_REST_S), self._give)
         else:
             self._free += 1
 
     def _give(self) -> None:
-        """Hand a turn to the next name that waits."""
+        """Hand the permit to the next name that waits."""
         for name in list(self._waiting):
             line = self._waiting.pop(name)
             while line:

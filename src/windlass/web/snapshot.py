@@ -95,7 +95,7 @@ class SnapshotCache:
         """What was read before, by job and number of the run: most looks find the same failures as the one before."""
 
     async def now(self) -> Snapshot:
-        """Return how things are, or were a moment ago."""
+        """Return the state of the queue, at most a moment old."""
         async with self._looking:
             if self._seen is None or time.monotonic() - self._looked_at >= _FRESH_S:
                 changes = self._changes

@@ -36,14 +36,14 @@ class BreakerWatch:
         """Note that a job was claimed to try a breaker."""
         self._probes.add((probe.id, probe.token))
 
-    def must_tell(self, active: ActiveRun) -> bool:
+    def must_record(self, active: ActiveRun) -> bool:
         """Whether a run must be reported to the store before it is finished."""
         return active.spec.breaker is not None and active.is_failure is not None
 
-    async def tell(self, active: ActiveRun) -> bool:
+    async def record(self, active: ActiveRun) -> bool:
         """Record a run; returns whether its breaker is open now. While the store is away nothing is recorded."""
         spec, job = active.spec.breaker, active.job
-        assert spec is not None  # noqa: S101 - `must_tell` has seen it
+        assert spec is not None  # noqa: S101 - `must_record` has seen it
         permit = (job.id, job.token)
         is_probe = permit in self._probes
         self._probes.discard(permit)

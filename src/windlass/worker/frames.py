@@ -139,7 +139,7 @@ class Channel:
         self.close()
 
     def close(self) -> None:
-        """Let go of the socket without a call of `lost`."""
+        """Close the socket without a call of `lost`."""
         if self._is_open:
             self.pause()
             self._loop.remove_writer(self._end.fileno())
@@ -147,7 +147,7 @@ class Channel:
             self._end.close()
 
     def disown(self) -> None:
-        """Let go of the socket in a forked copy, without touching the event loop that it shares with the original."""
+        """Close the socket in a forked copy, without touching the event loop that it shares with the original."""
         self._is_open = False
         self._end.close()
 

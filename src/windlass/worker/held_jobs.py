@@ -162,7 +162,7 @@ class HeldJobs:
         if active.traced is not None:
             active.traced.decided(_spent_us(run), ending)
         # Elsewhere the loop is blocked and the process about to end: there is no time left for the breaker.
-        if self.breaker_watch.must_tell(active) and threading.get_ident() == self._loop_thread:
+        if self.breaker_watch.must_record(active) and threading.get_ident() == self._loop_thread:
             task = asyncio.create_task(self._record(active, ending))
             self._recordings[task] = ending
             task.add_done_callback(self._recordings.pop)
@@ -178,7 +178,7 @@ class HeldJobs:
         """Report to the breaker before the run is finished: the right to report as the probe ends with the lease."""
         is_open = False
         try:
-            is_open = await self.breaker_watch.tell(active)
+            is_open = await self.breaker_watch.record(active)
         finally:
             self.acker.add(ending)
         if is_open and active.spec.breaker is not None:

@@ -28,7 +28,7 @@ _STALLED_S = 0.25
 _TOGETHER_S = 0.001
 _MOST_TOGETHER = 32
 _REST_S = 1.0
-_TELL_AGAIN_S = 30.0
+_LOG_AGAIN_S = 30.0
 
 
 class Pool:
@@ -60,7 +60,7 @@ class Pool:
         self._lost: list[Slot] = []
         self._resting: dict[Slot, float] = {}
         """Slots that the system had no thread or process for, and when each tries again."""
-        self._shortage_told_at: float | None = None
+        self._shortage_logged_at: float | None = None
         # Until runs have shown that they are short, none waits behind another.
         self._run_s = 2 * _LONGEST_AHEAD_S
         self._ahead = 0
@@ -153,8 +153,8 @@ class Pool:
             self._release(job)
         now = self._shared.clock.monotonic()
         self._resting[slot] = now + _REST_S
-        if self._shortage_told_at is None or now >= self._shortage_told_at + _TELL_AGAIN_S:
-            self._shortage_told_at = now
+        if self._shortage_logged_at is None or now >= self._shortage_logged_at + _LOG_AGAIN_S:
+            self._shortage_logged_at = now
             log.error("%s; jobs that need one are given back and tried again every %g s", shortage, _REST_S)
         self._wants_jobs()
         if self._is_closing and self.is_idle:
@@ -354,5 +354,5 @@ class Pool:
         self.give_back()
 
     async def release_slots(self) -> None:
-        """Let go of the slots' threads and children."""
+        """End the slots' threads and children."""
         await asyncio.gather(*(slot.close() for slot in self._slots))

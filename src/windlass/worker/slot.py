@@ -63,7 +63,7 @@ class Slot:
     """Runs one job at a time, in the way its task asks for, each in an asyncio task and a context of its own."""
 
     def __init__(self, shared: SharedParts, *, freed: Callable[[Slot, float | None], None]) -> None:
-        """Share `shared` with the other slots; `freed` is called when the slot is free again, with how long its one run took."""
+        """Use `shared` as all other slots do; `freed` is called when the slot is free again, with how long its one run took."""
         self._shared = shared
         self._freed = freed
         self._loop = asyncio.get_running_loop()
@@ -198,7 +198,7 @@ class Slot:
     def _look_again(self, active: ActiveRun) -> None:
         """Start nothing under a lease that ran out while the run was made ready: a process can be frozen at any line."""
         if not self._shared.lease_times.may_start(active.token):
-            active.tell(Why.LATE, self._shared.clock.monotonic())
+            active.ask_to_end(Why.LATE, self._shared.clock.monotonic())
             raise Late
 
     def _context_of(self, active: ActiveRun) -> tuple[JobContext]:
@@ -277,7 +277,7 @@ class Slot:
         except Late:
             # A child can take longer to start than a lease lasts.
             if active.why is None:
-                active.tell(Why.LATE, self._shared.clock.monotonic())
+                active.ask_to_end(Why.LATE, self._shared.clock.monotonic())
             raise
 
     def _returned(self, active: ActiveRun, value: Any) -> Outcome | None:
@@ -328,7 +328,7 @@ class Slot:
         """Stop the handler, if this is still its run; the first reason stands."""
         if active is not self.active or active.why is not None:
             return
-        active.tell(why, self._shared.clock.monotonic())
+        active.ask_to_end(why, self._shared.clock.monotonic())
         if active.spec.isolation is Isolation.ASYNC and self._task is not None:
             self._task.cancel()
         elif active.spec.isolation is Isolation.PROCESS and self._child is not None:
@@ -361,7 +361,7 @@ class Slot:
         self._shared.context.copy().run(self._settle_from_outside, active, ActiveRun.cut_short)
 
     async def close(self) -> None:
-        """Let go of the thread and the child."""
+        """End the thread and the child."""
         if self._thread is not None:
             self._thread.close()
         if self._child is not None:

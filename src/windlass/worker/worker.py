@@ -314,7 +314,7 @@ class Worker:
             elif active.spec.is_exclusive and now >= self._held_jobs.lease_times.until(active.token):
                 # Given back once it has stopped: if the lease is still free by then, no worker has to wait for its end.
                 slot.stop(active, Why.EXPIRED)
-        elif now >= active.told_at + self._options.stop_grace.total_seconds():
+        elif now >= active.asked_at + self._options.stop_grace.total_seconds():
             slot.give_up()
 
     async def _wind_down(self, feeder: asyncio.Task[None]) -> None:

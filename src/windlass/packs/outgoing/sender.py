@@ -143,7 +143,7 @@ class Outgoing:
         raise TooManyRedirects(f"{request.url.origin}: still redirected after {limits.max_redirects} times")
 
     async def aclose(self) -> None:
-        """Let go of the threads that look up names."""
+        """End the threads that look up names."""
         self._dns.close()
 
     def _headers(self, given: Mapping[str, str]) -> dict[str, str]:

@@ -117,7 +117,7 @@ def read_whole(flow: Looked, means: Means) -> Steps[Summary]:
 
 
 class Looked(NamedTuple):
-    """How things are, and what happened in the last minutes."""
+    """The state of the queue, and what happened in the last minutes."""
 
     present: Present
     """Without totals and without what alarms."""
@@ -197,7 +197,7 @@ def read_series(
 
 
 def read_present(means: Means, registered: Sequence[WorkerRecord]) -> Steps[Present]:
-    """Read how things are; part of a call that watches it, which may be no snapshot."""
+    """Read the state of the queue; part of a call that watches it, which may be no snapshot."""
     queue = yield from _queue(registered)
     totals = yield from runs.totals().steps(means)
     return (yield from _with_alarms(replace(queue, totals=totals), means))

@@ -146,7 +146,7 @@ def bring_back(ids: Sequence[int], means: Means) -> Steps[dict[int, Return]]:
     met |= yield from _make_again([letter for letter in letters if letter.job_id not in known], means)
     back = [job_id for job_id, one in met.items() if one.holder is None]
     if back:
-        # Every standing letter of the job: one run answers them all.
+        # Every letter of the job that is not closed: one run settles them all.
         yield Step("close_letters", {"ids": batches.numbers(back), "closed_reason": "requeued"})
     return {letter.id: met[letter.job_id] for letter in letters if letter.job_id in met}
 

@@ -170,7 +170,7 @@ def is_untouched(seen: Snapshot) -> bool:
 
 
 async def show_landing(request: Request) -> Response:
-    """Show how things are."""
+    """Show the state of the queue."""
     context = context_of(request)
     principal = context.principal
     seen = await context.server.snapshots.now()
