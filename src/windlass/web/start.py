@@ -110,4 +110,4 @@ def weakness_of(secret: str) -> str | None:
         return "repeats a few characters"
     if secret.isdecimal():
         return "is made of digits only"
-    return "contains a word that is guessed first" if _COMMON.search(secret) else None
+    return "contains a word that an attacker tries first" if _COMMON.search(secret) else None
