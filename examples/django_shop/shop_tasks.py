@@ -15,5 +15,5 @@ else:
 @task
 @task_options(max_attempts=3, retry={"base": "100ms"}, unique=["order"])
 def send_receipt(order: int) -> str:
-    """Send nothing, and say so."""
+    """Send nothing, and return a text."""
     return f"receipt for order {order}"

@@ -27,7 +27,7 @@ class Base(DeclarativeBase):
 
 
 class Customer(Base):
-    """Somebody who has signed up."""
+    """A customer who has signed up."""
 
     __tablename__ = "customers"
     email: Mapped[str] = mapped_column(primary_key=True)
@@ -35,7 +35,7 @@ class Customer(Base):
 
 @jobs.task(lane="fast", max_attempts=5)
 async def mail(to: str, subject: str) -> str:
-    """Write to a customer; a real one would speak SMTP here."""
+    """Write to a customer; a real one would use SMTP here."""
     print(f"mail to {to}: {subject}", flush=True)
     return "sent"
 
@@ -80,5 +80,5 @@ def sign_up(body: SignUp, transaction: Annotated[Session, Depends(session, scope
 
 @web.get("/customers")
 def customers(transaction: Annotated[Session, Depends(session, scope="function")]) -> list[str]:
-    """List everybody."""
+    """List the customers' addresses."""
     return sorted(customer.email for customer in transaction.query(Customer))

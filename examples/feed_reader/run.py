@@ -21,7 +21,7 @@ ENTRY = "<item><guid>{name}-{number}</guid><title>{name} news {number}</title><p
 
 
 class Publisher(BaseHTTPRequestHandler):
-    """Publishes /cats and /dogs, each with as many entries as `published` says."""
+    """Publishes /cats and /dogs, each with as many entries as `published` has."""
 
     published: ClassVar[dict[str, int]] = {"cats": 2, "dogs": 3}
 

@@ -20,10 +20,10 @@ flask_jobs = FlaskWindlass(jobs)
 
 @jobs.task(lane="fast", max_attempts=5)
 def mail(to: str, subject: str) -> str:
-    """Write to a customer; a real one would speak SMTP here."""
-    said = f"mail from {current_app.config['SENDER']} to {to}: {subject}"
-    print(said, flush=True)
-    return said
+    """Write to a customer; a real one would use SMTP here."""
+    text = f"mail from {current_app.config['SENDER']} to {to}: {subject}"
+    print(text, flush=True)
+    return text
 
 
 def sign_up() -> dict[str, int]:

@@ -15,7 +15,7 @@ HEADERS = {"content-type": "application/json", "x-worker-id": f"leads-{os.getpid
 
 
 class Lost(Exception):
-    """The job is no longer ours: somebody cancelled it, or our lease ran out and another worker has it."""
+    """The job is no longer ours: it was cancelled, or our lease ran out and another worker has it."""
 
 
 def ask(path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def search(city: str, page: int) -> list[dict[str, str]]:
 
 
 def work(job: dict[str, Any]) -> None:
-    """Search until the job's target is reached or there is nothing more; whoever comes after us goes on at the cursor."""
+    """Search until the job's target is reached or there is nothing more; a later worker goes on at the cursor."""
     page = int(job["last_cursor"] or 0)
     while True:
         found = search(job["payload"]["city"], page)

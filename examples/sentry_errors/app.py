@@ -43,7 +43,7 @@ def report(event: EndEvent) -> None:
 
 @app.task(max_attempts=3)
 async def greet(name: str) -> str:
-    """Fail for whom there is no greeting."""
+    """Fail for a name without a greeting."""
     return {"ann": "Hello Ann", "bob": "Hello Bob"}[name]
 
 

@@ -21,7 +21,7 @@ class Base(DeclarativeBase):
 
 
 class Order(Base):
-    """What somebody wants."""
+    """An order."""
 
     __tablename__ = "orders"
     number: Mapped[int] = mapped_column(primary_key=True)

@@ -55,7 +55,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _PULLED = RetrySpec(profile="pull")
 Lifespan = Callable[..., Any]
-"""An async context manager, or the async generator of one; takes the application or nothing and gives `ctx.state`."""
+"""An async context manager, or the async generator of one; takes the application or nothing and yields `ctx.state`."""
 
 
 class TaskDecorator:
@@ -103,7 +103,7 @@ class Windlass(Operator):
         self._file = None if config_file is None else Path(config_file)
         self._rng = SystemRandom() if rng is None else rng
         self._owners: dict[str, str] = {}
-        """In whose name schedules of tasks are declared, where it is not the application's."""
+        """The owner that schedules of a task are declared for, where it is not this application."""
         super().__init__(self._here, self, self.hooks)
         self._twin = Operator(self._blocking, self, self.hooks)
 
@@ -245,12 +245,12 @@ class Windlass(Operator):
         self.close()
 
     async def aclose(self) -> None:
-        """Let go of the database, as far as this event loop and blocking code hold it; the next use opens it again."""
+        """Close the stores of this event loop and of blocking code; the next use opens them again."""
         if "_stores" in self.__dict__:
             await self._stores.aclose()
 
     def close(self) -> None:
-        """Let go of the database without an event loop; pools of running event loops are theirs to close."""
+        """Close the database without an event loop; pools of running event loops are closed by those."""
         if "_stores" in self.__dict__:
             self._stores.close()
 
@@ -261,7 +261,7 @@ class Windlass(Operator):
 
     @contextmanager
     def bound(self, database_url: str, *, around: Callable[[Backend], Backend]) -> Iterator[Self]:
-        """Live on another database until the block ends, and forget then what was declared in it; for tests.
+        """Use another database until the block ends, then drop what was declared in it; for tests.
 
         Close the application before the end: what was opened on the other database is not closed by itself.
         """
@@ -355,7 +355,7 @@ class Windlass(Operator):
         return register
 
     def middleware(self, function: M) -> M:
-        """Go around every run: a generator function that gets a HandlerCall and yields once, where the handler runs.
+        """Wrap every run: a generator function that gets a HandlerCall and yields once, where the handler runs.
 
         One that is `async` goes around coroutines only. The first that is declared is the outermost.
         """
@@ -434,7 +434,7 @@ class Windlass(Operator):
                 name=name,
                 options=chosen,
                 replacement=None if end_process is None else Replacement(blocking, end_process),
-                is_told=True,
+                is_notified=True,
             )
             upkeep = Upkeep(store, clock=clock, options=self._upkeep_options(), promoted=worker.wake, name=name)
             presence = Presence(
@@ -457,7 +457,7 @@ class Windlass(Operator):
                 worker.stop()
                 await work
                 if not worker.holds_runs:
-                    # A worker that says goodbye loses its leases at once.
+                    # A worker that reports its stop loses its leases at once.
                     await presence.leave()
                 for task in beside:
                     task.cancel()
@@ -473,7 +473,7 @@ class Windlass(Operator):
         return [job for job in described if job is not None]
 
     def disown(self, tasks: Iterable[str], owner: str) -> None:
-        """Declare the schedules of these tasks in another name: what several applications may bring along belongs to none."""
+        """Declare the schedules of these tasks for `owner`: those that several applications declare have a common one."""
         self._owners |= dict.fromkeys(tasks, owner)
 
     @asynccontextmanager
@@ -550,7 +550,7 @@ class Windlass(Operator):
         )
 
     def _notices(self, notice: Notice) -> list[NewJob]:
-        """Make the jobs that send word of an alert, as far as the settings name somebody."""
+        """Make the notification jobs of an alert, for the configured recipients."""
         from windlass.core import alert_notice  # noqa: PLC0415 - as in `working`
 
         hook, mail = self.settings.alert_webhook, self.settings.alert_mail

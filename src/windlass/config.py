@@ -244,7 +244,7 @@ class Settings:
     statement_timeout: _Interval = timedelta(seconds=10)
     """How long one statement may take on PostgreSQL, and how long a server that does not answer is waited for."""
     listen_url: Annotated[str | None, Read(_text, is_secret=True)] = field(default=None, repr=False)
-    """Where wake-ups are heard on PostgreSQL: behind a transaction pooler, a URL that leads to the server itself."""
+    """The URL that listens for wake-ups on PostgreSQL: behind a transaction pooler, one that leads to the server itself."""
     version: Annotated[str | None, Read(_version)] = None
     """The version of the application, such as a tag or a commit: dead letters are marked as new by it."""
     host: _Text = "127.0.0.1"
@@ -267,7 +267,7 @@ class Settings:
     allowed_hosts: _Names = None
     """Names the server answers to beside its own; `*.example.org` is every name below, `*` every name."""
     trusted_proxies: _Names = None
-    """Addresses whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    """Addresses whose X-Forwarded-For and X-Forwarded-Proto are used."""
     connections_per_address: Annotated[int, Read(_whole(1, 1_000_000))] = 256
     """How many connections the server takes from one address; loopback and trusted proxies are left out."""
     public_url: Annotated[str | None, Read(_web_address)] = None
@@ -301,7 +301,7 @@ class Settings:
     smtp_url: Annotated[str | None, Read(_mail_server, is_secret=True)] = field(default=None, repr=False)
     """The mail server of `email`, as in `smtp+starttls://user:password@mail.example.org:587` or `smtps://…`."""
     mail_from: Annotated[str | None, Read(_mail_from)] = None
-    """Whom mails come from, as in `Shop <shop@example.org>`."""
+    """The sender of mails, as in `Shop <shop@example.org>`."""
     mail_templates: _OptionalText = None
     """A folder with more mails for `email`, each a file <name>.txt."""
     webhook_secret: _Secret = field(default=None, repr=False)
@@ -311,7 +311,7 @@ class Settings:
     alert_webhook: Annotated[str | None, Read(_web_address)] = None
     """Where a signed webhook is sent when an alert is raised or cleared; a worker needs the pack `notify`."""
     alert_mail: Annotated[str | None, Read(_mail_to)] = None
-    """Whom a mail is sent to when an alert is raised or cleared; a worker needs the pack `notify`."""
+    """The address that gets a mail when an alert is raised or cleared; a worker needs the pack `notify`."""
     otel: _Flag = False
     """Whether enqueues and runs are traced and measured by OpenTelemetry; needs the extra `otel`, see tracing.md."""
     crawl_delay: _Duration = timedelta(milliseconds=500)
@@ -398,7 +398,7 @@ def load(
 
 
 class SettingOrigin(StrEnum):
-    """Where the value of a setting comes from; the later of these beats the earlier."""
+    """Where the value of a setting comes from; later members override earlier ones."""
 
     DEFAULT = "default"
     FILE = "file"

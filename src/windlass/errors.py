@@ -8,10 +8,10 @@ WindlassError
 │   └── UnknownTask           a task that neither this process nor the fleet has code for
 ├── JobNotFound
 │   └── ScheduleNotFound      no recurring job has this name; names the nearest
-├── JobNotCompleted           the job somebody waited for has no result
+├── JobNotCompleted           the awaited job has no result
 │   ├── JobFailed
 │   └── JobCancelled
-├── WaitTimeout               the job somebody waited for is not done yet (a TimeoutError)
+├── WaitTimeout               the awaited job is not done yet (a TimeoutError)
 ├── ExecutionNotFound
 ├── InvalidTransition         a move the state table does not have; names both states
 ├── GateNotFound              a lane or task that no process declared and that has no jobs; names the nearest
@@ -25,7 +25,7 @@ WindlassError
 ├── TokenNotFound
 ├── LeaseLost                 the token is no longer the one on the row
 │   └── TokenNeeded           the worker has held the job before and must name the run it means
-├── LeaseHeld                 a job cannot be deleted or begin anew while somebody holds its lease
+├── LeaseHeld                 a job cannot be deleted or begin anew while its lease is held
 ├── DuplicateJob              on_conflict="reject" met a holder of the key
 │   └── ScheduleExists        a schedule of this name is there already
 ├── SlotTaken                 an operator's retry, requeue, override or clone into a unique slot that another job holds
@@ -43,7 +43,7 @@ WindlassError
 │   └── NoProcess             the system starts no process now
 ├── BadFrame                  a message between worker and child that is none, or is too long (windlass.worker.frames)
 ├── OutgoingError             a request of a pack was refused or not answered (windlass.packs.outgoing)
-├── MailServerFailed          the mail server is away or not well (windlass.packs.notify)
+├── MailServerFailed          the mail server cannot be reached or reports a problem (windlass.packs.notify)
 ├── RemoteError               what a server answered a client over HTTP (windlass.remote)
 │   ├── Unauthorized          no credentials, or none that are good
 │   ├── Forbidden             the role does not allow it
@@ -401,7 +401,7 @@ class TokenNeeded(LeaseLost):
 
 
 class LeaseHeld(WindlassError):
-    """Somebody holds the job, so it cannot be removed or begin anew; cancel it or take its lease first."""
+    """The job's lease is held, so it cannot be removed or begin anew; cancel it or take its lease first."""
 
     def __init__(self, job_id: int, worker: str | None, move: str = "delete") -> None:
         super().__init__(f"cannot {move} job {job_id}: {worker} holds its lease; cancel it or take the lease first")
@@ -508,7 +508,7 @@ class CanaryEnded(WindlassError):
 
 
 class RemoteError(WindlassError):
-    """A server answered with an error; its own words."""
+    """A server answered with an error; the message is the server's."""
 
     def __init__(self, text: str, status: int | None = None) -> None:
         super().__init__(text)
@@ -516,7 +516,7 @@ class RemoteError(WindlassError):
 
 
 class Unauthorized(RemoteError):
-    """The server does not know who is asking; give a token that is good."""
+    """The server accepts no credential of this request; pass a valid token."""
 
 
 class Forbidden(RemoteError):
@@ -572,7 +572,7 @@ class StoreRefused(StoreError):
 
 
 class StoreConflict(StoreRefused):
-    """A rival took a unique key between this call's look and its write."""
+    """Another transaction took a unique key between this call's read and its write."""
 
 
 class SchemaError(StoreError):

@@ -1,4 +1,4 @@
-"""Windlass inside a FastAPI application: its lifespan, and the dependency that gives an endpoint the jobs."""
+"""Windlass inside a FastAPI application: its lifespan, and the dependency that passes the jobs to an endpoint."""
 
 from __future__ import annotations
 

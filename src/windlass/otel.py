@@ -91,7 +91,7 @@ class Tracing:
         self._send_time.record(seconds, measured)
 
     def begin(self, job: Claimed) -> RunSpan | None:
-        """Start the span of a run, linked to who enqueued the job, and make it current; None when that fails."""
+        """Start the span of a run, linked to the span of the enqueue, and make it current; None when that fails."""
         try:
             attributes = _operation("process", job.lane, job.task)
             producer = None if job.traceparent is None else _context_of(job.traceparent)
@@ -198,7 +198,7 @@ class RunSpan:
                 span.set_attribute(_ERROR, failure.kind)
                 span.set_status(StatusCode.ERROR, failure.message)
                 span.add_event("exception", _exception(failure))
-            # Functions end in a thread, and are heard of later.
+            # Functions end in a thread, and are reported later.
             span.end(self._began_ns + max(spent_us, 0) * 1000)
             self._measure(max(spent_us, 0) / 1e6, None if failure is None else failure.kind)
         except Exception:
@@ -257,7 +257,7 @@ def _caller(job: NewJob) -> Context | None:
 
 
 def _marked(jobs: Sequence[NewJob], sender: SpanContext) -> Sequence[NewJob]:
-    """Write a sampled trace on copies of jobs; not on schedules, whose runs have nothing to do with who made them."""
+    """Write a sampled trace on copies of jobs; not on schedules, whose runs do not belong to the request that made them."""
     if not sender.is_valid or not sender.trace_flags.sampled:
         return jobs
     text = _written(sender)

@@ -40,7 +40,7 @@ class Renewals(Protocol):
         ...
 
     async def record_logs(self, logs: Sequence[tuple[int, int, str]]) -> None:
-        """Write what runs (id, token, lines) have logged so far, for those who read along."""
+        """Write what runs (id, token, lines) have logged so far, for pages that show it live."""
         ...
 
 

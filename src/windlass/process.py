@@ -1,4 +1,4 @@
-"""Which process this is, and whether another one of the same machine still lives."""
+"""Which process this is, and whether another one of the same machine still runs."""
 
 from __future__ import annotations
 

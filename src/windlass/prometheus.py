@@ -76,7 +76,7 @@ class _Collector:
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Make every metric; what was left out comes last, when it is known."""
+        """Make every metric; the one for what was left out comes last."""
         self._dropped = 0
         yield self._jobs()
         yield self._oldest()

@@ -20,7 +20,7 @@ _ABOUT_A_SECRET = re.compile(r"_(?:at|count|enabled|expires|expiry|length|limit|
 
 
 def is_secret(key: str, value: object) -> bool:
-    """Whether what stands under this name is to be hidden from people who may only look."""
+    """Whether what stands under this name is to be hidden from viewers."""
     words = _WORD_BORDER.sub("_", key).lower()
     if value is None or isinstance(value, bool) or not _SECRET.search(words) or _ABOUT_A_SECRET.search(words):
         return False

@@ -133,7 +133,7 @@ async def test_a_finish_waits_only_a_moment_for_what_a_stranger_holds(store: Sto
         for job, outcome in zip(held, outcomes, strict=True)
     ]
     told: dict[int, JobState] = {}
-    acker = Acker(store, rng=Random(1), is_busy=lambda: False, told=lambda _, accepted: told.update(accepted))
+    acker = Acker(store, rng=Random(1), is_busy=lambda: False, accepted=lambda _, accepted: told.update(accepted))
     async with asyncio.TaskGroup() as group:
         acking = group.create_task(acker.run())
         async with await psycopg.AsyncConnection.connect(url) as stranger:

@@ -24,7 +24,7 @@ from windlass.web.route import Route
 from windlass.web.routes import ROUTES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
-_WRITTEN = "This page is written from the code by `python3 dev.py docs`; a test says when it is not up to date."
+_WRITTEN = "This page is written from the code by `python3 dev.py docs`; a test fails when it is not up to date."
 
 MEANINGS = {
     "database_url": "`sqlite:///path` or `postgresql://…`",

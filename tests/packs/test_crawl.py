@@ -142,7 +142,7 @@ async def test_what_nobody_can_crawl_fails_for_good_and_says_why(app: Windlass, 
     for source in expected:
         await app.enqueue("crawl", {}, subject=source)
     await app.enqueue("crawl", {})
-    for run, said in zip(await run_all(app), [*expected.values(), "says not which source"], strict=True):
+    for run, said in zip(await run_all(app), [*expected.values(), "names no source"], strict=True):
         assert said in (run.message or ""), run.message
         assert (await store.get(run.job_id)).state is JobState.FAILED
     assert site.pages["/private"] == 0

@@ -57,7 +57,9 @@ async def test_a_claim_takes_only_from_the_slices_it_names(store: Store) -> None
     assert [job.task for job in await store.claim(mine, 10, a_lease())] == ["mine"]
 
 
-async def test_a_claim_begins_where_its_slices_begin_and_the_next_look_finds_what_came_before(store: Store, clock: FakeClock) -> None:
+async def test_a_claim_begins_where_its_slices_begin_and_the_next_look_finds_what_came_before(
+    store: Store, clock: FakeClock
+) -> None:
     now = clock.now()
     first = await enqueue_one(store, a_job(run_at=now))
     found = await store.slices()

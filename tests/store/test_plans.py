@@ -50,6 +50,8 @@ select id, 1, 1, id, 'w', now(), now(), 0, 'completed' from windlass_jobs where 
 SIZES = {"50 k analysed": (50_000, True), "20 k never analysed": (20_000, False), "nearly empty": (30, False)}
 PARAMS: dict[str, Any] = {
     "version": 1,
+    **{f"priority_{arm}": 2**31 - 1 for arm in range(4)},
+    **{f"run_at_{arm}": EPOCH for arm in range(4)},
     "limit": 100,
     "token": 1,
     "worker": "w",
@@ -265,7 +267,8 @@ def test_a_claim_locks_through_a_tid_scan_above_the_merge(database: tuple[psycop
 
 CLAIMED_BEFORE = """
 insert into windlass_jobs (task, lane, state, wait_reason, run_at, created_at, updated_at)
-select 'work', 'default', 'pending', 'new', now() - interval '1 hour' + n * interval '1 ms', now(), now() from generate_series(1, {rows}) as n;
+select 'work', 'default', 'pending', 'new', now() - interval '1 hour' + n * interval '1 ms', now(), now()
+from generate_series(1, {rows}) as n;
 update windlass_jobs set state = 'completed', wait_reason = null, closed_at = now();
 insert into windlass_jobs (task, lane, state, wait_reason, run_at, created_at, updated_at)
 select 'work', 'default', 'pending', 'new', now(), now(), now() from generate_series(1, 5)
@@ -276,11 +279,12 @@ def test_a_claim_reads_nothing_that_was_claimed_before(postgres_server: Postgres
     """The index keeps the entries of claimed jobs until a vacuum: a claim that began at the front would go through all of them."""
 
     def pages_read(*, priority: int, run_at: datetime) -> int:
-        params = {**PARAMS, "limit": 5, "lane_0": "default", "task_0": "work", "priority_0": priority, "run_at_0": run_at}
+        head = {"lane_0": "default", "task_0": "work", "priority_0": priority, "run_at_0": run_at}
         [statement] = queries("postgres").statements("claim", 1)
         text = PARAMETER.sub(r"%(\1)s", statement)
         with connection.transaction(force_rollback=True):
-            [[plan]] = connection.execute(f"explain (analyze, buffers, format json) {text}", params).fetchall()
+            explained = f"explain (analyze, buffers, format json) {text}"
+            [[plan]] = connection.execute(explained, {**PARAMS, "limit": 5, **head}).fetchall()
         found = plan[0]["Plan"]
         assert '"Actual Rows": 5' in json.dumps(plan), plan
         return int(found["Shared Hit Blocks"] + found["Shared Read Blocks"])
@@ -379,10 +383,6 @@ def _value(name: str) -> Any:
         return ("completed", "failed", "cancelled", "paused")[int(name[6:])]
     if name.startswith("task_"):
         return f"task-{name[5:]}"
-    if name.startswith("priority_"):
-        return 2**31 - 1
-    if name.startswith("run_at_"):
-        return EPOCH
     if name == "batch":
         return (
             '[{"state":"completed","attempt":1,"executions":1,"crashes":0,"consecutive_failures":0,"completed_runs":1,'

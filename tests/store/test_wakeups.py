@@ -332,15 +332,15 @@ async def test_busy_stranger_wakes_those_who_claim_each_time_and_the_others_now_
     stranger.close()
 
 
-async def test_two_names_of_one_file_share_a_bell(tmp_path: Path) -> None:
+async def test_two_names_of_one_file_share_their_listeners(tmp_path: Path) -> None:
     with fresh_url("sqlite-file", tmp_path, None) as url:
         path = Path(url.removeprefix("sqlite:///"))
         link = tmp_path / "link.db"
         link.symlink_to(path)
         one, other, memory = (Sqlite(name, Random(1)) for name in (str(path), str(link), ":memory:"))
         try:
-            assert one._bell is other._bell
-            assert memory._bell is not one._bell
+            assert one._listeners is other._listeners
+            assert memory._listeners is not one._listeners
         finally:
             for database in (one, other, memory):
                 database.close()
@@ -628,7 +628,7 @@ def test_wake_up_after_a_silence_is_prompt() -> None:
 def test_wake_ups_may_be_used_on_one_event_loop_after_another() -> None:
     @asynccontextmanager
     async def listen(wakeups: SqlWakeups) -> AsyncIterator[None]:
-        wakeups.ring(EVERYTHING)
+        wakeups.wake(EVERYTHING)
         yield
 
     wakeups = SqlWakeups(listen)
@@ -642,7 +642,7 @@ def test_wake_ups_may_be_used_on_one_event_loop_after_another() -> None:
     for _ in range(2):
         asyncio.run(use())
         # Comes too late for anybody.
-        wakeups.ring(EVERYTHING)
+        wakeups.wake(EVERYTHING)
 
 
 def test_forked_child_can_end_while_the_parent_announces() -> None:
@@ -671,10 +671,10 @@ async def test_burst_is_delivered_in_few_steps_and_never_lost() -> None:
 
         def burst() -> None:
             for _ in range(2000):
-                wakeups.ring({Topic.WORK})
+                wakeups.wake({Topic.WORK})
 
         await asyncio.gather(*(asyncio.to_thread(burst) for _ in range(4)))
         noted = wakeups.generation()
-        wakeups.ring(EVERYTHING)
+        wakeups.wake(EVERYTHING)
         assert await wakeups.wait(noted, at_most=LONG)
     assert calls.count(Topic.WORK) < 1000

@@ -22,14 +22,14 @@ from windlass.core.alert_rules import read_rules
 from windlass.core.job import NewJob
 from windlass.core.topic import Topic
 from windlass.errors import StoreUnavailable
-from windlass.web.changes import BEAT, Changes, Tempo
+from windlass.web.changes import BEAT, Changes, EventTiming
 from windlass.web.errors import Refusal
 from windlass.web.limits import HttpLimits
 
 PATIENCE_S = 60.0
 TOKEN = "static-admin-token"
 STREAM = {"accept": "text/event-stream", "authorization": f"Bearer {TOKEN}"}
-BRISK = Tempo(gap=timedelta(milliseconds=20), look=timedelta(milliseconds=50), beat=timedelta(milliseconds=100))
+BRISK = EventTiming(gap=timedelta(milliseconds=20), look=timedelta(milliseconds=50), beat=timedelta(milliseconds=100))
 
 
 @asynccontextmanager
@@ -186,7 +186,7 @@ async def test_while_the_database_is_away_newcomers_are_told_so(web: Served, mon
 async def watched(url: str, *, most: int = 10) -> AsyncIterator[tuple[Changes, asyncio.Event, Windlass]]:
     stopping = asyncio.Event()
     async with Windlass(url) as app:
-        changes = Changes(app, stopping, most=most, tempo=BRISK)
+        changes = Changes(app, stopping, most=most, timing=BRISK)
         async with changes.watching():
             yield changes, stopping, app
 

@@ -46,7 +46,7 @@ def _reading(database: str | None, find: Callable[[Operator], Iterable[str | Non
     from windlass.app import Windlass  # noqa: PLC0415 - only while completing
     from windlass.cli.session import operating  # noqa: PLC0415 - only while completing
 
-    # A word here would be written into the line that is being typed.
+    # A log line would be written into the line that is being typed.
     logging.disable()
 
     def read() -> list[str | None]:
@@ -94,7 +94,7 @@ def _workers(operator: Operator) -> Iterable[str | None]:
 
 def arguments(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the names of a task's arguments, and behind `name=` the values that it may have where they are few."""
-    # The option that is being typed has no value yet, so click has not come to the words before it.
+    # The option that is being typed has no value yet, so click has not read the arguments before it.
     task = ctx.params.get("task") or next(iter(ctx.args), None)
     given = {one.partition("=")[0] for one in ctx.params.get("arguments") or ()}
     found = _within(_reading(ctx.params.get("database"), lambda operator: _choices(operator, task, given)))

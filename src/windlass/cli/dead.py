@@ -127,7 +127,7 @@ def edit(letter_id: int, *, payload: str, as_json: bool, database: str | None) -
 @options.as_json
 @options.database
 def note(letter_id: int, text: str, *, as_json: bool, database: str | None) -> None:
-    """Add a note to a letter, for those who read it after you."""
+    """Add a note to a letter, for its next readers."""
     with operating(database) as operator:
         letter = operator.letters.add_note_sync(letter_id, text, by=person())
     if as_json:
@@ -158,7 +158,7 @@ def _settling(command: Any) -> Any:
 @click.option("--note", help="What to remember.")
 @_settling
 def acknowledge(ids: tuple[int, ...], *, note: str | None, database: str | None, **given: Any) -> None:
-    """Note that you have seen letters; retention may let go of them then."""
+    """Acknowledge letters; retention may delete them then."""
     wanted = _wanted(ids, given)
     with operating(database) as operator:
         if wanted is None:

@@ -1,4 +1,4 @@
-"""When an orderly end has to be over."""
+"""The deadline of an orderly stop."""
 
 from __future__ import annotations
 

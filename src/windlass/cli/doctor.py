@@ -21,7 +21,7 @@ _CODES = {Severity.OK: 0, Severity.WARNING: WARNINGS, Severity.PROBLEM: PROBLEMS
 
 @click.command()
 @click.option("--deep", is_flag=True, help="Read every row: rules, counts, the audit chain. Takes minutes on a large database.")
-@click.option("--repair", is_flag=True, help="Count jobs and runs again and mend wrong counts; workers may go on.")
+@click.option("--repair", is_flag=True, help="Count jobs and runs again and correct wrong counts; workers may go on.")
 @options.as_json
 @options.database
 def doctor(*, deep: bool, repair: bool, as_json: bool, database: str | None) -> None:

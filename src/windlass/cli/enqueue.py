@@ -62,7 +62,7 @@ def enqueue(
         chosen["run_at"] = options.read_time("run_at", run_at)
     app = Windlass(database) if target is None else load_app(target)
     packs.install(app, app.settings.packs or ())
-    # An application may begin with its first job; without one, a file that is not there is a slip of the keyboard.
+    # An application may begin with its first job; without one, a file that is not there is a typing error.
     with operating(database, app, makes_file=target is not None) as operator:
         try:
             enqueued = operator.enqueue_sync(task, document, created_by=person(), **chosen)

@@ -91,7 +91,7 @@ def _enqueue(lines: Lines, database: str | None, *, is_applied: bool) -> None:
 def _store(
     store: Store, made: Iterator[tuple[int, dict[str, Any], NewJob]], step: ProgressStep
 ) -> tuple[int, list[tuple[int, int]]]:
-    """Enqueue jobs; returns how many were, and those that were not with who holds their key."""
+    """Enqueue jobs; returns how many were, and those that were not with the holders of their keys."""
     stored, held = 0, []
     while part := list(islice(made, _AT_ONCE)):
         answers = run(store.enqueue([job for _, _, job in part]))

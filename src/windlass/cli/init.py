@@ -19,7 +19,7 @@ app = Windlass(name="{name}")
 
 @app.task(max_attempts=5, timeout="30s")
 async def greet(name: str) -> str:
-    """Greet somebody; enqueue it with `await greet.enqueue(name="Ann")`."""
+    """Return a greeting; enqueue it with `await greet.enqueue(name="Ann")`."""
     return f"Hello, {{name}}!"
 
 

@@ -31,7 +31,7 @@ def items() -> None:
 
 
 def _whose(command: F) -> F:
-    """Add the options for whose items are meant to a command."""
+    """Add the options that select the job or the collection of items."""
     command = click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Begin after this item.")(command)
     command = click.option("--collection", metavar="NAME", help="The items of a collection; a job's is its task by default.")(
         command

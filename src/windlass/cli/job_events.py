@@ -50,7 +50,7 @@ class JobEvents:
     """
 
     def __init__(self, store: Store, tasks: Sequence[str] = (), lanes: Sequence[str] = ()) -> None:
-        """Note how things are now in a store that blocks; what happens from here on is an event."""
+        """Note the state now in a store that blocks; what happens from here on is an event."""
         self._store = store
         self._tasks, self._lanes = tuple(tasks), tuple(lanes)
         self._known: OrderedDict[int, _Known] = OrderedDict()
@@ -113,7 +113,7 @@ class JobEvents:
         return run(self._store.list_jobs(JobQuery(filter=jobs, limit=_MOST_AT_ONCE))).jobs
 
     def _ended(self) -> Iterator[Job]:
-        """Read what has ended; by the index of ends, which knows no tasks and lanes."""
+        """Read what has ended; by the index of ends, which has no tasks and lanes."""
         for job in self._newest(JobQuery(filter=JobFilter(states=_ENDED), sort=Sort.COMPLETED_AT, limit=_PAGE)):
             if (not self._tasks or job.task in self._tasks) and (not self._lanes or job.lane in self._lanes):
                 yield job

@@ -97,7 +97,7 @@ def moment(at: datetime) -> str:
 
 
 def facts(job: Job, profiles: Mapping[str, Profile], moment: Callable[[datetime], str]) -> dict[str, Any]:
-    """Return what is known of a job, by the names that people read; what is not known is None."""
+    """Return the facts of a job by the names that people read; a missing one is None."""
     priority = f"{job.priority}" + (f" (base {job.base_priority})" if job.priority != job.base_priority else "")
     is_waiting = job.state in {JobState.PENDING, JobState.SCHEDULED}
     return {

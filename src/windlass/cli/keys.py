@@ -48,7 +48,7 @@ _UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*|O)?$")
 _REST_S = 0.05
 _MOST = 1024
 END = "end of input"
-"""Stands for a terminal that is gone."""
+"""Returned once the terminal is closed."""
 
 
 class PressedKeys:

@@ -64,7 +64,7 @@ class _Printed:
     def add(self, job: Job, runs: Sequence[Execution]) -> bool:
         """Print what is new; False when there is no more to come."""
         self._job = job
-        # A cancelled run has its lines once its worker has stopped, and lets go of the job.
+        # A cancelled run has its lines once its worker has stopped, and its lease has ended.
         held = None if job.token is None else job.executions
         for run in reversed(runs):
             if run.number <= self._last:
@@ -102,7 +102,7 @@ class _Printed:
             complain(ended)
 
     def end(self) -> None:
-        """Report how the job is now, where nothing was printed or somebody waited for it."""
+        """Print the job's state, where nothing was printed or the user waited for its end."""
         if self._only is not None and not self._count:
             raise ExecutionNotFound(self._job.id, self._only)
         if not self._as_json and (not self._count or self._job.state in CLOSED):

@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "settings": ("windlass.cli.settings:settings", "List, read, set and unset what may change while everything runs."),
     "shell": ("windlass.cli.shell:shell", "Try things out in Python, with an application at hand."),
     "sources": ("windlass.cli.sources:sources", "List, keep and delete what `crawl` crawls."),
-    "stats": ("windlass.cli.stats:stats", "Show how the queue fares, by lane and by task."),
+    "stats": ("windlass.cli.stats:stats", "Show the queue's statistics, by lane and by task."),
     "tail": ("windlass.cli.tail:tail", "Print what happens to jobs, as it happens."),
     "take-lease": ("windlass.cli.job_verbs:take_lease", "End leases as if they had not been renewed."),
     "tasks": ("windlass.cli.tasks:tasks", "List, pause, resume and drain the tasks of the fleet."),

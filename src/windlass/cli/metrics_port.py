@@ -96,13 +96,13 @@ class _MetricsHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the class above
-        """Log requests where somebody looks for them, and not to the terminal."""
+        """Log requests for debugging, and not to the terminal."""
         log.debug("%s: %s", self.address_string(), format % args)
 
 
 @contextmanager
 def exposed(app: Windlass, host: str, port: int | None) -> Iterator[str | None]:
-    """Answer on a thread for as long as the block lasts, and give the address; without a port, do nothing.
+    """Answer on a thread for as long as the block lasts, and yield the address; without a port, do nothing.
 
     Raises ConfigError when the port is taken, or when others could read it without a token.
     """

@@ -148,7 +148,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Turn a record into what JSON knows."""
+    """Turn a record into types of JSON."""
     record = _record(value)
     if record is not None:
         return _fields(record)

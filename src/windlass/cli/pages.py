@@ -66,7 +66,7 @@ def show(page_id: int, *, as_json: bool, database: str | None) -> None:
 @click.argument("source_id", metavar="SOURCE")
 @options.database
 def delete(source_id: str, *, database: str | None) -> None:
-    """Forget all pages of a source; its next crawl finds them again."""
+    """Delete all pages of a source; its next crawl finds them again."""
     with operating(database) as operator:
         gone = operator.pages.delete_sync(source_id)
     say(f"{gone} pages of {source_id} are deleted")

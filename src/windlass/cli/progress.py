@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on the standard error, where that is a terminal and the work takes long enough to wonder."""
+"""Progress bars on the standard error, where that is a terminal and the work takes long."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unseen(done: int, title: str | None = None) -> None:
 
 
 def is_shown() -> bool:
-    """Whether anybody would see a bar."""
+    """Whether a bar would be seen."""
     return sys.stderr.isatty()
 
 

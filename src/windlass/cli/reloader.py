@@ -109,7 +109,7 @@ class Reloader:
     def _stop(self, process: subprocess.Popen[bytes]) -> bool:
         """End the process as its own grace allows; returns whether no signal came to us meanwhile.
 
-        Files that change once more while it ends mean that somebody is waiting: what runs is then given back at once.
+        When files change once more while it ends, what runs is given back at once: the user is waiting.
         """
         process.terminate()
         seen, is_hurried = self._look(), False

@@ -82,6 +82,6 @@ async def _work(app: Windlass, url: str, token: str | None, *, lanes: tuple[str,
 
     signals = Signals(app.settings.grace)
     async with working(app, url, token, lanes=lanes, slots=slots, target=target) as running:
-        signals.tell(running.stop, running.hurry)
+        signals.call(running.stop, running.hurry)
         await running.stopped()
     return running.has_lost

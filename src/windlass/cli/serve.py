@@ -53,5 +53,5 @@ def serve(
 async def _serve(app: Windlass) -> None:
     signals = Signals(app.settings.grace)
     async with app, opened(app) as server, app.keeping():
-        signals.tell(server.listener.stop, server.listener.stop)
+        signals.call(server.listener.stop, server.listener.stop)
         await server.listen("server and upkeep", database_line(app))

@@ -24,16 +24,16 @@ class OpenedServer(NamedTuple):
     listener: HttpListener
     greeting: Sequence[Line]
 
-    async def listen(self, what: str, *told: tuple[str, str]) -> None:
-        """Print what runs, where the server is, how to log in and the lines in `told`; then answer until stopped."""
-        click.echo(_greeting(what, self.greeting, told))
+    async def listen(self, what: str, *further: tuple[str, str]) -> None:
+        """Print what runs, where the server is, how to log in and the `further` lines; then answer until stopped."""
+        click.echo(_greeting(what, self.greeting, further))
         await self.listener.listen()
 
 
-def _greeting(what: str, lines: Sequence[Line], told: Sequence[tuple[str, str]]) -> str:
+def _greeting(what: str, lines: Sequence[Line], further: Sequence[tuple[str, str]]) -> str:
     """Lay a greeting out: labels in a column, and what is to be typed last, on a line of its own."""
     tried = [line for line in lines if line.label == "try:"]
-    labelled = [*(line for line in lines if line not in tried), *told]
+    labelled = [*(line for line in lines if line not in tried), *further]
     return "\n".join([banner(what, labelled), *(f"  {label} {text}" for label, text in tried)])
 
 

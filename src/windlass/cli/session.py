@@ -43,7 +43,7 @@ def check_file(url: str) -> None:
 
 
 def person() -> str:
-    """Name who types, as the audit log does."""
+    """Return the user's name, as the audit log has it."""
     try:
         return f"cli:{getpass.getuser()}"
     except (KeyError, OSError):

@@ -22,7 +22,7 @@ _COLUMNS = ("name", "value", "origin", "updated_by", "updated_at")
 def settings() -> None:
     """List, read, set and unset what may change while everything runs.
 
-    What is set here beats the environment, and the environment the default.
+    What is set here overrides the environment, and the environment the default.
     """
 
 

@@ -51,7 +51,7 @@ def _greeting(app: Windlass, names: dict[str, Any]) -> str:
 
 
 async def _open(app: Windlass, names: dict[str, Any], *, is_plain: bool) -> None:
-    """Talk on a thread of its own, so that what is awaited runs on this loop for as long as the shell is open."""
+    """Run the shell on a thread of its own, so that what is awaited runs on this loop."""
     loop = asyncio.get_running_loop()
     async with app:
         await asyncio.to_thread(_talk, app, names, loop, is_plain=is_plain)

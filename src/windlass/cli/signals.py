@@ -14,7 +14,7 @@ class Signals:
     """Catches SIGTERM and Ctrl-C from the start, and passes them on once there is something to stop."""
 
     def __init__(self, grace: timedelta) -> None:
-        """Catch them, lest one that comes during the start ends the process in the middle of it.
+        """Catch them, so that none that comes during the start ends the process in the middle of it.
 
         A process that has not ended a few seconds after the grace, or a moment after a second signal, is ended.
         """
@@ -26,7 +26,7 @@ class Signals:
             # The loop is woken by the number alone, whatever the handler; ours works while the loop is blocked.
             signal.signal(number, last_resort.note_signal)
 
-    def tell(self, stop: Callable[[], None], hurry: Callable[[], None]) -> None:
+    def call(self, stop: Callable[[], None], hurry: Callable[[], None]) -> None:
         """Call `stop` at the first one, be it past already, and `hurry` at every further one."""
         self._actions = stop, hurry
         if self._heard:

@@ -38,7 +38,7 @@ def set_(source_id: str, url: str, *, name: str | None, as_json: bool, database:
 @click.argument("source_id", metavar="ID")
 @options.database
 def delete(source_id: str, *, database: str | None) -> None:
-    """Forget a source; crawls of it fail for good from now on."""
+    """Delete a source; crawls of it fail for good from now on."""
     with operating(database) as operator:
         operator.sources.delete_sync(source_id)
     say(f"source {source_id} is deleted")

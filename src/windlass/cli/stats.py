@@ -31,7 +31,7 @@ class Share(float):
 @options.listing
 @options.database
 def stats(*, as_json: bool, database: str | None) -> None:
-    """Show how the queue fares: what waits, runs and fails, rates and times of the last minutes, by lane and by task.
+    """Show the queue's statistics: what waits, runs and fails, rates and times of the last minutes, by lane and by task.
 
     With --watch it is shown again and again; `windlass top` is a live view with keys.
     """

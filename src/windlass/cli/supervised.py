@@ -31,7 +31,7 @@ def processes(command: F) -> F:
 
 def supervise(
     count: int,
-    told: str = "",
+    banner_text: str = "",
     *,
     grace: timedelta,
     without: str | None = None,
@@ -40,7 +40,7 @@ def supervise(
 ) -> NoReturn:
     """Keep so many copies of this command running for each set of arguments, without a flag that was for the start.
 
-    `told` is printed once signals are caught: a reader of how to stop it may do so at once. A process that `does_more`
+    `banner_text` is printed once signals are caught: only then may the user press what it names. A process that `does_more`
     meanwhile stays as it is; any other makes room for one that is a third of its size.
     """
     name, *typed = [argument for argument in sys.argv[1:] if argument != without]
@@ -48,8 +48,8 @@ def supervise(
     ours = [sys.executable, "-m", "windlass", name, "--alone", "--parent", str(os.getpid())]
     commands = [[*ours, *extra, *typed] for extra in each]
     if not does_more:
-        supervisor.become(commands, count, grace, told)
-    sys.exit(supervisor.Supervisor([command for command in commands for _ in range(count)], grace).run(told))
+        supervisor.become(commands, count, grace, banner_text)
+    sys.exit(supervisor.Supervisor([command for command in commands for _ in range(count)], grace).run(banner_text))
 
 
 def die_with_parent(parent: int | None) -> None:

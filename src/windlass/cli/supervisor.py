@@ -54,7 +54,7 @@ class Child:
             self._started_at = now
 
     def look(self, now: float) -> int | None:
-        """Notice that the process has ended and plan its successor; gives its exit code."""
+        """Notice that the process has ended and plan its successor; returns its exit code."""
         code = None if self.process is None else self.process.poll()
         if code is not None:
             self.process = None
@@ -104,11 +104,11 @@ class Supervisor:
         self._deadline = Deadline(grace)
         self._asked: list[int] = []
 
-    def run(self, told: str = "") -> int:
-        """Print `told` and run until stopped; returns the exit code for our own process."""
+    def run(self, banner_text: str = "") -> int:
+        """Print `banner_text` and run until stopped; returns the exit code for our own process."""
         with self._signals() as wake:
-            if told:
-                print(told, flush=True)  # noqa: T201 - the command's own words, once a signal is heard
+            if banner_text:
+                print(banner_text, flush=True)  # noqa: T201 - the command's own text, once a signal came
             children = [Child(command) for command in self._commands]
             while self._deadline.at is None:
                 self._sleep(wake, min(filter(None, (child.starts_at for child in children)), default=None))
@@ -172,12 +172,12 @@ class Supervisor:
         self._deadline.note_signal(time.monotonic())
 
 
-def become(commands: Sequence[Sequence[str]], count: int, grace: timedelta, told: str) -> NoReturn:
+def become(commands: Sequence[Sequence[str]], count: int, grace: timedelta, banner_text: str) -> NoReturn:
     """Replace this process by the program, which runs each command so many times."""
-    plan = json.dumps({"commands": commands, "count": count, "grace_s": grace.total_seconds(), "told": told})
+    plan = json.dumps({"commands": commands, "count": count, "grace_s": grace.total_seconds(), "banner_text": banner_text})
     sys.stdout.flush()
     sys.stderr.flush()
-    # What was typed stands behind it, for those who look at the list of processes.
+    # What was typed stands behind it, so that the list of processes shows it.
     command = [sys.executable, "-m", "windlass.cli.supervisor", *sys.argv[1:]]
     os.execve(sys.executable, command, os.environ | {PLAN: plan})  # noqa: S606 - our own command
 
@@ -187,7 +187,7 @@ def main() -> int:
     plan = json.loads(os.environ.pop(PLAN))
     configure_like_parent()
     commands = [command for command in plan["commands"] for _ in range(plan["count"])]
-    return Supervisor(commands, timedelta(seconds=plan["grace_s"])).run(plan["told"])
+    return Supervisor(commands, timedelta(seconds=plan["grace_s"])).run(plan["banner_text"])
 
 
 if __name__ == "__main__":

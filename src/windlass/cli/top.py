@@ -82,7 +82,7 @@ def _print(found: Top, view: str | None, sort: str | None) -> None:
 
 
 class _Live:
-    """The live view: where the person is, and what is drawn."""
+    """The live view: the page and row that are chosen, and what is drawn."""
 
     def __init__(self, operator: Operator, profiles: Mapping[str, Profile], every: timedelta) -> None:
         self._operator, self._profiles, self._every = operator, profiles, every
@@ -95,7 +95,7 @@ class _Live:
         self._is_over = False
 
     def run(self, keys: PressedKeys, view: str, sort: str | None) -> None:
-        """Draw and obey keys until somebody quits."""
+        """Draw and obey keys until the user quits."""
         self._view = view
         self._tables[view] = TablePlace(view, VIEWS[view].columns, VIEWS[view].spare, sort)
         # What is wrong at once is an error as in every command.

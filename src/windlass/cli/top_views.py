@@ -65,7 +65,7 @@ VIEWS = {
 
 
 def sort_column(view: str, text: str) -> str:
-    """Find the column of a view that somebody typed; raises InvalidInput."""
+    """Find the column of a view by its typed name; raises InvalidInput."""
     column, columns = text.strip().lower().replace(" ", "_"), VIEWS[view].columns
     if column not in columns:
         raise InvalidInput("sort", text, f"must be a column of {view}: {', '.join(columns)}{nearest(column, columns)}")

@@ -77,7 +77,7 @@ def up(
 def _install_packs(app: Windlass, *, is_own: bool) -> list[PackUnavailable]:
     """Declare the tasks of the packs that were named; without an application of the user, all that can be had.
 
-    An application gets none by itself: their tasks and schedules would appear in a database of somebody who did not ask.
+    An application gets none by itself: their tasks and schedules would appear unasked in its database.
     """
     if app.settings.packs is None and is_own:
         return install_available(app, SAFE)
@@ -98,7 +98,7 @@ def _demo_database() -> str | None:
     return _DEMO_DATABASE if load().database_url == Settings().database_url else None
 
 
-async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_demo: bool) -> bool:
+async def _run(app: Windlass, target: str, further: list[tuple[str, str]], *, is_demo: bool) -> bool:
     """Run until a signal; returns whether handlers were left behind."""
     signals = Signals(app.settings.grace)
     task = hello.TASK if hello.TASK in app.tasks else None
@@ -114,12 +114,12 @@ async def _run(app: Windlass, target: str, told: list[tuple[str, str]], *, is_de
             listener.stop()
             worker.hurry()
 
-        signals.tell(stop, hurry)
+        signals.call(stop, hurry)
         # A worker that is worn out stops by itself, and its server must not go on alone.
         watching = asyncio.create_task(worker.stopped())
         watching.add_done_callback(lambda _: None if listener.should_exit else listener.stop())
         what = "server, worker and upkeep in one process"
-        await server.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *worker_lines(app), *told)
+        await server.listen(f"{what}, with sample jobs (demo)" if is_demo else what, *worker_lines(app), *further)
         watching.cancel()
     return worker.has_lost
 

@@ -39,7 +39,7 @@ def upkeep(target: str | None, *, database: str | None, log_level: str, json_log
 
 async def _keep_up(app: Windlass) -> None:
     signals, stopping = Signals(app.settings.grace), asyncio.Event()
-    signals.tell(stopping.set, stopping.set)
+    signals.call(stopping.set, stopping.set)
     async with app, app.keeping():
         await stopping.wait()
 

@@ -66,7 +66,7 @@ def _print_blocks(show: Callable[[], object], every: timedelta) -> NoReturn:
         sys.stdout.flush()
 
 
-class _Paper(StringIO):
+class _TerminalText(StringIO):
     """Takes what a command prints for a terminal."""
 
     def isatty(self) -> bool:
@@ -75,10 +75,10 @@ class _Paper(StringIO):
 
 def picture_of(show: Callable[[], object]) -> str:
     """Return what a command would print at a terminal."""
-    paper = _Paper()
-    with redirect_stdout(paper):
+    text = _TerminalText()
+    with redirect_stdout(text):
         show()
-    return paper.getvalue()
+    return text.getvalue()
 
 
 def picture_or_problem(show: Callable[[], object]) -> str:

@@ -86,10 +86,10 @@ def worker(  # noqa: PLR0913 - one for each option
         each = [("--only-pool", pool.lane) for pool in app.settings.pools] if is_apart else [()]
         with exposed(app, metrics_host, metrics_port) as address:
             lines = worker_lines(app)
-            told = banner(_described(processes * len(each)), lines if address is None else [*lines, ("metrics", address)])
+            banner_text = banner(_described(processes * len(each)), lines if address is None else [*lines, ("metrics", address)])
             app.close()
             supervised.supervise(
-                processes, told, grace=app.settings.grace, without="--migrate", each=each, does_more=address is not None
+                processes, banner_text, grace=app.settings.grace, without="--migrate", each=each, does_more=address is not None
             )
     supervised.die_with_parent(parent)
     if asyncio.run(_work(_settled(target, migrate=False, pools=pools, packs=packs), target, lane)):
@@ -125,7 +125,7 @@ async def _work(app: Windlass, target: str, lane: str | None) -> bool:
     given = app.worker_options()
     chosen = given if lane is None else replace(given, pools=(separate(given.pools, lane),))
     async with app, app.working(target=target, options=chosen, end_process=_end) as running:
-        signals.tell(running.stop, running.hurry)
+        signals.call(running.stop, running.hurry)
         search_less_garbage()
         await running.stopped()
     return running.has_lost

@@ -1,1 +1,1 @@
-"""What enqueues jobs and asks about them."""
+"""Clients that enqueue jobs and read them."""

@@ -229,7 +229,7 @@ class PlainCodec:
 
 
 def _check_kind(name: str, value: object, allowed: frozenset[type]) -> None:
-    # True is an int to Python; as an argument it is a slip.
+    # True is an int to Python; as an argument it is a mistake.
     if isinstance(value, bool) or not isinstance(value, tuple(allowed)):
         raise InvalidPayload(name, value, f"must be {' or '.join(sorted(kind.__name__ for kind in allowed))}")
 

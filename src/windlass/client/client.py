@@ -39,7 +39,7 @@ _LONGEST_LOOK_S = 1.0
 
 
 class ApplicationTasks(Protocol):
-    """What a client needs to know of an application's tasks."""
+    """What a client needs of an application's tasks."""
 
     @property
     def accepts_unknown(self) -> bool:

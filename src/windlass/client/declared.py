@@ -1,4 +1,4 @@
-"""What processes without a task's code know of it: its declared options, read from the database and kept for seconds."""
+"""Declared options of tasks, for processes without their code: read from the database and kept for seconds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DeclaredTasks:
     """The options of tasks that other processes declared."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self.kept_s = 2.0
         """How long an answer is used before the database is asked again: a worker may start with other options meanwhile."""
         self._answers: dict[str, _Answer] = {}
@@ -47,7 +47,7 @@ class DeclaredTasks:
         found = await store.tasks.get(task)
         options = found.declared() if found is not None and found.is_declared else None
         if len(self._answers) >= _MOST:
-            # Names of lane `pull` are anybody's to make up.
+            # Jobs of lane `pull` may have any task name.
             self._answers.clear()
         self._answers[task] = _Answer(options, now)
         return options

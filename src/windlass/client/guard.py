@@ -11,7 +11,7 @@ from windlass.client.client import DatabaseClient
 from windlass.core.blocking import run
 from windlass.core.breaker import BreakerSpec
 from windlass.core.current import current_job
-from windlass.core.signals import speaks_against_service
+from windlass.core.signals import counts_for_breaker
 from windlass.errors import BreakerOpen, StoreError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Guard:
     """Lets a block run unless its breaker is open, and reports to the breaker how it went. For one block at a time."""
 
     def __init__(self, spec: BreakerSpec, clients: tuple[DatabaseClient, DatabaseClient], failures: Counter[str]) -> None:
-        """Guard with this breaker; `failures` are those of this process that the store has not heard of."""
+        """Guard with this breaker; `failures` are those of this process that are not yet recorded in the store."""
         self._spec = spec
         self._client, self._twin = clients
         self._failures = failures
@@ -54,7 +54,7 @@ class Guard:
             raise BreakerOpen(self._spec.name, self._admission.probe_at)
 
     async def _leave(self, client: DatabaseClient, error: BaseException | None) -> None:
-        if error is not None and not speaks_against_service(error):
+        if error is not None and not counts_for_breaker(error):
             return
         name = self._spec.name
         self._failures[name] = 0 if error is None else self._failures[name] + 1
@@ -62,7 +62,7 @@ class Guard:
             await self._tell((await client.store()).breakers, succeeded=error is None)
         except StoreError as trouble:
             # The block has its own result; a failure that was not reported is reported with the next.
-            log.warning("breaker %s could not be told: %s", name, trouble)
+            log.warning("breaker %s could not record a result: %s", name, trouble)
 
     async def _tell(self, breakers: Breakers, *, succeeded: bool) -> None:
         name, is_probe = self._spec.name, self._admission.is_probe

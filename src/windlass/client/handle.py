@@ -1,4 +1,4 @@
-"""What an enqueue of a task answers: the job, and the way to its result with the type that the task declares."""
+"""What an enqueue of a task returns: the job, and access to its result with the type that the task declares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EnqueuedJob(Enqueued, Generic[T_co]):
 
     @classmethod
     def of(cls, enqueued: Enqueued, clients: tuple[DatabaseClient, DatabaseClient]) -> EnqueuedJob[Any]:
-        """Add the way to its result; `clients` are for asyncio and for blocking code."""
+        """Keep the clients that read the result: one for asyncio, one for blocking code."""
         made = cls(*enqueued)
         made._clients = clients
         return made

@@ -1,4 +1,4 @@
-"""Arguments with types that JSON does not know, through pydantic."""
+"""Arguments with types that JSON does not have, through pydantic."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class RetryOptions(TypedDict, total=False):
-    """A retry policy in people's words; what is left out comes from the profile."""
+    """A retry policy as options; what is left out comes from the profile."""
 
     profile: str
     base: Duration
@@ -45,7 +45,7 @@ class JobOptions(CommonOptions, total=False):
 
 
 class UsingOptions(JobOptions, total=False):
-    """The same, and whose transaction the job belongs to."""
+    """The same, and the connection whose transaction the job belongs to."""
 
     connection: Any
     """A psycopg, sqlite3 or SQLAlchemy connection or session on the same database."""
@@ -120,7 +120,7 @@ TASK_OPTIONS = frozenset(TaskOptions.__annotations__)
 
 
 def check_names(given: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Refuse an unknown option: a misspelt one would be left out in silence."""
+    """Refuse an unknown option: a misspelt one would be ignored without an error."""
     for name in given:
         if name not in known:
             raise InvalidInput(name, given[name], f"is not an option{nearest(name, known)}; there are {', '.join(sorted(known))}")
@@ -138,7 +138,7 @@ def edit_of(changes: Mapping[str, Any]) -> Edit:
 
 
 def choice(kind: type[Choice], field: str) -> Callable[[Any], Choice]:
-    """Make a reader of an option that is one of a few words."""
+    """Make a reader of an option that is one of a fixed set of values."""
 
     def read(value: Any) -> Choice:
         try:

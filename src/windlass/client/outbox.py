@@ -46,8 +46,8 @@ class _Waiter(Protocol):
 W = TypeVar("W", bound=_Waiter)
 
 
-class Letter(Generic[W]):
-    """A job on its way, and who waits for it."""
+class OutboxEntry(Generic[W]):
+    """A job to be sent, and the future of its caller."""
 
     __slots__ = ("job", "waiter")
 
@@ -57,13 +57,13 @@ class Letter(Generic[W]):
 
 
 def goes_alone(job: NewJob) -> bool:
-    """Whether a job may be refused for a reason of its own, which must not hit its neighbours."""
+    """Whether a job may be refused for a reason of its own, which must not fail the others of its group."""
     return job.on_conflict is OnConflict.REJECT or job.recurrence is not None
 
 
-def _order(letter: Letter[Any]) -> tuple[str, str]:
+def _order(entry: OutboxEntry[Any]) -> tuple[str, str]:
     # Two processes that insert the same keys in different order would deadlock.
-    return letter.job.task if letter.job.unique_key else "", letter.job.unique_key or ""
+    return entry.job.task if entry.job.unique_key else "", entry.job.unique_key or ""
 
 
 async def _answers(send: Send[A], jobs: Sequence[NewJob]) -> Sequence[A | BaseException]:
@@ -78,14 +78,14 @@ async def _answers(send: Send[A], jobs: Sequence[NewJob]) -> Sequence[A | BaseEx
     return [answer for job in jobs for answer in await _answers(send, [job])]
 
 
-def _deliver(letters: Sequence[Letter[W]], answers: Sequence[object]) -> None:
-    for letter, answer in zip(letters, answers, strict=True):
-        if letter.waiter.done():
+def _deliver(entries: Sequence[OutboxEntry[W]], answers: Sequence[object]) -> None:
+    for entry, answer in zip(entries, answers, strict=True):
+        if entry.waiter.done():
             continue
         if isinstance(answer, BaseException):
-            letter.waiter.set_exception(answer)
+            entry.waiter.set_exception(answer)
         else:
-            letter.waiter.set_result(answer)
+            entry.waiter.set_result(answer)
 
 
 class LoopOutbox(Generic[A]):
@@ -94,7 +94,7 @@ class LoopOutbox(Generic[A]):
     def __init__(self, send: Send[A]) -> None:
         """Send groups with `send`."""
         self._send = send
-        self._waiting: deque[Letter[asyncio.Future[A]]] = deque()
+        self._waiting: deque[OutboxEntry[asyncio.Future[A]]] = deque()
         # Held here for as long as it runs: a caller that gives up must not take the others' flush with it.
         self._flusher: asyncio.Task[None] | None = None
         self._is_lonely = False
@@ -108,11 +108,11 @@ class LoopOutbox(Generic[A]):
             return answer
         if self._is_lonely and not self._is_busy:
             return await self._send_alone(job)
-        letter: Letter[asyncio.Future[A]] = Letter(job, asyncio.get_running_loop().create_future())
-        self._waiting.append(letter)
+        entry: OutboxEntry[asyncio.Future[A]] = OutboxEntry(job, asyncio.get_running_loop().create_future())
+        self._waiting.append(entry)
         if not self._is_busy:
             self._start_flush()
-        return await letter.waiter
+        return await entry.waiter
 
     async def _send_alone(self, job: NewJob) -> A:
         self._is_busy = True
@@ -126,29 +126,29 @@ class LoopOutbox(Generic[A]):
 
     def _start_flush(self) -> None:
         self._is_busy = True
-        # It sends for everybody, so it may not end with the run whose handler happened to come first.
+        # It sends for all callers, so it may not end with the run whose handler happened to come first.
         with detached():
             self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="windlass-outbox")
 
     async def _flush(self) -> None:
         try:
-            while letters := self._take():
-                self._is_lonely = len(letters) == 1
+            while entries := self._take():
+                self._is_lonely = len(entries) == 1
                 try:
-                    answers = await _answers(self._send, [letter.job for letter in letters])
+                    answers = await _answers(self._send, [entry.job for entry in entries])
                 except BaseException as error:
-                    _deliver(letters, [_interrupted(error) for _ in letters])
+                    _deliver(entries, [_interrupted(error) for _ in entries])
                     raise
-                _deliver(letters, answers)
+                _deliver(entries, answers)
         finally:
             self._flusher = None
             self._is_busy = False
             _deliver(self._waiting, [_interrupted(None) for _ in self._waiting])
             self._waiting.clear()
 
-    def _take(self) -> list[Letter[asyncio.Future[A]]]:
+    def _take(self) -> list[OutboxEntry[asyncio.Future[A]]]:
         taken = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
-        return sorted((letter for letter in taken if not letter.waiter.cancelled()), key=_order) or (
+        return sorted((entry for entry in taken if not entry.waiter.cancelled()), key=_order) or (
             self._take() if self._waiting else []
         )
 
@@ -160,7 +160,7 @@ class ThreadOutbox(Generic[A]):
         """Send groups with `send`, whose coroutines never suspend."""
         self._send = send
         self._lock = threading.Lock()
-        self._waiting: deque[Letter[Future[A | None]]] = deque()
+        self._waiting: deque[OutboxEntry[Future[A | None]]] = deque()
         self._is_busy = False
 
     async def enqueue(self, job: NewJob) -> A:
@@ -168,25 +168,25 @@ class ThreadOutbox(Generic[A]):
         if goes_alone(job):
             [alone] = await self._send([job])
             return alone
-        letter: Letter[Future[A | None]] = Letter(job, Future())
+        entry: OutboxEntry[Future[A | None]] = OutboxEntry(job, Future())
         with self._lock:
             leads, self._is_busy = not self._is_busy, True
             if not leads:
-                self._waiting.append(letter)
-        # None is the word that the one before has left, and that this thread is to send.
-        answer = None if leads else letter.waiter.result()
-        return self._lead(letter) if answer is None else answer
+                self._waiting.append(entry)
+        # None means that the previous sender has finished and this thread sends next.
+        answer = None if leads else entry.waiter.result()
+        return self._lead(entry) if answer is None else answer
 
-    def _lead(self, own: Letter[Future[A | None]]) -> A:
+    def _lead(self, own: OutboxEntry[Future[A | None]]) -> A:
         with self._lock:
             others = [self._waiting.popleft() for _ in range(min(MOST - 1, len(self._waiting)))]
         own.waiter = Future()
-        letters = sorted([own, *others], key=_order)
+        entries = sorted([own, *others], key=_order)
         try:
-            sending = _answers(self._send, [letter.job for letter in letters])
-            _deliver(letters, run(sending))
+            sending = _answers(self._send, [entry.job for entry in entries])
+            _deliver(entries, run(sending))
         except BaseException as error:
-            _deliver(letters, [_interrupted(error) for _ in letters])
+            _deliver(entries, [_interrupted(error) for _ in entries])
             raise
         finally:
             self._pass_on()

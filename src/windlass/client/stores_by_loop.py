@@ -1,4 +1,4 @@
-"""The way to the store from where one stands: one for each event loop, one for all blocking code."""
+"""Finds the store of the running event loop, or the one of all blocking code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OpenedStore(NamedTuple):
     store: Store
     outbox: Outbox[Enqueued]
     counter: Outbox[Stored]
-    """As the outbox, for those who want to see the row their enqueue left."""
+    """As the outbox, for callers that need the row of the job."""
     sleep: Sleep
     is_blocking: bool = False
     tracing: Tracing | None = None
@@ -56,7 +56,7 @@ class StoresByLoop:
 
     def forget(self) -> None:
         """Begin anew in a forked child."""
-        # Kept alive: closing them here would end the parent's connections.
+        # Kept open: closing them here would end the parent's connections.
         _inherited.append((self._by_loop, self._blocking))
         self._backend.forget()
         self._start()

@@ -1,4 +1,4 @@
-"""A declared task: the function itself, and the way to enqueue it."""
+"""A declared task: the function itself, and the methods that enqueue it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Task(Generic[P, R_co]):
         *,
         takes_context: bool,
     ) -> None:
-        """Read the options; `clients` are the way for asyncio and for blocking code."""
+        """Read the options; `clients` are for asyncio and for blocking code."""
         check_names(options, TASK_OPTIONS)
         self._client, self._twin = clients
         self.takes_context = takes_context

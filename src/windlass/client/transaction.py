@@ -34,7 +34,7 @@ async def driver_connection(given: Any, *, is_blocking: bool) -> Any:
 
 
 async def _unwrapped(given: Any) -> Any:
-    # A session first gives its connection, which begins its transaction; only then is there something to belong to.
+    # Asking a session for its connection begins its transaction, which the job then belongs to.
     held = given
     if _has_class(given, {"Session", "AsyncSession", "scoped_session", "async_scoped_session"}):
         held = await _settled(given.connection())

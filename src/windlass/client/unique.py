@@ -48,7 +48,7 @@ def key_rule(unique: Any, arguments: Arguments) -> KeyRule | None:
         return lambda given: _shortened(encode(dict(sorted(arguments.plain(given).items()))))
     names = [unique] if isinstance(unique, str) else list(unique)
     for name in names:
-        # The fields of a payload model are its own affair; a missing one shows at the first enqueue.
+        # The fields of a payload model are not checked here; a missing one shows at the first enqueue.
         if not arguments.is_model and name not in arguments.names:
             raise _unknown(name, arguments.names)
     return lambda given: _key_of(names, arguments.plain(given))

@@ -100,7 +100,7 @@ async def get_dead_letter(db: Operator, letter_id: int) -> LegacyLetter:
 
 
 async def acknowledge_dead_letter(db: Operator, letter: Mapping[str, Any]) -> LegacyLetter:
-    """Note who has seen a dead letter: `{"id": 123, "acknowledged_by": "admin@lipas.fi"}`."""
+    """Acknowledge a dead letter: `{"id": 123, "acknowledged_by": "admin@lipas.fi"}`."""
     settled = await db.letters.acknowledge([letter["id"]], by=letter["acknowledged_by"], note=letter.get("note"))
     return letter_row(settled.one())
 

@@ -60,7 +60,7 @@ def status_of(job: Job) -> str:
 
 
 def job_row(job: Job) -> LegacyJob:
-    """Show a job as the seed does."""
+    """Show a job as the async jobs system does."""
     return LegacyJob(
         id=job.id,
         type=job.task,
@@ -86,7 +86,7 @@ def job_row(job: Job) -> LegacyJob:
 
 
 def letter_row(letter: DeadLetter) -> LegacyLetter:
-    """Show a dead letter as the seed does; one whose job came back counts as acknowledged."""
+    """Show a dead letter as the async jobs system does; one whose job came back counts as acknowledged."""
     job = letter.original_job
     return LegacyLetter(
         id=letter.id,

@@ -22,7 +22,7 @@ PART = "/"
 
 
 class Role(StrEnum):
-    """What somebody may do: each of the first four includes those before it, `worker` is apart."""
+    """What a principal may do: each of the first four includes those before it, `worker` is apart."""
 
     VIEWER = "viewer"
     PRODUCER = "producer"
@@ -42,13 +42,13 @@ _INCLUDED = {role: frozenset(_LADDER[: place + 1]) for place, role in enumerate(
 
 
 def strongest(words: Iterable[object]) -> Role | None:
-    """Pick the role that includes most of those named; words that are no roles are ignored."""
+    """Return the role that includes most of those named; names that are no roles are ignored."""
     named = {word for word in words if isinstance(word, str)}
     return next((role for role in (*reversed(_LADDER), Role.WORKER) if role.value in named), None)
 
 
 class Principal(NamedTuple):
-    """Somebody whose credential was good; without a role they may do nothing."""
+    """The owner of a credential that was accepted; without a role it may do nothing."""
 
     name: str
     role: Role | None
@@ -164,5 +164,5 @@ class Session:
 
 
 def digest_of(secret: str) -> str:
-    """Name a secret without telling it; one round is enough for 256 random bits."""
+    """Return a digest of a secret; one round is enough for 256 random bits."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()

@@ -31,11 +31,11 @@ LEAST_SLOWER = timedelta(milliseconds=100)
 IN_LANE = " in "
 """Stands between a task and its lane in a subject."""
 GONE_FOR = timedelta(hours=1)
-"""How long a worker that went without goodbye is worth an alert."""
+"""How long a worker that ended without reporting it raises an alert."""
 
 
 class AlertSeverity(StrEnum):
-    """How soon somebody should look."""
+    """How urgent the alert is."""
 
     CRITICAL = "critical"
     """Work is lost, late or stands still."""
@@ -141,7 +141,7 @@ _ALL = (
         subject="task",
         unit=Unit.SHARE,
         threshold=0.1,
-        remedy="Read the newest errors; pause the task while its cause is mended.",
+        remedy="Read the newest errors; pause the task while its cause is fixed.",
         command="windlass explain --task {subject}",
         path="/jobs?task={subject}&state=failed",
     ),
@@ -152,7 +152,7 @@ _ALL = (
         unit=Unit.SHARE,
         threshold=0.1,
         severity=AlertSeverity.CRITICAL,
-        remedy="See which errors the dead letters have in common, mend the cause, requeue them.",
+        remedy="See which errors the dead letters have in common, fix the cause, requeue them.",
         command="windlass dead list --status open",
         path="/dead",
     ),
@@ -197,7 +197,7 @@ _ALL = (
         threshold=0,
         calm=_MINUTE,
         severity=AlertSeverity.CRITICAL,
-        remedy="Mend the service behind it; it closes by itself, or reset it.",
+        remedy="Repair the service behind it; it closes by itself, or reset it.",
         command="windlass breakers reset {subject}",
         path="/breakers",
     ),
@@ -284,7 +284,7 @@ _ALL = (
     ),
     AlertRule(
         name="worker_gone",
-        watches="how long a worker that did not say goodbye has been silent; for an hour",
+        watches="how long a worker that did not stop in order has sent no heartbeat; for an hour",
         subject="worker",
         unit=Unit.DURATION,
         threshold=60,

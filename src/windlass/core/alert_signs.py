@@ -47,7 +47,7 @@ class RecurringRuns(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What only the machine that looks knows; None where it does not."""
+    """Facts of the machine that evaluates; None where they are unknown."""
 
     now: datetime | None = None
     disk_used: float | None = None
@@ -234,7 +234,9 @@ def _worker_gone(facts: Facts, _rule: AlertRule) -> Iterator[Seen]:
         silent = facts.present.age(one.seen_at)
         if one.stopped_at is None and one.kind != PULLING and silent <= GONE_FOR:
             where = f"{one.host}:{one.pid}"
-            yield Seen(one.id, silent.total_seconds(), f"worker {where} went without goodbye, last seen {long(silent)} ago")
+            yield Seen(
+                one.id, silent.total_seconds(), f"worker {where} ended without stopping in order, last seen {long(silent)} ago"
+            )
 
 
 def _clock(facts: Facts, _rule: AlertRule) -> Iterator[Seen]:

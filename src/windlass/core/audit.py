@@ -1,4 +1,4 @@
-"""Who did what to which job or setting, and the chain that shows whether somebody changed it later."""
+"""The audit log: who did what to which job or setting, chained so that a later change shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windlass.core.record import record
 
 @record
 class Actor:
-    """Somebody who acts on jobs, as the audit log names them."""
+    """The principal of a change, as the audit log names it."""
 
     principal: str
     request_id: str | None = None
@@ -65,7 +65,7 @@ class AuditEntry:
 
 @record(kw_only=True)
 class AuditFilter:
-    """Which lines somebody means; an empty field asks for nothing."""
+    """Which lines to list; an empty field does not restrict them."""
 
     principal: str | None = None
     action: str | None = None

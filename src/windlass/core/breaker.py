@@ -51,7 +51,7 @@ class BreakerSpec:
 
 
 class BreakerPermit(NamedTuple):
-    """Who asks or reports: the lease of a job, or, without a job, the number an admission gave."""
+    """The caller of a breaker: a job's lease or, without a job, the number of an admission."""
 
     job_id: int | None = None
     token: int | None = None
@@ -191,7 +191,7 @@ def admit(breaker: Breaker | None, spec: BreakerSpec, caller: BreakerPermit) -> 
 def take_result(
     breaker: Breaker, spec: BreakerSpec, caller: BreakerPermit, *, succeeded: bool, failures: int
 ) -> tuple[Breaker, BreakerReason] | None:
-    """Return what a result makes of a breaker; nothing when it is none of this caller's business any more."""
+    """Return the breaker after a result, and why it changed; None when this caller's result changes nothing."""
     if breaker.is_held_by(caller):
         if succeeded:
             return breaker.closed(successes=1), BreakerReason.PROBE_SUCCEEDED

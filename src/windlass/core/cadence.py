@@ -66,7 +66,7 @@ class Every:
 
     period: timedelta
     spelled: str = dataclasses.field(default="", compare=False, repr=False, kw_only=True)
-    """How its writer put it, as in `90m`; it is given back like that and means nothing else."""
+    """The text it was read from, as in `90m`; it is shown like that and has no other effect."""
 
     def __post_init__(self) -> None:
         """Refuse a period shorter than a second."""

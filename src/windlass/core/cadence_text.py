@@ -1,4 +1,4 @@
-"""A cadence in words, for people who do not read cron."""
+"""A cadence as an English text, for people who do not read cron."""
 
 from __future__ import annotations
 

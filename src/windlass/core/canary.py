@@ -70,7 +70,7 @@ class Canary:
 
 
 class CanaryVerdict(NamedTuple):
-    """How the first letters of a canary requeue have fared so far."""
+    """The results of the first letters of a canary requeue so far."""
 
     succeeded: int
     failure: str | None = None

@@ -13,13 +13,13 @@ class Contact:
     """
 
     def __init__(self, lease: timedelta) -> None:
-        """Ask for one whole `lease` of contact; half a lease of silence is a break."""
+        """Require one whole `lease` of contact; half a lease without an answer is a break."""
         self._lease = lease
         self._since: datetime | None = None
         self._last: datetime | None = None
 
     def touch(self, at: datetime) -> bool:
-        """Note that the database answered and gave this time; returns whether contact is steady now."""
+        """Note that the database answered with this time; returns whether contact is steady now."""
         if self._since is None or self._last is None or not timedelta() <= at - self._last <= self._lease / 2:
             self._since = at
         self._last = at

@@ -14,7 +14,7 @@ _MAX_NOTE = 300
 
 
 class Holder(NamedTuple):
-    """Who speaks for a crawl: a job under its lease, and the source it crawls."""
+    """The job, lease and source that a crawl runs under."""
 
     job_id: int
     token: int
@@ -73,7 +73,7 @@ class CrawlState(NamedTuple):
 
     @classmethod
     def read(cls, cursor: str | None, url: str) -> CrawlState | None:
-        """Read a cursor; None when there is none, or when it speaks of a crawl of another address."""
+        """Read a cursor; None when there is none, or when it belongs to a crawl of another address."""
         try:
             found: Any = json.loads(cursor or "null")
             state = cls(**{**found, "notes": tuple(found["notes"])})

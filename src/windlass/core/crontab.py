@@ -87,7 +87,7 @@ def _entry(number: int, line: str, env: dict[str, str], *, has_users: bool, time
 
 
 def _split(line: str, fields: int) -> tuple[str, str]:
-    """Take so many words off a line; the rest is as it was."""
+    """Split off that many fields; the rest of the line stays unchanged."""
     parts = line.split(None, fields)
     if len(parts) < fields:
         raise InvalidInput("line", line, f"is too short: {fields} fields and a command are needed")

@@ -22,7 +22,7 @@ class CurrentJob(NamedTuple):
     attempt: int
     given_correlation_id: str | None
     token: int
-    """The lease its run holds: the right to speak for the job."""
+    """The lease of its run, which writes about the job need."""
     traceparent: str | None = None
 
     @classmethod
@@ -49,7 +49,7 @@ class RunningJob:
     """The asyncio tasks that its handler has started and that end with it; None before it starts and once it has ended."""
 
     def __init__(self, job: Claimed) -> None:
-        """Know the job it is of."""
+        """Hold the job of the run."""
         self.job = job
 
 

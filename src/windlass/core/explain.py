@@ -110,7 +110,7 @@ def _next(facts: JobFacts) -> str:
     if not _has_waited(facts):
         return said
     waited = lasting(facts.fleet.now - facts.job.run_at)
-    return f"{said} But it has been due for {waited}: the log of the workers says whether they can claim."
+    return f"{said} But it has been due for {waited}: the log of the workers shows whether they can claim."
 
 
 def _sentence(text: str) -> str:

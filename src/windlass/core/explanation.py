@@ -89,7 +89,7 @@ class Prospect(StrEnum):
 
 @record(kw_only=True)
 class FailureFacts:
-    """How a job failed, and how others of its task that failed in the same way fared."""
+    """How a job failed, and how others of its task ended that failed in the same way."""
 
     error: str
     error_type: str | None

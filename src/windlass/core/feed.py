@@ -1,4 +1,4 @@
-"""Feeds: who subscribes to them, what was found in them, and the one job that each of them has."""
+"""Feeds: their subscribers, their entries, and the one job that each of them has."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _NO_CHANCE = Random(0)  # noqa: S311 - asked for by the policy, which has no jit
 
 
 class Hints(NamedTuple):
-    """How long a feed may be left alone, by each who has a word in it."""
+    """How long a feed need not be fetched, as server and publisher ask."""
 
     cache: timedelta | None = None
     """What the answer's cache headers allow."""
@@ -36,7 +36,7 @@ class Hints(NamedTuple):
 
 
 def wait_after_success(hints: Hints) -> timedelta:
-    """Choose the wait: the server's word counts before the publisher's, and a Retry-After may only lengthen it."""
+    """Choose the wait: the server's value overrides the publisher's, and a Retry-After may only lengthen it."""
     if hints.cache is not None:
         wait = max(hints.cache, CACHE_FLOOR)
     elif hints.feed is not None:

@@ -1,4 +1,4 @@
-"""Which jobs somebody means."""
+"""Filters that select jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _state_filter(given: StateFilter | str) -> StateFilter:
 
 
 def own_job(correlation_id: str) -> int | None:
-    """Read a correlation id as a job's own UUID; a plain number may be somebody's correlation id."""
+    """Read a correlation id as a job's own UUID; a plain number may be a correlation id of an application."""
     return None if correlation_id.isdecimal() else parse_job_id(correlation_id)
 
 
@@ -69,7 +69,7 @@ class JobFilter:
     is_recurring: bool | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no job could have; every state is as good as none named, and cheaper to look for."""
+        """Refuse what no job could have; naming every state is treated as naming none, which is cheaper."""
         object.__setattr__(self, "states", tuple(_state_filter(one) for one in _listed(self.states)))
         if {one.state for one in self.state_filters if one.reasons is None} == set(JobState):
             object.__setattr__(self, "states", ())

@@ -10,7 +10,7 @@ from windlass.core.audit import Actor
 from windlass.core.record import record
 
 Notice = Callable[[str, int], None]
-"""Hears which check runs or which rows are read, and how many there were so far."""
+"""Called with the check that runs or the rows that are read, and the number so far."""
 
 
 class DoctorOptions(TypedDict, total=False):
@@ -19,9 +19,9 @@ class DoctorOptions(TypedDict, total=False):
     deep: bool
     """Read every row."""
     repair: bool
-    """Count again first, and mend what is wrong."""
+    """Count again first, and repair what is wrong."""
     actor: Actor
-    """Whom the audit log names for a repair."""
+    """The principal of a repair in the audit log."""
     notice: Notice
 
 
@@ -30,7 +30,7 @@ class Severity(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """It works, and somebody should look at it."""
+    """It works, but an operator should look at it."""
     PROBLEM = "problem"
     """Something does not work, or will not for long."""
 
@@ -69,7 +69,7 @@ def ok(check: str, message: str) -> Finding:
 
 
 def warning(check: str, message: str, remedy: str, *details: str) -> Finding:
-    """Report what somebody should look at."""
+    """Report something an operator should look at."""
     return Finding(check, Severity.WARNING, message, remedy, details)
 
 

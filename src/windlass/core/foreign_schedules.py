@@ -23,7 +23,7 @@ _EITHER_DAY = "both day fields are set: there both had to fit, here either does"
 
 @record
 class FoundSchedule:
-    """A schedule that can be made here; `review` lists what somebody should look at first."""
+    """A schedule that can be made here; `review` lists what to check first."""
 
     name: str
     was: str

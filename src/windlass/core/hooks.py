@@ -90,7 +90,7 @@ class Hooks:
         return other
 
     def become(self, other: Hooks) -> None:
-        """Forget these hooks for those of `other`."""
+        """Replace these hooks by those of `other`."""
         self._hooks = {happening: list(hooks) for happening, hooks in other._hooks.items()}
 
     def of(self, happening: Happening) -> list[Hook]:

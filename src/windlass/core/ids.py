@@ -1,4 +1,4 @@
-"""Job and execution numbers dressed as version-8 UUIDs, and read back.
+"""Job and execution numbers encoded as version-8 UUIDs, and decoded.
 
 Bits, from the top: mark 16, execution number 32, version 4, kind 11, job number 1, variant 2, job number 62.
 """
@@ -11,7 +11,7 @@ from uuid import UUID
 from windlass.errors import InvalidInput
 
 MAX_ID = 2**63 - 1
-"""The largest number that both databases give a row."""
+"""The largest number that a row can have in both databases."""
 MAX_JOB = MAX_ID
 MAX_EXECUTION = 2**32 - 1
 
@@ -30,13 +30,13 @@ _CANONICAL = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def job_uuid(number: int) -> UUID:
-    """Dress a job number as a UUID."""
+    """Encode a job number as a UUID."""
     _check("job number", number, MAX_JOB)
     return _pack(_JOB_KIND, number, 0)
 
 
 def execution_uuid(job: int, number: int) -> UUID:
-    """Dress an execution, known by its job and its number there, as a UUID."""
+    """Encode an execution, given by its job and its number there, as a UUID."""
     _check("job number", job, MAX_JOB)
     _check("execution number", number, MAX_EXECUTION)
     return _pack(_EXECUTION_KIND, job, number)

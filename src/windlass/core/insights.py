@@ -1,4 +1,4 @@
-"""How the queue fares: everything that pages, commands and monitors show, made of one look at the database."""
+"""Queue statistics for pages, commands and monitors, computed from one snapshot of the database."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Arrivals(NamedTuple):
 
 @record(kw_only=True)
 class Present:
-    """How things are at one moment, each number of the same moment as all others."""
+    """The state of the queue, each number of the same moment."""
 
     at: datetime
     counts: Sequence[Count]
@@ -147,7 +147,7 @@ class Sizes(NamedTuple):
 
 @record(kw_only=True)
 class Flow:
-    """How one task, one lane or all together fare."""
+    """Statistics of one task, of one lane or of all jobs."""
 
     jobs: Mapping[JobState, int]
     oldest_pending: timedelta
@@ -163,7 +163,7 @@ class Flow:
 
 @record(kw_only=True)
 class Summary:
-    """The queue at a glance, by task and by lane."""
+    """A summary of the queue, by task and by lane."""
 
     present: Present
     since: datetime
@@ -198,7 +198,7 @@ def error_rate(completed: int, failed: int) -> float:
 
 
 def summarize(present: Present, recent: Recent, *, has_tasks: bool = True) -> Summary:
-    """Add up what was seen by lane, in all and, where somebody shows that, by task."""
+    """Add up the counts by lane, in all and, where asked for, by task."""
     slices = {TaskInLane(one.task, one.lane) for one in present.counts} | set(recent.minutes) | set(recent.arrivals.by_slice)
     by_task, by_lane = defaultdict[str, list[TaskInLane]](list), defaultdict[str, list[TaskInLane]](list)
     for one in sorted(slices):

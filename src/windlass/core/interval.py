@@ -55,7 +55,7 @@ class IntervalForm:
 
 
 class IntervalChange(NamedTuple):
-    """What somebody changes of an interval; what is None stays."""
+    """An edit of an interval; what is None stays."""
 
     number: int | None
     unit: str | None

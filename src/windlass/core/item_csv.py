@@ -22,7 +22,7 @@ class Columns:
     """The fields of items, in the order in which they first came."""
 
     def __init__(self) -> None:
-        """Know no field yet."""
+        """Start without fields."""
         self._names: dict[str, None] = {}
 
     def add(self, item: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ def _cell(value: Any) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Keep a spreadsheet from running what somebody else wrote: an apostrophe makes it a text."""
+    """Keep a spreadsheet from running a collected text as a formula: an apostrophe makes it a text."""
     if not text.startswith(_FORMULA) or _ARITHMETIC.fullmatch(text):
         return text
     return f"'{text}"

@@ -250,7 +250,7 @@ _NO_DETAILS = tuple(field.default for field in _DETAILS)
 
 
 class LikeJobs(Sequence[NewJob]):
-    """Jobs to enqueue that are alike but for their payloads, which `encode` wrote; each is made when somebody asks for it."""
+    """Jobs to enqueue that are alike but for their payloads, which `encode` wrote; each is made when it is read."""
 
     def __init__(self, first: NewJob, payloads: Sequence[JsonText]) -> None:
         """Describe a job like `first` for each payload."""
@@ -403,7 +403,7 @@ class Slices(NamedTuple):
         return tuple(dict.fromkeys(part.breaker for part in (*self.open, *self.suspects) if part.breaker is not None))
 
     def select(self, is_wanted: Callable[[Slice], bool]) -> Slices:
-        """Keep the slices that somebody may claim from."""
+        """Keep the slices that a filter accepts."""
         return Slices(self.version, tuple(filter(is_wanted, self.open)), tuple(filter(is_wanted, self.suspects)))
 
     def behind(self, claimed: Iterable[Claimed]) -> Slices:
@@ -444,7 +444,7 @@ class Promoted(NamedTuple):
     next_at: datetime | None
     has_templates: bool = False
     has_missed: bool = False
-    """Whether jobs past their slot wait for their rule's word."""
+    """Whether jobs past their slot wait for their rule to decide."""
     has_pending: bool = True
     """Whether anything could be claimable: False is certain, True may mean jobs that a gate holds back."""
     unleased_at: datetime | None = None
@@ -557,7 +557,7 @@ class Job:
 
     @property
     def cancel_reason(self) -> str | None:
-        """Why the job was cancelled, in the words of who did it, or how; an error of a run before is none."""
+        """The text given when the job was cancelled, or else its done reason; an error of an earlier run is none."""
         if self.state is not JobState.CANCELLED:
             return None
         return self.last_error if self.last_error is not None and self.last_error_at == self.closed_at else self.done_reason
@@ -620,7 +620,7 @@ class Execution:
 
 
 class Note(NamedTuple):
-    """What somebody wrote about a dead letter."""
+    """A note of an operator on a dead letter."""
 
     at: datetime
     by: str
@@ -667,7 +667,7 @@ class DeadLetter:
 
     @property
     def edited_payload(self) -> dict[str, Any] | None:
-        """What its job comes back with, if somebody has changed that."""
+        """The payload its job comes back with, if an operator has changed it."""
         return None if self.edited_payload_json is None else decode_object(self.edited_payload_json, field="payload")
 
     @property

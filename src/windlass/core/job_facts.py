@@ -37,7 +37,7 @@ class NewestLetter(NamedTuple):
 
 
 class AlikeLetters(NamedTuple):
-    """The dead letters of one kind of failure, as many as were looked at, and how their jobs fared after they came back."""
+    """The dead letters of one kind of failure, as many as were looked at, and how their jobs ended after they came back."""
 
     letters: int
     deaths: int

@@ -1,4 +1,4 @@
-"""Which dead letters somebody means, and what is shown of them."""
+"""Filters and pages of dead letters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LetterCursor(NamedTuple):
 
 
 class LetterStatus(StrEnum):
-    """Where a dead letter is in its life."""
+    """The status of a dead letter."""
 
     OPEN = "open"
     """It was neither acknowledged nor requeued."""
@@ -42,7 +42,7 @@ class LetterStatus(StrEnum):
 
 
 def status_of(letter: DeadLetter) -> LetterStatus:
-    """Return where a letter is; what closed it counts more than who has seen it."""
+    """Return the status of a letter; closed takes precedence over acknowledged."""
     if letter.closed_at is not None:
         return LetterStatus.CLOSED
     return LetterStatus.OPEN if letter.acknowledged_at is None else LetterStatus.ACKNOWLEDGED

@@ -1,4 +1,4 @@
-"""Somebody else's text on one line."""
+"""Puts a text from outside on one line."""
 
 from __future__ import annotations
 

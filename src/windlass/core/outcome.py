@@ -24,7 +24,7 @@ MAX_RESULT = 262_144
 
 
 class Failure(NamedTuple):
-    """What went wrong, in words."""
+    """The error of a run, as texts."""
 
     message: str
     kind: str = "Error"
@@ -67,7 +67,7 @@ class Released(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """The run was stopped at an operator's wish; a recurring job goes on with its next slot."""
+    """The run was stopped because an operator asked; a recurring job goes on with its next slot."""
 
     has_started: bool = True
 
@@ -179,7 +179,7 @@ class Completed(NamedTuple):
 
     @property
     def state(self) -> JobState:
-        """Where it leaves the job, unless somebody has asked for more meanwhile."""
+        """The state it leaves the job in, unless an operator has asked for a further run meanwhile."""
         return JobState.COMPLETED
 
     def decided(self) -> Finish:
@@ -272,7 +272,7 @@ class _Case(NamedTuple):
 
 
 def _kept(delay: timedelta) -> timedelta:
-    """Hold a handler's wish between now and a hundred years."""
+    """Clamp a delay to between zero and a hundred years."""
     return min(max(delay, timedelta()), MAX)
 
 
@@ -329,7 +329,7 @@ def _recurring(job: Claimed, finish: Finish, case: _Case, chosen: datetime | Non
 
 
 def _chosen(moment: datetime, now: datetime) -> datetime:
-    """Take a handler's word for the next time, as far as a database can keep it."""
+    """Use the handler's next time, clamped to what a database can store."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return min(max(aware, now), now + MAX)
 
@@ -337,7 +337,7 @@ def _chosen(moment: datetime, now: datetime) -> datetime:
 def _failed(job: Claimed, failure: Failure, run: Run, case: _Case) -> Finish:
     failure = bounded(failure)
     is_lost = failure.reason is RunReason.LEASE_EXPIRED
-    # A suspect that kills the process it was quarantined in stays one; a job that dies in a process of its own harms no other.
+    # A suspect that kills the process it was quarantined in stays one; one that dies in a process of its own affects no other.
     crashes = {RunReason.LEASE_EXPIRED: job.crashes + 1, RunReason.WORKER_CRASHED: job.crashes}.get(failure.reason, 0)
     failed = _ended(job, JobState.FAILED, run, status=RunStatus.FAILED, reason=failure.reason)._replace(
         failure=failure,
@@ -416,7 +416,7 @@ def _stopped(job: Claimed, run: Run, case: _Case, *, has_started: bool) -> Finis
 
 
 def bounded(failure: Failure) -> Failure:
-    """Bring the words of a failure to what every database takes."""
+    """Clean and shorten a failure's texts so that every database can store them."""
     return Failure(
         sanitise_text(failure.message, ERROR_LIMIT) or sanitise_text(failure.kind, ERROR_LIMIT),
         sanitise_text(failure.kind, 200),

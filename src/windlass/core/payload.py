@@ -281,18 +281,18 @@ def _substitute(value: object, reason: str, limit: int) -> str:
 
 
 def _preview(value: object) -> str:
-    return value[:_PREVIEW_BYTES] if type(value) is str else _render(value, _GLANCE.repr)
+    return value[:_PREVIEW_BYTES] if type(value) is str else _render(value, _SHORT_REPR.repr)
 
 
 def _render(value: object, render: Callable[[object], str]) -> str:
     try:
-        # The base method gives a plain str even where a subclass came back.
+        # The base method returns a plain str even where a subclass came back.
         return str.__str__(render(value))
     except Exception:  # noqa: BLE001 - the value's own code may raise anything
         return f"<unprintable {_name_of_type(type(value))}>"
 
 
-class _Glance(reprlib.Repr):
+class _ShortRepr(reprlib.Repr):
     """Short text of a value, without what stands under a key that looks secret."""
 
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:
@@ -301,16 +301,16 @@ class _Glance(reprlib.Repr):
         return super().repr_dict(shown, level)
 
 
-def _make_glance() -> reprlib.Repr:
-    glance = _Glance()
-    glance.maxlevel = 3
-    glance.maxstring = glance.maxother = 100
-    return glance
+def _make_short_repr() -> reprlib.Repr:
+    short = _ShortRepr()
+    short.maxlevel = 3
+    short.maxstring = short.maxother = 100
+    return short
 
 
 # Found past metaclasses that define their own `__name__`.
 _name_of_type: Callable[[type], str] = type.__dict__["__name__"].__get__
-_GLANCE = _make_glance()
+_SHORT_REPR = _make_short_repr()
 _ENCODE = _make_encoder()
 _STORED = JSONDecoder(parse_constant=_refuse_constant)
 _SCAN_STORED: Callable[[str, int], tuple[Any, int]] = vars(_STORED)["scan_once"]

@@ -11,7 +11,7 @@ from windlass.core.worker import WorkerRecord
 
 
 class PoolUse(NamedTuple):
-    """The slots that all live workers have for one lane, or with `*` for every lane."""
+    """The slots that all running workers have for one lane, or with `*` for every lane."""
 
     lane: str
     slots: int

@@ -13,7 +13,7 @@ _NOTHING: dict[Any, Any] = {"int": 0, "bool": False}
 _EMPTY = {field.name: _NOTHING.get(field.type) for field in fields(Job)}
 
 
-def first_row(job: NewJob, number: int, now: datetime) -> Job:
+def predicted_row(job: NewJob, number: int, now: datetime) -> Job:
     """Return the row that inserting a job at `now` made; what is neither given nor set here is empty in every new row."""
     run_at = job.run_at or now + (job.delay or timedelta())
     is_later = run_at > now

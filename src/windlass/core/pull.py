@@ -38,11 +38,11 @@ class Pull(NamedTuple):
     tasks: tuple[str, ...] = ()
     """Only jobs of one of these; none is every task."""
     pull_id: str | None = None
-    """Asking again under the same name gives the same lease again."""
+    """A repeated pull of the same name gets the same lease again."""
 
     @property
     def wanted(self) -> tuple[object, ...]:
-        """What the worker is after: what there is for one is there for all who want the same."""
+        """What the worker asks for: pulls that ask for the same share one search."""
         return self.lanes, self.tasks
 
     def check(self) -> None:

@@ -35,7 +35,7 @@ def extension(asked: timedelta | None) -> timedelta:
 
 @record(kw_only=True)
 class Report:
-    """One word of a worker about a job it holds, checked when it is made."""
+    """A worker's report about a job it holds, checked when it is made."""
 
     job_id: int
     worker: str
@@ -141,7 +141,7 @@ class Standing(Enum):
 
 
 def standing(report: Report, case: Case) -> Standing:
-    """Return how the reporter is related to the job; raises LeaseLost for anybody but the last to hold it."""
+    """Return how the reporter is related to the job; raises LeaseLost for all but its last holder."""
     if case.has_lease:
         is_ours = _holds(report, case)
     elif case.state in {JobState.COMPLETED, JobState.FAILED}:
@@ -161,7 +161,7 @@ def _holds(report: Report, case: Case) -> bool:
     if report.worker != case.job.worker:
         return False
     if case.past.was_held:
-        # A late word from its earlier run would pass for one of this run.
+        # A late report of its earlier run would be taken for this run's.
         raise TokenNeeded(report.job_id, report.worker)
     return True
 
@@ -191,7 +191,7 @@ class ReportAnswer:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody cancelled the job; the report counts as the word that its run has stopped."""
+        """Whether the job was cancelled; the report then also confirms that its run has stopped."""
         return self.state is JobState.CANCELLED and self.should_stop
 
     def encode(self) -> JsonText:

@@ -1,4 +1,4 @@
-"""The end of a run in the words of a worker that ran one of our tasks, to be decided by the server."""
+"""The outcome of a run as a worker over HTTP reports it; the server decides what follows."""
 
 from __future__ import annotations
 

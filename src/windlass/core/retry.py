@@ -113,7 +113,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 
 @record(kw_only=True)
 class RetrySpec:
-    """What a job's row keeps of its retry policy: a profile's name and only what the enqueuer gave."""
+    """What a job's row keeps of its retry policy: a profile's name and only what the enqueuer has set."""
 
     profile: str = DEFAULT_PROFILE
     base: timedelta | None = None
@@ -159,7 +159,7 @@ class RetrySpec:
 
 
 def most_attempts(given: int | None, retry: str, profiles: Mapping[str, Profile] = PROFILES) -> int:
-    """Count the runs a job may have: what its enqueuer gave, else what its profile has now."""
+    """Count the runs a job may have: what its enqueuer has set, else what its profile has now."""
     return profiles[RetrySpec.decode(retry).profile].max_attempts if given is None else given
 
 

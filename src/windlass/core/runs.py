@@ -12,7 +12,7 @@ from windlass.core.job import RETRIED, Count, JobState, RunReason, RunStatus
 from windlass.core.record import record
 
 UNCOUNTED = frozenset({RunReason.RELEASED, RunReason.SNOOZED})
-"""Runs that do not show how a task fares: no rate and no percentile knows of them."""
+"""Reasons of runs that no rate and no percentile counts."""
 _MINUTE_MS = 60_000
 
 
@@ -122,7 +122,7 @@ def scheduler_metrics(counts: Sequence[Count], totals: Sequence[Total]) -> Sched
 
 @record
 class QueueStats:
-    """The queue at a glance, in the words of an asynchronous job system: `failed` will be tried again."""
+    """Counts of the queue under the names of the async jobs system: `failed` will be tried again."""
 
     pending: int
     """Due, waiting for a slot."""

@@ -1,4 +1,4 @@
-"""Settings that may change while everything runs: what there is, within which bounds, and which word counts."""
+"""Settings that may change while everything runs: their bounds, and which source wins."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Number:
 
 @record
 class Choice:
-    """One word of a few."""
+    """One of a fixed set of values."""
 
     default: str
     words: tuple[str, ...]
 
     def read(self, name: str, value: object) -> str:
-        """Take one of the words."""
+        """Return the value; raises InvalidInput for any other."""
         if value not in self.words:
             raise InvalidInput(name, value, f"must be one of {', '.join(self.words)}")
         return str(value)
@@ -63,7 +63,7 @@ SETTINGS: Mapping[str, Number | Choice] = MappingProxyType(
 
 
 class Origin(StrEnum):
-    """Whose word a setting's value is; the later of these beats the earlier."""
+    """The source of a setting's value; later members override earlier ones."""
 
     DEFAULT = "default"
     ENVIRONMENT = "environment"
@@ -117,7 +117,7 @@ def from_table(stored: Iterable[StoredSetting]) -> dict[str, Value]:
 
 
 def effective(stored: Iterable[StoredSetting], env: Mapping[str, str]) -> dict[str, Effective]:
-    """Return the value of every setting: the table beats the environment, the environment the default."""
+    """Return the value of every setting: the table overrides the environment, the environment the default."""
     table, outside = from_table(stored), from_environment(env)
     return {name: _effective(name, table, outside) for name in SETTINGS}
 
@@ -147,7 +147,7 @@ def _seconds(value: Value | None, otherwise: timedelta) -> timedelta:
 
 
 def is_pulled(retry: str) -> bool:
-    """Whether a row's retry rule leans on the settings; one that cannot be read does not."""
+    """Whether a row's retry rule depends on the settings; one that cannot be read does not."""
     try:
         return RetrySpec.decode(retry).profile == PULL
     except InvalidInput:

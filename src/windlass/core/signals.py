@@ -45,10 +45,10 @@ class Cancel(Signal):
         self.reason = reason
 
 
-def speaks_against_service(error: BaseException) -> bool:
+def counts_for_breaker(error: BaseException) -> bool:
     """Whether an error counts for the breaker of the service that was called.
 
-    A wish about the job does not, nor does a bad argument, a breaker that is open already, or what ends the process.
+    Snooze, Cancel and Discard do not, nor does a bad argument, a breaker that is open already, or what ends the process.
     """
     is_wish = isinstance(error, Signal) and not isinstance(error, Retry)
     return isinstance(error, Exception) and not is_wish and not isinstance(error, InvalidInput | BreakerOpen)

@@ -38,7 +38,7 @@ class NewSource:
         return None if self.metadata is None else encode_object(self.metadata, field="metadata")
 
 
-def new_source(url: str, id: Given, name: Given, metadata: dict[str, Any] | None = None) -> NewSource:  # noqa: A002 - the field's word
+def new_source(url: str, id: Given, name: Given, metadata: dict[str, Any] | None = None) -> NewSource:  # noqa: A002 - the field's name
     """Describe a source that goes by what was given of it, else by its host; complaints name what was sent."""
     host = ("url", urlsplit(url).hostname or "")
     known_as = next(given for given in (id, name, host) if given[1])

@@ -77,7 +77,7 @@ class Registry:
         self._specs: dict[str, TaskSpec] = {}
 
     def add(self, spec: TaskSpec) -> None:
-        """Register a task; two functions under one name are a slip that would run the wrong code."""
+        """Register a task; two functions under one name are a mistake that would run the wrong code."""
         if spec.name in self._specs:
             raise InvalidInput("task", spec.name, "is already registered")
         self._specs[spec.name] = spec

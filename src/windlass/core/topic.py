@@ -11,9 +11,9 @@ class Topic(StrEnum):
     WORK = "work"
     """Something may be claimable."""
     DUE = "due"
-    """Something was put off, perhaps to an earlier time than sleepers know of."""
+    """A job was put off, perhaps to an earlier time than the sleepers wait for."""
     CONTROL = "control"
-    """Somebody spoke about a running job or a worker: the next renewal or heartbeat brings news."""
+    """A running job or a worker was changed; the next renewal or heartbeat returns it."""
     ALERTS = "alerts"
     """An alert was raised, cleared or silenced."""
 

@@ -41,7 +41,7 @@ def find_unserved(counts: Sequence[Count], workers: Sequence[WorkerRecord]) -> I
     served = [_served(worker) for worker in alive if worker.paused_at is None]
     paused = [_served(worker) for worker in alive if worker.paused_at is not None]
     for task, lane, state, _, jobs in counts:
-        # Who pulls over HTTP is known only once it has asked.
+        # A worker over HTTP is registered only once it has pulled.
         if state is not JobState.PENDING or jobs <= 0 or lane == PULL_LANE or _is_taken(served, task, lane):
             continue
         has_code = any(task in tasks for tasks, _ in served)

@@ -83,7 +83,7 @@ def index_words(text: str) -> str:
 
 
 def search_words(search: str) -> tuple[str, ...]:
-    """Read what somebody looks for: words that all must be there; one with a * behind it may go on."""
+    """Read a search: all its words must be there; one with a * behind it is a prefix."""
     found = dict.fromkeys(word[:_MAX_WORD] if len(word) > _MAX_WORD else word for word in _ASKED.findall(_folded(search)))
     return tuple(found)[:_MAX_ASKED]
 

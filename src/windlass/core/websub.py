@@ -1,4 +1,4 @@
-"""WebSub, as a subscriber: what to ask a hub for, and whom to believe."""
+"""WebSub for subscribers: requests to a hub, and the checks of what it sends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _METHODS = frozenset({"sha1", "sha256", "sha384", "sha512"})
 
 
 def callback_path(feed: Feed) -> str:
-    """Return the path of a feed's hub callback; who does not know it cannot guess it."""
+    """Return the path of a feed's hub callback, which cannot be guessed."""
     return f"/websub/{feed.id}-{feed.websub_token}"
 
 

@@ -11,7 +11,7 @@ from windlass.core.payload import check_stored, decode, decode_object
 from windlass.core.record import record
 
 PULLING = "pull"
-"""The kind of workers that speak HTTP from anywhere."""
+"""The kind of workers that pull over HTTP."""
 MAX_SEEN = 1000
 MAX_VERSION = 100
 
@@ -32,7 +32,7 @@ class Neighbour(NamedTuple):
 
 
 class LeaseLook(NamedTuple):
-    """What there is to look after at one moment: leases of anybody, and the workers of one machine."""
+    """Whether any leases are held, and the workers of one machine, at one moment."""
 
     at: datetime
     has_leases: bool
@@ -106,7 +106,7 @@ class WorkerRecord:
     seen_at: datetime
     stopped_at: datetime | None
     is_online: bool
-    """Neither stopped nor silent for too long, in database time."""
+    """Neither stopped nor without a heartbeat for too long, in database time."""
     loop_blocks: int = 0
     """How many times a handler was found to block its event loop."""
     app_version: str | None = None

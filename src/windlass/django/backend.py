@@ -40,7 +40,7 @@ class WindlassTask(Task):
     """A task whose next jobs may have options of their own."""
 
     job_options: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
-    """What Windlass knows beyond Django, as `using` was given it."""
+    """Options that Windlass has beyond Django's, as they were given to `using`."""
 
     def using(
         self,
@@ -72,7 +72,7 @@ class WindlassBackend(BaseTaskBackend):
         self.database: str = self.options.get("database", DEFAULT_DB_ALIAS)
         """The name of its database in DATABASES."""
         self.max_attempts: int = self.options.get("max_attempts", 1)
-        """How many tries a task has that sets no number itself; Django's own backends know one."""
+        """How many tries a task has that sets no number itself; Django's own backends have one."""
         self.modules: Sequence[str] = self.options.get("modules", ())
         """Where tasks are, beside the `tasks` modules of the installed applications."""
 
@@ -106,7 +106,7 @@ class WindlassBackend(BaseTaskBackend):
         return client_of(self.app, self.database)
 
     def serving_app(self) -> Windlass:
-        """Return the application with every task of the project and a way of its own to the database: for workers and pages."""
+        """Return the application with every task of the project and its own connections: for workers and pages."""
         app = self.app
         with _lock:
             for task in list(declared.values()):

@@ -82,14 +82,14 @@ class BridgedAnswer:
             self.close()
 
     def close(self) -> None:
-        """Let the application know that the client has gone."""
+        """Notify the application that the client has disconnected."""
         task = self._task
         if task is not None:
             self._loop.call_soon_threadsafe(task.cancel)
 
 
 class Bridge:
-    """An event loop in a thread of its own, on which an ASGI application lives."""
+    """An event loop in a thread of its own, on which an ASGI application runs."""
 
     def __init__(self, application: Asgi, running: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         """Start the loop, and what the application does beside answering; raises what that raises."""

@@ -150,7 +150,7 @@ def _bridge(backend: str | None) -> Bridge:
 
 
 def close() -> None:
-    """Let go of the database; for tests, whose database is dropped at their end."""
+    """Close the database; for tests, whose database is dropped at their end."""
     with _lock:
         for bridge in _bridges.values():
             bridge.close()

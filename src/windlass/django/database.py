@@ -41,7 +41,7 @@ def lent_store(alias: str, means: Means) -> Store:
 
 
 def dialect_of(alias: str) -> str:
-    """Return which SQL a database of the settings speaks; raises ImproperlyConfigured for one that Windlass has no SQL for."""
+    """Return the dialect of a database of the settings; raises ImproperlyConfigured for one that Windlass has no SQL for."""
     vendor = connections[alias].vendor
     if vendor not in DIALECTS:
         raise ImproperlyConfigured(f"DATABASES[{alias!r}]: Windlass needs PostgreSQL or SQLite, not {vendor}")
@@ -68,7 +68,7 @@ def _sqlite_url(alias: str, name: str) -> str:
 
 
 def _postgres_url(params: dict[str, Any]) -> str:
-    """Write what Django gives the driver as a URL; every word of libpq may stand in its query."""
+    """Write what Django gives the driver as a URL; every parameter of libpq may stand in its query."""
     words = {
         "dbname" if name == "database" else name: str(value)
         for name, value in params.items()

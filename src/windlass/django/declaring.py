@@ -21,7 +21,7 @@ _RECURRING = frozenset({*ScheduleOptions.__annotations__, "every", "cron", "cade
 
 
 def declare(backend: WindlassBackend, task: Any) -> None:
-    """Let a backend's application know a task; one that it knows already is left as it is."""
+    """Declare a task to a backend's application; one that is declared already is left as it is."""
     path = task.module_path
     if path in backend.app.tasks:
         return

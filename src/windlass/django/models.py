@@ -1,4 +1,4 @@
-"""What Django's permissions and admin know of Windlass; its tables are not Django's."""
+"""The model for Django's permissions and admin; the tables of Windlass are not Django's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Windlass can do for a task beyond what Django's `@task` knows."""
+"""Options of Windlass for a task, beyond those of Django's `@task`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class DoctorCase:
-    """A database and what this process knows of it."""
+    """A database, and what this process has read of it."""
 
     store: Store
     settings: Settings
@@ -31,7 +31,7 @@ class DoctorCase:
     is_blocking: bool = False
     """Whether nothing may be awaited but the store, whose coroutines never suspend."""
     path: PostgresPath | None = field(default=None, init=False)
-    """The way to PostgreSQL, once it was tried."""
+    """The connection path to PostgreSQL, once it was examined."""
     _server: Mapping[str, str] | None = field(default=None, init=False)
 
     @property

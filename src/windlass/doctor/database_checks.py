@@ -35,13 +35,13 @@ async def check_reach(case: DoctorCase) -> Finding:
 
 
 def distance(kind: str, trips: Sequence[float]) -> Finding:
-    """Judge round trips, in milliseconds."""
+    """Rate round trips, in milliseconds."""
     usual = median(trips)
-    told = f"{kind} answers in {usual:.1f} ms ({min(trips):.1f} to {max(trips):.1f} ms in {len(trips)} round trips)"
+    message = f"{kind} answers in {usual:.1f} ms ({min(trips):.1f} to {max(trips):.1f} ms in {len(trips)} round trips)"
     if usual < _SLOW_MS:
-        return ok("database", told)
+        return ok("database", message)
     remedy = "every claim and every end of a run waits so long: run workers nearer to the database, or relieve it"
-    return (problem if usual >= _FAR_MS else warning)("database", f"{told}, which is slow", remedy)
+    return (problem if usual >= _FAR_MS else warning)("database", f"{message}, which is slow", remedy)
 
 
 async def check_version(case: DoctorCase) -> Finding:
@@ -53,7 +53,7 @@ async def check_version(case: DoctorCase) -> Finding:
 
 
 def postgres_version(version: str, number: int) -> Finding:
-    """Judge a server by its number."""
+    """Rate a server by its version."""
     oldest = migrate.OLDEST_POSTGRES // 10_000
     if number < migrate.OLDEST_POSTGRES:
         return problem("version", f"PostgreSQL {version} is too old", f"upgrade the server to {oldest} or newer")
@@ -61,16 +61,18 @@ def postgres_version(version: str, number: int) -> Finding:
 
 
 def sqlite_version(version: str, *, is_wal: bool) -> Finding:
-    """Judge a library by its number and by the bug that some of them have."""
+    """Rate a library by its version and by the bug that some of them have."""
     parts = tuple(int(part) for part in version.split("."))
     build = f"SQLite {version} ({driver.__name__.partition('.')[0]})"
     oldest = ".".join(map(str, OLDEST))
     if parts < OLDEST:
         return problem("version", f"{build} is too old; {oldest} is the oldest supported", _FIXED)
     if has_wal_reset_bug(parts):
-        told = f"{build} can lose committed pages of a WAL file that several processes write"
+        message = f"{build} can lose committed pages of a WAL file that several processes write"
         return (
-            problem("version", told, _FIXED) if is_wal else warning("version", f"{told}; this file keeps another journal", _FIXED)
+            problem("version", message, _FIXED)
+            if is_wal
+            else warning("version", f"{message}; this file keeps another journal", _FIXED)
         )
     return ok("version", f"{build}; {oldest} is the oldest supported")
 
@@ -92,7 +94,7 @@ def unfit_schema(error: SchemaError) -> Finding:
 
 
 async def check_clock(case: DoctorCase) -> Finding:
-    """Compare this machine's clock with the database's; half of the round trip is not known."""
+    """Compare this machine's clock with the database's; up to half of the round trip is unknown."""
     before = case.now()
     there = await case.store.clock()
     after = case.now()
@@ -101,9 +103,9 @@ async def check_clock(case: DoctorCase) -> Finding:
     if abs(offset) - unsure < _OFF:
         return ok("clock", f"this machine and the database differ by {abs(offset) / timedelta(milliseconds=1):.0f} ms")
     side = "behind" if offset > timedelta() else "ahead of"
-    told = f"this machine's clock is {in_words(_rounded(abs(offset)))} {side} the database's; jobs go by the database's"
+    message = f"this machine's clock is {in_words(_rounded(abs(offset)))} {side} the database's; jobs go by the database's"
     remedy = "let both machines keep time by NTP: `timedatectl set-ntp true`"
-    return (problem if abs(offset) >= _FAR_OFF else warning)("clock", told, remedy)
+    return (problem if abs(offset) >= _FAR_OFF else warning)("clock", message, remedy)
 
 
 def _rounded(length: timedelta) -> timedelta:

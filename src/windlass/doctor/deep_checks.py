@@ -47,25 +47,25 @@ def _rows(broken: Sequence[BrokenRule]) -> Finding:
     if not found:
         return ok("rows", "every row keeps the rules of its table")
     kinds = ", ".join(f"{rule} ({number})" for rule, number in Counter(one.rule for one in found).most_common(5))
-    told = f"{counted(len(found), 'rule is', 'rules are')} broken: {kinds}"
+    message = f"{counted(len(found), 'rule is', 'rules are')} broken: {kinds}"
     remedy = "keep a copy of the database and report it; `windlass job ID` shows a job that is named"
-    return problem("rows", told, remedy, *map(_line, found[:_MOST_SHOWN]))
+    return problem("rows", message, remedy, *map(_line, found[:_MOST_SHOWN]))
 
 
 def _counts(broken: Sequence[BrokenRule]) -> Finding:
     found = [one for one in broken if one.rule in _COUNTS]
     if not found:
         return ok("counts", "counts and totals are what the tables show")
-    told = f"{counted(len(found), 'count is', 'counts are')} wrong"
-    return problem("counts", told, "windlass doctor --repair", *map(_line, found[:_MOST_SHOWN]))
+    message = f"{counted(len(found), 'count is', 'counts are')} wrong"
+    return problem("counts", message, "windlass doctor --repair", *map(_line, found[:_MOST_SHOWN]))
 
 
 def _audit(broken: Sequence[BrokenRule]) -> Finding:
     found = [one for one in broken if one.rule == _AUDIT]
     if not found:
         return ok("audit", "no chained line was edited, moved or deleted")
-    told = f"the audit chain is broken in {counted(len(found), 'place')}"
-    return problem("audit", told, "somebody has changed the log: compare it with a backup", *map(_line, found[:_MOST_SHOWN]))
+    message = f"the audit chain is broken in {counted(len(found), 'place')}"
+    return problem("audit", message, "the log was changed: compare it with a backup", *map(_line, found[:_MOST_SHOWN]))
 
 
 def _line(broken: BrokenRule) -> str:
@@ -74,13 +74,13 @@ def _line(broken: BrokenRule) -> str:
 
 
 async def repair(case: DoctorCase, actor: Actor | None) -> Finding:
-    """Count again, and mend what is wrong. Looked at first without a lock: on SQLite everybody waits for a recount."""
+    """Count again, and repair what is wrong. Checked first without a lock: on SQLite all writers wait for a recount."""
     store = case.store if actor is None else case.store.acting(actor)
     wrong = [await store.run(_whole(query)) for query in ("doctor_counts", "doctor_total_keys")]
     done = await store.run(recount()) if any(wrong) else Recounted()
     if not done.is_changed:
         return ok("repair", "counts and totals were right; nothing was changed")
     lines = (*done.counts, *done.totals)
-    told = f"{counted(len(lines), 'count was', 'counts were')} wrong and {'is' if len(lines) == 1 else 'are'} right now"
+    message = f"{counted(len(lines), 'count was', 'counts were')} wrong and {'is' if len(lines) == 1 else 'are'} right now"
     remedy = "`windlass doctor` shows whether a trigger is missing; if none is, report it"
-    return warning("repair", told, remedy, *lines[:_MOST_SHOWN])
+    return warning("repair", message, remedy, *lines[:_MOST_SHOWN])

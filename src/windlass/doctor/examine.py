@@ -22,7 +22,7 @@ from windlass.doctor import (
 from windlass.doctor.case import Check, DoctorCase
 from windlass.errors import CannotConnect, SchemaError, StoreError
 from windlass.store import Store
-from windlass.store.doctor import unheard
+from windlass.store.doctor import no_notice
 
 _DATABASE: Mapping[str, Check] = MappingProxyType(
     {
@@ -76,7 +76,7 @@ async def examine(
 ) -> Examination:
     """Run every check that fits this database; one that cannot be run is a problem of its own, and raises nothing."""
     wanted = options or {}
-    notice = wanted.get("notice", unheard)
+    notice = wanted.get("notice", no_notice)
     try:
         store = await opened()
         await store.clock()

@@ -33,12 +33,12 @@ async def check_workers(case: DoctorCase) -> Finding:
             "workers", f"no worker is alive, and {counted(waiting, 'job waits', 'jobs wait')}", "windlass worker MODULE:APP"
         )
     lost = [one for one in workers if _is_lost(one, now)]
-    told = f"{counted(len(alive), 'worker is', 'workers are')} alive" if alive else "no worker is alive, and nothing waits"
+    message = f"{counted(len(alive), 'worker is', 'workers are')} alive" if alive else "no worker is alive, and nothing waits"
     if lost:
         gone = f"{counted(len(lost), 'worker', 'workers')} ended without reporting it within the last hour"
         details = [f"{one.id}, last seen {in_words(_whole(now - one.seen_at))} ago" for one in lost[:10]]
-        return warning("workers", f"{told}; {gone}", "look into the log of its machine: it was killed, or froze", *details)
-    return ok("workers", told)
+        return warning("workers", f"{message}; {gone}", "look into the log of its machine: it was killed, or froze", *details)
+    return ok("workers", message)
 
 
 def _is_lost(worker: WorkerRecord, now: datetime) -> bool:
@@ -56,10 +56,10 @@ async def check_upkeep(case: DoctorCase) -> Finding:
     last = max((chore.last_run_at for chore in chores if chore.last_run_at is not None), default=None)
     if last is not None and now - last < _SILENT:
         return ok("upkeep", f"the last chore was done {in_words(_whole(now - last))} ago")
-    told = "upkeep never ran" if last is None else f"upkeep has not run for {in_words(_whole(now - last))}"
+    message = "upkeep never ran" if last is None else f"upkeep has not run for {in_words(_whole(now - last))}"
     if not await _waiting(case):
-        return ok("upkeep", f"{told}, and nothing waits")
-    return problem("upkeep", f"{told}: nothing becomes due, and lost jobs are not taken back", _UPKEEP)
+        return ok("upkeep", f"{message}, and nothing waits")
+    return problem("upkeep", f"{message}: nothing becomes due, and lost jobs are not taken back", _UPKEEP)
 
 
 async def check_chores(case: DoctorCase) -> Finding:
@@ -68,11 +68,11 @@ async def check_chores(case: DoctorCase) -> Finding:
     paused = [chore for chore in chores if chore.paused_at is not None]
     failing = [chore for chore in chores if chore.last_error is not None]
     if paused:
-        told = f"{counted(len(paused), 'chore is', 'chores are')} paused ({_named(paused)})"
-        return warning("chores", told, f"windlass chores resume {paused[0].name}")
+        message = f"{counted(len(paused), 'chore is', 'chores are')} paused ({_named(paused)})"
+        return warning("chores", message, f"windlass chores resume {paused[0].name}")
     if failing:
-        told = f"{counted(len(failing), 'chore', 'chores')} failed the last time ({_named(failing)})"
-        return warning("chores", told, "windlass chores", *(f"{chore.name}: {chore.last_error}" for chore in failing))
+        message = f"{counted(len(failing), 'chore', 'chores')} failed the last time ({_named(failing)})"
+        return warning("chores", message, "windlass chores", *(f"{chore.name}: {chore.last_error}" for chore in failing))
     return ok("chores", "none is paused, none failed the last time")
 
 
@@ -81,7 +81,7 @@ def _named(chores: Sequence[Chore]) -> str:
 
 
 async def check_served(case: DoctorCase) -> Finding:
-    """Look for waiting jobs that no live worker would run."""
+    """Look for waiting jobs that no running worker would take."""
     workers = await case.store.workers.list()
     if not any(worker.is_online for worker in workers):
         return ok("served", "no worker is alive whose lanes and tasks could be compared")
@@ -92,8 +92,8 @@ async def check_served(case: DoctorCase) -> Finding:
     lane = f"windlass worker MODULE:APP --pools '{most.lane}=2,*=5'"
     remedy = lane if most.has_code else f"start a worker whose application has {most.task!r}; `windlass tasks` lists the names"
     jobs = sum(one.jobs for one in found)
-    told = f"{counted(jobs, 'job waits', 'jobs wait')} where no live worker would run {'it' if jobs == 1 else 'them'}"
-    return problem("served", told, remedy, *map(str, found[:10]))
+    message = f"{counted(jobs, 'job waits', 'jobs wait')} where no live worker would run {'it' if jobs == 1 else 'them'}"
+    return problem("served", message, remedy, *map(str, found[:10]))
 
 
 async def check_overdue(case: DoctorCase) -> Finding:
@@ -109,9 +109,9 @@ async def check_overdue(case: DoctorCase) -> Finding:
         "lease": "has lost its worker and was not taken back",
     }
     details = [f"job {one} ({of}) {words[which]}: {in_words(_whole(since))}" for which, one, of, since in late]
-    told = f"job {job_id} ({task}) {words[kind]} for {in_words(_whole(length))}"
+    message = f"job {job_id} ({task}) {words[kind]} for {in_words(_whole(length))}"
     return (problem if length > _TOO_LATE else warning)(
-        "overdue", told, f"{_UPKEEP}; `windlass chores` shows what is paused", *details
+        "overdue", message, f"{_UPKEEP}; `windlass chores` shows what is paused", *details
     )
 
 

@@ -1,4 +1,4 @@
-"""What grows and is not made smaller: history that is never deleted, and what waits to be folded or chained."""
+"""Tables that only grow: history that is never deleted, and what waits to be folded or chained."""
 
 from __future__ import annotations
 
@@ -47,11 +47,13 @@ def _bounded(rows: int) -> str:
 async def check_retention(case: DoctorCase) -> Finding:
     """Look whether history is deleted in time."""
     kept = case.settings.retention
-    told = f"finished jobs stay {in_words(kept.keep)}, dead letters that were dealt with {in_words(kept.keep_dead)}"
+    message = f"finished jobs stay {in_words(kept.keep)}, dead letters that were dealt with {in_words(kept.keep_dead)}"
     if max(kept.keep, kept.keep_dead) < _LONGEST_KEPT:
-        return ok("retention", told)
+        return ok("retention", message)
     name = "WINDLASS_KEEP_DAYS" if kept.keep >= _LONGEST_KEPT else "WINDLASS_KEEP_DEAD_DAYS"
-    return warning("retention", f"{told}: the tables grow for years", f"set {name} to as many days as you need, as in {name}=30")
+    return warning(
+        "retention", f"{message}: the tables grow for years", f"set {name} to as many days as you need, as in {name}=30"
+    )
 
 
 async def check_growth(case: DoctorCase) -> Finding:

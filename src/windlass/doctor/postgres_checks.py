@@ -1,4 +1,4 @@
-"""A PostgreSQL server: the way to it, its limits, and what keeps it from cleaning up."""
+"""A PostgreSQL server: the connection to it, its limits, and what keeps it from cleaning up."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ async def check_pooler(case: DoctorCase) -> Finding:
     path = await _path(case)
     is_prepared = parse_url(case.settings.database_url)[2]
     if path.shares_sessions and is_prepared:
-        told = "a pooler in transaction mode is between, and this URL prepares statements and settings in its sessions"
-        return problem("pooler", told, "add prepare=off to the database URL, as in postgresql://…?prepare=off")
+        message = "a pooler in transaction mode is between, and this URL prepares statements and settings in its sessions"
+        return problem("pooler", message, "add prepare=off to the database URL, as in postgresql://…?prepare=off")
     if path.shares_sessions:
         return ok("pooler", "a pooler in transaction mode is between, and the URL says prepare=off")
     kind = "a pooler in session mode is between" if path.is_pooled else "no pooler is between"
@@ -39,13 +39,13 @@ async def check_pooler(case: DoctorCase) -> Finding:
 
 
 async def check_listener(case: DoctorCase) -> Finding:
-    """Send a wake-up the way workers do, and hear it the way they do."""
+    """Send and receive a wake-up as workers do."""
     path = await _path(case)
     if path.heard_after_s is not None:
         return ok("listener", f"a wake-up arrives after {path.heard_after_s * 1000:.1f} ms")
-    told = "wake-ups do not arrive: workers find new jobs only when they poll"
+    message = "wake-ups do not arrive: workers find new jobs only when they poll"
     remedy = "set WINDLASS_LISTEN_URL to an address that leads to PostgreSQL itself, past the pooler"
-    return warning("listener", told, remedy)
+    return warning("listener", message, remedy)
 
 
 async def _path(case: DoctorCase) -> PostgresPath:
@@ -63,14 +63,14 @@ async def check_timeouts(case: DoctorCase) -> Finding:
     """Look at the limits that are in force in a session of ours."""
     facts = await case.server()
     limits = {name: int(facts.get(name, 0)) for name in (*_TIMEOUTS, "idle_session_timeout", "transaction_timeout")}
-    told = ", ".join(f"{words} {_limit(limits[name])}" for name, words in _TIMEOUTS.items())
+    message = ", ".join(f"{words} {_limit(limits[name])}" for name, words in _TIMEOUTS.items())
     if 0 < limits["idle_session_timeout"] < _SHORTEST_IDLE_SESSION_MS:
         remedy = "alter role … set idle_session_timeout = 0, for the role of this URL"
         return warning("timeouts", f"the server ends sessions idle for {_limit(limits['idle_session_timeout'])}", remedy)
     if not limits["idle_in_transaction_session_timeout"]:
         remedy = "alter role … set idle_in_transaction_session_timeout = '60s', for the role of this URL"
-        return warning("timeouts", f"{told}: a client that vanishes inside a transaction keeps its locks", remedy)
-    return ok("timeouts", told)
+        return warning("timeouts", f"{message}: a client that vanishes inside a transaction keeps its locks", remedy)
+    return ok("timeouts", message)
 
 
 _TIMEOUTS = {
@@ -90,11 +90,11 @@ async def check_connections(case: DoctorCase) -> Finding:
     if facts["is_standby"] == "true":
         return problem("connections", "this server is a standby, which takes no writes", "name the primary in the database URL")
     taken, most = int(facts["connections"]), int(facts["max_connections"]) - int(facts["superuser_reserved_connections"])
-    told = f"{taken} of {most} connections are taken"
+    message = f"{taken} of {most} connections are taken"
     if taken < most * _NEARLY_FULL:
-        return ok("connections", told)
+        return ok("connections", message)
     remedy = "put a pooler between (prepare=off), run fewer processes, or raise max_connections"
-    return warning("connections", told, remedy)
+    return warning("connections", message, remedy)
 
 
 async def check_transactions(case: DoctorCase) -> Finding:
@@ -106,12 +106,12 @@ async def check_transactions(case: DoctorCase) -> Finding:
         return ok("transactions", f"the oldest open transaction is {in_words(timedelta(seconds=oldest))} old")
     kind, who, seconds = max(old, key=lambda one: one[2])
     words = {"transaction": "is open", "idle": "stands idle", "prepared": "is prepared and not ended"}[kind]
-    told = (
+    message = (
         f"a transaction ({who}) {words} for {in_words(timedelta(seconds=seconds))}: nothing that ended since can be cleaned away"
     )
     remedy = f"rollback prepared '{who}'" if kind == "prepared" else f"select pg_terminate_backend({who.partition(',')[0]})"
     details = [f"{kind}: {who}, {in_words(timedelta(seconds=seconds))}" for kind, who, seconds in old] if len(old) > 1 else []
-    return (problem if seconds >= _TOO_LONG_S else warning)("transactions", told, remedy, *details)
+    return (problem if seconds >= _TOO_LONG_S else warning)("transactions", message, remedy, *details)
 
 
 async def check_vacuum(case: DoctorCase) -> Finding:
@@ -140,14 +140,14 @@ class _Table(NamedTuple):
 
 
 def dead_rows(tables: list[_Table]) -> Finding:
-    """Judge tables by how many of their rows are dead."""
+    """Rate tables by how many of their rows are dead."""
     bloated = sorted((one for one in tables if one.dead >= _FEW_DEAD and one.share >= _DEAD_SHARE), key=lambda one: -one.dead)
     if not bloated:
         worst = max(tables, key=lambda one: one.dead, default=None)
         most = "" if worst is None or not worst.dead else f"; most in {worst.name}: {worst.dead:,} beside {worst.live:,}"
         return ok("vacuum", f"no table has too many dead rows{most}")
     worst = bloated[0]
-    told = f"{worst.name} has {counted(worst.dead, 'dead row')} beside {worst.live:,} live ones ({size(worst.size)})"
+    message = f"{worst.name} has {counted(worst.dead, 'dead row')} beside {worst.live:,} live ones ({size(worst.size)})"
     details = [f"{one.name}: {one.dead:,} dead, {one.live:,} live, {size(one.size)}" for one in bloated]
     kind = problem if worst.share >= _MANY_DEAD_SHARE else warning
-    return kind("vacuum", told, f"end old transactions first, then `vacuum (analyze) {worst.name}`", *details)
+    return kind("vacuum", message, f"end old transactions first, then `vacuum (analyze) {worst.name}`", *details)

@@ -13,12 +13,14 @@ async def check_indexes(case: DoctorCase) -> Finding:
     wanted, missing, unsound = await _compare(case, "index")
     if missing:
         names = ", ".join(one.name for one in missing)
-        told = f"{counted(len(missing), 'index is', 'indexes are')} missing ({names}): queries read whole tables"
-        return problem("indexes", told, _online(missing[0], case), *(one.sql for one in missing))
+        message = f"{counted(len(missing), 'index is', 'indexes are')} missing ({names}): queries read whole tables"
+        return problem("indexes", message, _online(missing[0], case), *(one.sql for one in missing))
     if unsound:
         names = ", ".join(one.name for one in unsound)
-        told = f"{counted(len(unsound), 'index is', 'indexes are')} not valid ({names}): no query uses what was left unfinished"
-        return problem("indexes", told, f"reindex index concurrently {unsound[0].name}")
+        message = (
+            f"{counted(len(unsound), 'index is', 'indexes are')} not valid ({names}): no query uses what was left unfinished"
+        )
+        return problem("indexes", message, f"reindex index concurrently {unsound[0].name}")
     return ok("indexes", f"all {wanted} are there and in use")
 
 
@@ -33,15 +35,15 @@ async def check_triggers(case: DoctorCase) -> Finding:
     wanted, missing, unsound = await _compare(case, "trigger")
     if missing:
         names = ", ".join(one.name for one in missing)
-        told = f"{counted(len(missing), 'trigger is', 'triggers are')} missing ({names}): counts go wrong"
+        message = f"{counted(len(missing), 'trigger is', 'triggers are')} missing ({names}): counts go wrong"
         remedy = "make them again by the statements below, then `windlass doctor --repair`"
-        return problem("triggers", told, remedy, *(one.sql for one in missing))
+        return problem("triggers", message, remedy, *(one.sql for one in missing))
     if unsound:
         names = ", ".join(one.name for one in unsound)
-        told = f"{counted(len(unsound), 'trigger is', 'triggers are')} disabled ({names}): counts go wrong"
+        message = f"{counted(len(unsound), 'trigger is', 'triggers are')} disabled ({names}): counts go wrong"
         one = unsound[0]
         remedy = f"alter table {one.table} enable trigger {one.name}; then `windlass doctor --repair`"
-        return problem("triggers", told, remedy)
+        return problem("triggers", message, remedy)
     return ok("triggers", f"all {wanted} are there and enabled")
 
 

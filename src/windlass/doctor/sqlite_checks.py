@@ -32,17 +32,19 @@ async def check_journal(case: DoctorCase) -> Finding:
     """Look at the journal mode and at what a commit waits for."""
     facts = await case.server()
     mode, durability = facts["journal_mode"], _DURABILITY.get(facts["synchronous"], facts["synchronous"])
-    told = f"journal mode {mode}, synchronous {durability}"
+    message = f"journal mode {mode}, synchronous {durability}"
     if int(facts["synchronous"]) < _FULL:
-        return problem("journal", f"{told}: a power failure may undo commits", "let nothing set `pragma synchronous` below full")
+        return problem(
+            "journal", f"{message}: a power failure may undo commits", "let nothing set `pragma synchronous` below full"
+        )
     if file_of(case) is None:
         return warning(
             "journal", "the database is in memory, and gone with its process", "name a file, as in --database sqlite:///jobs.db"
         )
     if mode != "wal":
         remedy = f"stop every process, then `sqlite3 {file_of(case)} 'pragma journal_mode = wal'`"
-        return warning("journal", f"{told}: readers and the writer wait for each other", remedy)
-    return ok("journal", told)
+        return warning("journal", f"{message}: readers and the writer wait for each other", remedy)
+    return ok("journal", message)
 
 
 async def check_checkpoint(case: DoctorCase) -> Finding:
@@ -50,12 +52,12 @@ async def check_checkpoint(case: DoctorCase) -> Finding:
     files = await _files(case)
     if files is None:
         return ok("checkpoint", "a database in memory has none")
-    told = f"the journal has {size(files.journal_size)}, {size(files.unwritten)} of it not yet written back"
+    message = f"the journal has {size(files.journal_size)}, {size(files.unwritten)} of it not yet written back"
     if files.unwritten < _UNWRITTEN:
-        return ok("checkpoint", told)
+        return ok("checkpoint", message)
     remedy = f"end whatever has read for so long: `fuser -v {files.path}` lists the processes that have the file open"
     kind = problem if files.unwritten >= _UNWRITTEN_PROBLEM else warning
-    return kind("checkpoint", f"{told}: a reader holds it back, and the file grows", remedy)
+    return kind("checkpoint", f"{message}: a reader holds it back, and the file grows", remedy)
 
 
 async def check_disk(case: DoctorCase) -> Finding:
@@ -65,14 +67,14 @@ async def check_disk(case: DoctorCase) -> Finding:
 
 
 def disk_room(files: SqliteFiles) -> Finding:
-    """Judge the room that is left."""
-    told = f"the file has {size(files.size)}, and {size(files.free)} of {size(files.disk)} are free"
+    """Rate the room that is left."""
+    message = f"the file has {size(files.size)}, and {size(files.free)} of {size(files.disk)} are free"
     remedy = f"make room on the disk of {Path(files.path).resolve().parent}, or keep less: WINDLASS_KEEP_DAYS"
     if files.free < _NO_ROOM:
-        return problem("disk", f"{told}: writes fail soon", remedy)
+        return problem("disk", f"{message}: writes fail soon", remedy)
     if files.free < _LITTLE_ROOM or files.free < files.disk * _LITTLE_SHARE:
-        return warning("disk", told, remedy)
-    return ok("disk", told)
+        return warning("disk", message, remedy)
+    return ok("disk", message)
 
 
 async def _files(case: DoctorCase) -> SqliteFiles | None:

@@ -1,1 +1,1 @@
-"""How to speak to a server over HTTP; programs import it as `windlass.remote`."""
+"""The HTTP client; programs import it as `windlass.remote`."""

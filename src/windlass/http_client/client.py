@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class RemoteLetters(RemoteNoun[M]):
-    """What died, of what, and what operators do about it."""
+    """Dead letters, and what operators do with them."""
 
     page = verb(nouns.letter_page)
     get = verb(nouns.get_letter)
@@ -113,7 +113,7 @@ class RemoteTasks(RemoteNoun[M]):
 
 
 class RemoteInsights(RemoteNoun[M]):
-    """How the queue fares: by task and lane now, and over time."""
+    """Queue statistics: by task and lane now, and over time."""
 
     summary = verb(insights.summary)
     series = verb(insights.series)
@@ -234,7 +234,7 @@ class RemoteServer(RemoteNoun[M]):
 
     @RemoteStream
     async def events(self) -> AsyncGenerator[records.RemoteChange, None]:
-        """Go through changes as they happen: at once how things are, then until the server ends the stream."""
+        """Go through changes as they happen: at once the present state, then until the server ends the stream."""
         changes = Lines(as_one(records.RemoteChange))
         async with aclosing(self._transport.stream(get(f"{API}/events", str), by_line=True, accept=EVENT_STREAM)) as lines:
             async for line in lines:

@@ -1,4 +1,4 @@
-"""How the queue fares, over HTTP: the verbs, and the records of their answers."""
+"""Queue statistics over HTTP: the verbs, and the records of their answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RemoteSeries:
 
 
 def summary() -> Ask[SummaryOut]:
-    """Read how every task and lane fares: depth now, rates and percentiles of the last minutes."""
+    """Read the statistics of every task and lane: depth now, rates and percentiles of the last minutes."""
     return get(f"{API}/metrics/summary", as_one(SummaryOut))
 
 

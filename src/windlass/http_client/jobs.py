@@ -44,7 +44,7 @@ class RemoteJobFilter(TypedDict, total=False):
     """Which jobs a list shows; what is left out asks for nothing."""
 
     status: JobState | str | Sequence[JobState | str]
-    """In the interval scheduler's words, one or several."""
+    """One or several, by the interval scheduler's names."""
     task: str
     lane: str
     source_id: str

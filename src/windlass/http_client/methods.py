@@ -1,4 +1,4 @@
-"""Methods that are written once, as coroutines, and belong to both clients: one blocks, the other is awaited."""
+"""Methods written once, as coroutines, for the blocking and the async client."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _BREAKERS = f"{API}/breakers"
 
 
 class RemoteLetterFilter(TypedDict, total=False):
-    """Which dead letters a list shows; what is left out asks for nothing."""
+    """Which dead letters a list shows; what is left out does not restrict it."""
 
     status: LetterStatus | Literal["open", "acknowledged", "closed"]
     task: str
@@ -97,7 +97,7 @@ def cancel_canary(canary_id: int) -> Ask[records.RemoteCanary]:
 
 
 def acknowledge(letter_id: int, note: str | None = None) -> Ask[records.RemoteDeadLetter]:
-    """Note that the caller has seen a letter; raises LetterSettled when somebody did before."""
+    """Acknowledge a letter; raises LetterSettled when it was acknowledged before."""
     return post(f"{_LETTERS}/{word(letter_id)}/acknowledge", as_one(records.RemoteDeadLetter), {"note": note})
 
 

@@ -45,11 +45,11 @@ class Pulled:
     job: PulledJob | None
     lease_expires_at: datetime | None = None
     stopped: bool = False
-    """Whether nothing will come until somebody resumes a lane."""
+    """Whether no job will come until a lane is resumed."""
 
 
 @record(kw_only=True)
-class Heard:
+class ReportDone:
     """What a report did."""
 
     added: int
@@ -70,7 +70,7 @@ class Renewed:
 
 @record(kw_only=True)
 class PulledJobStatus:
-    """How a job stands, in the pull API's words."""
+    """The status of a job, by the pull API's names."""
 
     status: str
     should_stop: bool
@@ -83,14 +83,14 @@ def pull(*, lanes: Sequence[str], tasks: Sequence[str], pull_id: str, wait_s: fl
     return post("/api/pull_job", as_one(Pulled), body, is_repeatable=True)
 
 
-def report(job_id: int, attempt_id: str, *, key: str, **said: Any) -> Ask[Heard]:
+def report(job_id: int, attempt_id: str, *, key: str, **fields: Any) -> Ask[ReportDone]:
     """Report something about a run; `key` names the report, so that sending it twice counts once."""
-    body = {"job_id": job_id, "attempt_id": attempt_id, "idempotency_key": key, **said}
-    return post("/api/report_results", as_one(Heard), body, is_repeatable=True)
+    body = {"job_id": job_id, "attempt_id": attempt_id, "idempotency_key": key, **fields}
+    return post("/api/report_results", as_one(ReportDone), body, is_repeatable=True)
 
 
 def heartbeat(job_id: int, attempt_id: str, extend_s: float) -> Ask[Renewed]:
-    """Keep a job, and hear whether the work is still wanted."""
+    """Renew a job's lease; the answer has whether to stop."""
     body = {"job_id": job_id, "attempt_id": attempt_id, "extend_lease_sec": extend_s}
     return post("/api/heartbeat", as_one(Renewed), body, is_repeatable=True)
 

@@ -55,7 +55,7 @@ class RemoteJob(JobOut):
     """A job; times are UTC."""
 
     result: Any = None
-    """What its newest run gave; only `get` brings it."""
+    """The result of its newest run; only `get` returns it."""
     duplicate: bool = False
     """After an enqueue: whether the job was there before."""
 
@@ -133,7 +133,7 @@ class RemoteDeadLetter(LetterOut):
     requeued_id: int | None = None
     """After a requeue: the number of the job that came back."""
     edited_payload: Mapping[str, Any] | None = None
-    """What its job comes back with, if somebody has changed that; lists leave it out."""
+    """The payload its job comes back with, if it was changed; lists leave it out."""
     notes: tuple[NoteOut, ...] = ()
     """What people wrote about it; lists leave it out."""
 

@@ -1,4 +1,4 @@
-"""The way of requests to a server and of answers back, for blocking code and for asyncio."""
+"""Sends requests to a server and reads the answers, for blocking code and for asyncio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windlass.http_client.courier import Courier, read_json, unavailable
 
 T = TypeVar("T")
 _SILENCE_S = 45.0
-"""Three times as long as a server is silent."""
+"""Three times as long as a server ever sends nothing."""
 
 
 class Transport(ABC):

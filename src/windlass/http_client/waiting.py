@@ -43,7 +43,7 @@ class Waiting:
 
     @staticmethod
     def last_run(job: RemoteJob) -> Ask[ExecutionPage] | None:
-        """Return the question for the run whose stack trace `result_of` needs, if the job has failed."""
+        """Return the request for the run whose stack trace `result_of` needs, if the job has failed."""
         return execution_page(job.id, limit=1) if job.state is JobState.FAILED else None
 
     @staticmethod

@@ -20,9 +20,9 @@ PACKS = {
 ASKED_FOR = frozenset({"command"})
 """Packs that must be named: every enqueuer could run any program with them."""
 SAFE = tuple(name for name in PACKS if name not in ASKED_FOR)
-"""What `windlass up` brings when it is given no application."""
+"""The packs of `windlass up` without an application."""
 OWNER = "windlass"
-"""Who declares the schedules of packs, whatever application brings them: any number may bring the same one."""
+"""The owner of the schedules of packs, whichever application has them: several may have the same one."""
 EXTRA = "windlass[packs]"
 _NEEDED = {"staleness": "crawl"}
 """Packs whose tasks enqueue jobs of another pack."""

@@ -83,7 +83,7 @@ async def run_command(command: str, env: Mapping[str, str], stdin: str | None, u
 
 
 async def _started(start: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
-    """Start a process and know it: cancelled in the midst of it, asyncio would end the shell and leave what the shell started."""
+    """Start a process and keep it: cancelled meanwhile, asyncio would end the shell and leave what the shell started."""
     starting = asyncio.ensure_future(start)
     try:
         return await asyncio.shield(starting)
@@ -93,7 +93,7 @@ async def _started(start: Coroutine[Any, Any, asyncio.subprocess.Process]) -> as
 
 
 def _account(user: str | None) -> pwd.struct_passwd:
-    """Find whom a command runs as; only root can act for others."""
+    """Find the user that a command runs as; only root can run it as another."""
     ours = pwd.getpwuid(os.geteuid())
     if user is None or user == ours.pw_name:
         return ours

@@ -12,7 +12,7 @@ from windlass.worker.context import JobContext
 
 log = logging.getLogger("windlass.packs.demo")
 
-# One day of history: somebody will leave it running. What fails here fails on purpose, and is no news.
+# One day of history: it may be left running for long. What fails here fails on purpose, and needs no alert.
 app = Windlass(name="windlass-demo", keep_days=1, alerts="error_rate=off;failed_rate=off")
 
 # Longer than the time between two looks at alerts: one that is seen every other time would be cleared and raised again.

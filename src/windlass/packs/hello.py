@@ -14,5 +14,5 @@ def install(app: Windlass) -> None:
 
     @app.task(name=TASK)
     async def hello(name: str = "world") -> str:
-        """Greet somebody."""
+        """Return a greeting."""
         return f"Hello, {name}!"

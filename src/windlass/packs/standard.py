@@ -1,4 +1,4 @@
-"""The application that `windlass up` and `windlass worker` run when they are given none: only the tasks of packs."""
+"""The application of `windlass up` and `windlass worker` without one of the user: only the tasks of packs."""
 
 from __future__ import annotations
 

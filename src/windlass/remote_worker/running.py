@@ -82,7 +82,7 @@ async def working(
                 worker.stop()
 
             work.refused = refuse
-            work.told_to_stop = lambda: worker.wake(Topic.CONTROL)
+            work.stop_asked = lambda: worker.wake(Topic.CONTROL)
             running = group.create_task(worker.run())
             try:
                 yield worker

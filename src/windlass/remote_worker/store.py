@@ -1,4 +1,4 @@
-"""The queue behind a server, as a worker asks of it."""
+"""The verbs of a worker, as requests to a server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from windlass.core.reported_outcome import ReportedOutcome
 from windlass.core.retry import PROFILES, Profile
 from windlass.errors import LeaseLost, StoreRefused, StoreUnavailable, WindlassError
 from windlass.http_client.client import AsyncClient, Client
-from windlass.http_client.pulling import Heard, Pulled, heartbeat, job_status, pull, report
-from windlass.remote_worker.words import translated
+from windlass.http_client.pulling import Pulled, ReportDone, heartbeat, job_status, pull, report
+from windlass.remote_worker.server_errors import translated
 
 log = logging.getLogger("windlass.worker")
 
@@ -61,15 +61,15 @@ class PulledWork:
         self._name = name
         self._numbers = count(1)
         self._pull_id: str | None = None
-        """The pull whose answer has not been heard."""
+        """The pull whose answer has not arrived."""
         self._poll: asyncio.Task[Pulled] | None = None
         self._is_closing = asyncio.Event()
-        self._wishes: dict[tuple[int, int], ReportedOutcome] = {}
+        self._outcomes: dict[tuple[int, int], ReportedOutcome] = {}
         self._line = asyncio.Semaphore(_AT_ONCE)
         self.refused: Callable[[WindlassError], None] = lambda _error: None
-        """Hears that the server will have nothing to do with this worker."""
-        self.told_to_stop: Callable[[], None] = lambda: None
-        """Hears that some job's run is no longer wanted."""
+        """Called when the server refuses this worker."""
+        self.stop_asked: Callable[[], None] = lambda: None
+        """Called when a job's run is no longer wanted."""
 
     @property
     def items(self) -> PulledWork:
@@ -92,11 +92,11 @@ class PulledWork:
         profiles: Mapping[str, Profile] = PROFILES,
     ) -> Finish:
         """Keep a run's outcome for the report; the server decides, and what is returned here is only for the log and hooks."""
-        self._wishes[job.id, job.token] = ReportedOutcome(outcome, run)
+        self._outcomes[job.id, job.token] = ReportedOutcome(outcome, run)
         return decide(job, outcome, run, now=now, rng=rng, profiles=profiles)._replace(delay=None, run_at=None)
 
     async def slices(self) -> Slices:
-        """Report that there may be work; the server knows."""
+        """Return a slice of every wanted task: whether there is work, only a pull shows."""
         return Slices(0, tuple(Slice(SERVED, task, 0, _HEAD) for task in self._wants.tasks))
 
     async def claim(self, slices: Slices, limit: int, lease: Lease, *, started: bool = True) -> list[Claimed]:
@@ -146,7 +146,7 @@ class PulledWork:
             self._poll.cancel()
 
     async def settle(self) -> None:
-        """Give back what a pull may have got whose answer was not heard."""
+        """Release the job of a pull whose answer did not arrive, if there is one."""
         if self._pull_id is None:
             return
         # The server must have noticed that the poll was broken off, or it might still answer that.
@@ -154,18 +154,18 @@ class PulledWork:
         try:
             job = (await self._pull(0)).job
             if job is not None:
-                said = ReportedOutcome(Released(has_started=False)).document()
-                await self._report(job.id, int(job.attempt_id), "end", outcome=said)
+                outcome = ReportedOutcome(Released(has_started=False)).document()
+                await self._report(job.id, int(job.attempt_id), "end", outcome=outcome)
         except WindlassError as error:
             log.warning("a job may have been pulled and not begun; its lease will run out: %s", error)
 
     async def claim_suspects(self, slices: Slices, limit: int, lease: Lease) -> list[Claimed]:
-        """Take nothing: the server gives out suspects as it gives out jobs."""
+        """Return none: the server hands out suspects as other jobs."""
         del slices, limit, lease
         return []
 
     async def claim_probe(self, slices: Slices, breaker: str, lease: Lease) -> Claimed | None:
-        """Try nothing: the server gives out probes as it gives out jobs."""
+        """Return None: the server hands out probes as other jobs."""
         del slices, breaker, lease
         return None
 
@@ -180,30 +180,30 @@ class PulledWork:
     ) -> None:
         """Note how far a run has come; raises LeaseLost when it is no longer ours."""
         goes_on = ReportedOutcome(progress_count=count).document()
-        await self._say(job_id, token, outcome=goes_on, cursor=_text(cursor), log=_text(message))
+        await self._send(job_id, token, outcome=goes_on, cursor=_text(cursor), log=_text(message))
 
     async def add(self, job_id: int, token: int, found: Sequence[Mapping[str, Any]]) -> Added:
         """Add what a run has found; raises LeaseLost when it is no longer ours."""
         # What the server would refuse is the handler's own mistake, and is refused here without a request.
         encode_items(found)
-        heard = await self._say(job_id, token, outcome=ReportedOutcome().document(), items=list(found))
-        return Added(heard.added, heard.duplicates)
+        done = await self._send(job_id, token, outcome=ReportedOutcome().document(), items=list(found))
+        return Added(done.added, done.duplicates)
 
     async def finish(self, endings: Sequence[Ending]) -> dict[int, JobState]:
         """Report how runs ended; returns the accepted ones with the state each was left in. A missing one lost its lease."""
-        states = await asyncio.gather(*map(self._told, endings), return_exceptions=True)
+        states = await asyncio.gather(*map(self._send_end, endings), return_exceptions=True)
         for state in states:
             if isinstance(state, BaseException):
-                # The others were heard too: sent once more they are answered as they were.
+                # The others arrived too: sent once more they are answered as they were.
                 raise state
         for ending in endings:
-            self._wishes.pop((ending.id, ending.token), None)
+            self._outcomes.pop((ending.id, ending.token), None)
         return {ending.id: state for ending, state in zip(endings, states, strict=True) if isinstance(state, JobState)}
 
-    async def _told(self, ending: Ending) -> JobState | None:
+    async def _send_end(self, ending: Ending) -> JobState | None:
         async with self._line:
             try:
-                return (await self._end(ending.id, ending.token, self._wishes[ending.id, ending.token])).state
+                return (await self._end(ending.id, ending.token, self._outcomes[ending.id, ending.token])).state
             except LeaseLost:
                 return None
 
@@ -214,7 +214,7 @@ class PulledWork:
                 await self._end(job_id, token, ReportedOutcome(Stopped(), run))
         return [job_id for job_id, _, _ in runs]
 
-    async def _end(self, job_id: int, token: int, reported: ReportedOutcome) -> Heard:
+    async def _end(self, job_id: int, token: int, reported: ReportedOutcome) -> ReportDone:
         # One end for each lease: however often it is sent, it is the same report.
         try:
             return await self._report(job_id, token, "end", outcome=reported.document(), log=_text(reported.run.log_excerpt))
@@ -222,30 +222,30 @@ class PulledWork:
             log.error("job %d: the server refused its end, keeping the decision without content: %s", job_id, error)  # noqa: TRY400
             return await self._report(job_id, token, "bare end", outcome=reported.bare().document())
 
-    async def _say(self, job_id: int, token: int, **said: Any) -> Heard:
-        """Report what a handler waits for; a server that is away for a moment is none of its business."""
+    async def _send(self, job_id: int, token: int, **fields: Any) -> ReportDone:
+        """Report what a handler waits for; a short outage of the server is waited out."""
         key, wait = str(next(self._numbers)), _FIRST_WAIT_S
         loop = asyncio.get_running_loop()
         until = loop.time() + _PATIENCE_S
         while True:
             try:
-                return await self._report(job_id, token, key, **said)
+                return await self._report(job_id, token, key, **fields)
             except StoreUnavailable:
                 if loop.time() + wait > until:
                     raise
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LONGEST_WAIT_S)
 
-    async def _report(self, job_id: int, token: int, key: str, **said: Any) -> Heard:
+    async def _report(self, job_id: int, token: int, key: str, **fields: Any) -> ReportDone:
         with translated(job_id):
-            heard = await self._client.call(report(job_id, str(token), key=f"{token}/{key}", **said))
-        if heard.should_stop:
-            self.told_to_stop()
-        return heard
+            done = await self._client.call(report(job_id, str(token), key=f"{token}/{key}", **fields))
+        if done.should_stop:
+            self.stop_asked()
+        return done
 
 
 class ServersBreakers:
-    """Breakers are the server's: it gates what it gives out and counts by the reports of runs."""
+    """Breakers are the server's: it gates what it hands out and counts by the reports of runs."""
 
     async def record(
         self,
@@ -287,13 +287,13 @@ class PulledLeases:
         """Send nothing: the server gets a log with the end of its run."""
 
 
-def _text(said: str | None) -> str | None:
+def _text(text: str | None) -> str | None:
     """Bring a text to what JSON can carry; the server cuts it to its own measure."""
-    return None if said is None else sanitise_text(said, _MOST_TEXT)
+    return None if text is None else sanitise_text(text, _MOST_TEXT)
 
 
 def _length(lease: timedelta) -> float:
-    """Return how long a job is asked for; more often renewed than it must be, so that a cancel is heard of soon."""
+    """Return how long a job is asked for; more often renewed than it must be, so that a cancel is noticed soon."""
     return max(lease.total_seconds(), _SHORTEST_LEASE_S)
 
 

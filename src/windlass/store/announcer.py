@@ -29,7 +29,7 @@ class Sender(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
@@ -88,14 +88,14 @@ class Announcer:
             # No thread is to be had, or the interpreter is ending; the commit stands, and its caller must get no error.
             log.debug("wake-ups cannot be sent now, polling finds the work: %s", error)
             return None
-        # A script that enqueues and ends must not take its last word with it.
+        # A script that ends right after an enqueue must not lose its last notification.
         atexit.register(self.close)
         return thread
 
     def close(self) -> None:
         """Send what is left, unless the server cannot be reached."""
         if os.getpid() != self._pid:
-            # A forked child has the lock as it was, perhaps held, and no thread to let go of it.
+            # A forked child has the lock as it was, perhaps held, and no thread to release it.
             return
         with self._wake:
             self._is_closing = True
@@ -113,7 +113,7 @@ class Announcer:
             sender.close()
 
     def _take(self) -> set[str]:
-        """Wait for words and take them; none means the store is closing."""
+        """Wait for announcements and return them; none means the store is closing."""
         with self._wake:
             self._wake.wait_for(lambda: self._pending or self._is_closing)
             words, self._pending = self._pending, set()

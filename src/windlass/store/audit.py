@@ -11,7 +11,7 @@ from windlass.store.noun import Noun, verb
 
 
 class Audit(Noun):
-    """Who did what; lines are added, chained once, and never changed."""
+    """The audit log; lines are added, chained once, and never changed."""
 
     add, add_sync = verb(audit.add)
     chain, chain_sync = verb(audit.chain)

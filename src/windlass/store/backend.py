@@ -51,7 +51,7 @@ class Backend(Protocol):
         ...
 
     def forget(self) -> None:
-        """Let go without closing, in the child of a fork."""
+        """Drop the connections without closing them, in the child of a fork."""
         ...
 
 
@@ -191,4 +191,4 @@ class PostgresBackend:
 
 
 _inherited: list[object] = []
-"""Kept alive in a forked child: closing a file here would drop the parent's locks on it."""
+"""Kept in a forked child: closing a file here would drop the parent's locks on it."""

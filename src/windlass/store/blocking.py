@@ -18,7 +18,7 @@ class BlockingDatabase(Protocol):
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         ...
 
     def run_sync(self, call: Call[T]) -> T:
@@ -34,14 +34,14 @@ class BlockingDatabase(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...
 
 
 class Blocking:
-    """Wears the asynchronous interface over a blocking adapter, so that every verb is written once.
+    """The asynchronous interface of a blocking adapter, so that every verb is written once.
 
-    A store on it gives coroutines that finish at the first step; `windlass.core.blocking.run` ends them.
+    A store on it returns coroutines that finish at the first step; `windlass.core.blocking.run` ends them.
     """
 
     def __init__(self, database: BlockingDatabase) -> None:
@@ -50,7 +50,7 @@ class Blocking:
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         return self._database.dialect
 
     async def run(self, call: Call[T]) -> T:
@@ -66,5 +66,5 @@ class Blocking:
         raise NotImplementedError("code without an event loop polls; wake-ups need one")
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()

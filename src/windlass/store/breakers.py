@@ -21,7 +21,7 @@ class Breakers(Noun):
     count, count_sync = verb(calls.count)
 
     async def admit(self, spec: BreakerSpec, *, job_id: int | None = None, token: int | None = None) -> Admission:
-        """Ask to go ahead; one that is let through as the probe holds the permit until it records or its lease ends.
+        """Return whether the caller may go ahead; a probe holds its permit until it records its result or its lease ends.
 
         A probe without a job shows the admission's token when it records, and gives way after the breaker's `open_for`.
         Raises LeaseLost when the probe's job is not held by this token.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CONNECT_S = 5
-# For what the pool itself asks: setting a connection up, looking whether it lives.
+# For the pool's own statements: setting a connection up, checking that it works.
 SETUP_S = 5.0
 # For a statement that is not waited for any more: the driver asks the server to cancel it and waits for the answer.
 _CANCEL_S = 1.0

@@ -19,7 +19,7 @@ class Database(Protocol):
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         ...
 
     async def run(self, call: Call[T]) -> T:
@@ -31,16 +31,16 @@ class Database(Protocol):
         ...
 
     def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
-        """Ring `wakeups` when others commit, for as long as this is entered."""
+        """Wake `wakeups` when others commit, for as long as this is entered."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...
 
 
 class Bounded:
-    """The same database, whose reads may take only so long: for readers who would rather come back later.
+    """The same database, whose reads may take only so long: for readers that would rather try again later.
 
     A read that takes longer is ended and raises StoreBusy.
     """
@@ -52,7 +52,7 @@ class Bounded:
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         return self._database.dialect
 
     async def run(self, call: Call[T]) -> T:
@@ -64,9 +64,9 @@ class Bounded:
         return await self._database.run_within(connection, call)
 
     def listen(self, wakeups: SqlWakeups, rng: Random) -> AbstractAsyncContextManager[None]:
-        """Ring `wakeups` when others commit, for as long as this is entered."""
+        """Wake `wakeups` when others commit, for as long as this is entered."""
         return self._database.listen(wakeups, rng)
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self._database.aclose()

@@ -1,4 +1,4 @@
-"""Hears from the system that somebody writes to a file; a look every few milliseconds costs an idle process far more."""
+"""Watches a file for writes with inotify; a look every few milliseconds costs an idle process far more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAUSE_S = 0.004
 
 
 class FileWatch:
-    """Calls `changed` from a thread of its own after somebody, perhaps this process, has written to a file.
+    """Calls `changed` from a thread of its own after a process, perhaps this one, has written to a file.
 
     The system counts how many of these a user may have: `open_watch` returns None where there is none to be had.
     """
@@ -36,7 +36,7 @@ class FileWatch:
         self._changed = changed
         self._wanted, self._closing = os.pipe2(os.O_CLOEXEC)
         self.is_alive = True
-        """Whether changes are still heard of: a file that is removed has none."""
+        """Whether changes are still reported: a file that is removed has none."""
         self._thread = threading.Thread(target=self._listen, name="windlass-file-watch", daemon=True)
         self._thread.start()
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class LentDatabase:
-    """Runs every call on the connection that `lend` gives, inside the transaction that is open there.
+    """Runs every call on the connection that `lend` returns, inside the transaction that is open there.
 
     It opens nothing, so it costs a process nothing that already has connections, and reads what its transaction wrote.
     """
@@ -25,7 +25,7 @@ class LentDatabase:
 
     @property
     def dialect(self) -> str:
-        """Which SQL it speaks."""
+        """The dialect of its SQL."""
         return self._dialect
 
     def run_sync(self, call: Call[T]) -> T:

@@ -18,7 +18,7 @@ from windlass.store.noun import Noun, verb
 
 
 class Letters(Noun):
-    """What died, of what, and what operators do about it."""
+    """Dead letters, and what operators do with them."""
 
     list, list_sync = verb(letter_pages.list_letters)
     get, get_sync = verb(letter_pages.get_letter)

@@ -1,4 +1,4 @@
-"""Listens for announcements of other processes, and knows when it has gone deaf."""
+"""Listens for announcements of other processes, and notices when none arrive any more."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from windlass.store.wakeups import SqlWakeups
 log = logging.getLogger("windlass.store")
 
 Hear = Callable[[float], Awaitable[Sequence[str]]]
-"""Waits up to so many seconds for words; none came when it is empty."""
+"""Waits up to so many seconds for announcements; none came when it is empty."""
 
 _TEST = "test"
 _PATIENCE_S = 5.0
-# Together with the patience: how long a connection that has gone silent stays unnoticed.
+# Together with the patience: how long a connection that delivers nothing any more stays unnoticed.
 _QUIET_S = 10.0
 _SHORTEST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-# A connection that never heard anything will not hear more when it is made again, until somebody mends the way to the server.
+# A connection that never delivered anything is not made again sooner: the network path to the server must be repaired first.
 _DEAF_PAUSE_S = 60.0
 
 
@@ -36,7 +36,7 @@ class WakeupListener:
         announce: Callable[[Collection[str]], None],
         rng: Random,
     ) -> None:
-        """Listen on what `connect` opens; `announce` speaks the way everybody else does, on another connection."""
+        """Listen on what `connect` opens; `announce` sends as all processes do, on another connection."""
         self._connect = connect
         self._announce = announce
         self._rng = rng
@@ -57,9 +57,9 @@ class WakeupListener:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
 
     async def _hear(self, hear: Hear, wakeups: SqlWakeups) -> None:
-        """Pass on what is heard; after a long silence, send something.
+        """Pass on what arrives; after a long time without anything, send a test.
 
-        What one process has sent is heard by all: a fleet of any size makes one test in each silence.
+        What one process has sent reaches all: a fleet of any size sends one test in that time.
         """
         is_testing = True
         self._announce([_TEST])
@@ -77,7 +77,7 @@ class WakeupListener:
 
     def _wake(self, words: Sequence[str], wakeups: SqlWakeups) -> None:
         if wakeups.is_listening:
-            wakeups.ring({Topic(word) for word in words if word in _TOPICS})
+            wakeups.wake({Topic(word) for word in words if word in _TOPICS})
             return
         if self._has_warned:
             log.info("wake-ups arrive again")
@@ -85,7 +85,7 @@ class WakeupListener:
         self._pause = _SHORTEST_PAUSE_S
         wakeups.is_listening = True
         # What was sent before is not known.
-        wakeups.ring(EVERYTHING)
+        wakeups.wake(EVERYTHING)
 
     def _warn(self, error: StoreError) -> None:
         if not self._has_warned:
@@ -94,7 +94,4 @@ class WakeupListener:
 
 
 _TOPICS = frozenset(topic.value for topic in Topic)
-_DEAF = (
-    "the connection hears no notifications; behind a transaction pooler, give `listen_url` an address that leads to PostgreSQL "
-    "itself"
-)
+_DEAF = "no notifications arrive; behind a transaction pooler, give `listen_url` an address that leads to PostgreSQL itself"

@@ -173,7 +173,7 @@ def _apply(connection: Any, dialect: str, one: Migration) -> None:
         if dialect == "sqlite"
         else "to_char(now() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
     )
-    # Both values come from our own files: a number and a word and a digest.
+    # All values come from our own files: a number, a name and a digest.
     connection.execute(
         f"insert into windlass_schema (version, name, checksum, applied_at) "  # noqa: S608
         f"values ({one.version}, '{one.name}', '{one.checksum}', {clock})"

@@ -39,7 +39,7 @@ from windlass.store.noun import Noun, verb
 log = logging.getLogger("windlass.client.feeds")
 
 NOT_FETCHED = "no worker has the pack feeds now; start one with `windlass worker --packs feeds`"
-"""Why a feed that somebody subscribes to may not be fetched."""
+"""Why a feed with subscribers may not be fetched."""
 # An item may have 64 KiB, a page half a megabyte.
 _ITEMS = 100
 _PAGES = 100
@@ -188,7 +188,7 @@ class Runs(Noun):
 
 
 class Insights(Noun):
-    """How the queue fares; everything that shows numbers reads them here, each answer from one look."""
+    """Queue statistics; everything that shows numbers reads them here, each answer from one snapshot."""
 
     summary, summary_sync = verb(insights.summary)
     series, series_sync = verb(insights.read_series)

@@ -84,7 +84,7 @@ def _client_limit_s(limit: timedelta) -> float | None:
 
 
 class _Spare(Generic[C]):
-    """The connection that was used last, for the next call: the way through the pool costs as much as a short statement."""
+    """The connection that was used last, for the next call: going through the pool costs as much as a short statement."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class _Spare(Generic[C]):
             self._waiting -= 1
 
     def keep(self, connection: C) -> bool:
-        """Keep a connection unless there is one, somebody waits for it, or the pool has to look at it again."""
+        """Keep a connection unless one is kept, a caller waits for it, or the pool has to check it again."""
         with self._lock:
             is_wanted = not (self._kept or self._waiting or self._is_closed) and time.monotonic() < connection.kept_until
             if not is_wanted or connection.pgconn.transaction_status != TransactionStatus.IDLE:
@@ -429,7 +429,7 @@ def _pool_wait_s(call: Call[Any]) -> float:
 
 
 async def _try_again(pool: AsyncConnectionPool[Any]) -> None:
-    """Begin anew: a pool that has given up tries again only when the next caller comes, and forgets those who wait."""
+    """Begin anew: a pool that has given up tries again only when the next caller comes, and drops the callers that wait."""
     await pool.check()
 
 

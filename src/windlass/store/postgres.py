@@ -121,7 +121,7 @@ class Postgres:
         for last in range(_TRIES):
             try:
                 async with self._pools.connection(call) as connection:
-                    # Before Python 3.12 the pool's wait swallows a cancellation that comes as the wait ends: whoever
+                    # Before Python 3.12 the pool's wait swallows a cancellation that comes as the wait ends: the task that
                     # cancelled a loop of calls would wait for its end for ever.
                     if _cancels() > cancels:
                         raise asyncio.CancelledError
@@ -154,7 +154,7 @@ class Postgres:
 
     @asynccontextmanager
     async def listen(self, wakeups: SqlWakeups, rng: Random) -> AsyncIterator[None]:
-        """Ring `wakeups` when anybody announces a commit, on a connection of its own."""
+        """Wake `wakeups` when a process announces a commit, on a connection of its own."""
         listener = WakeupListener(partial(_notices, self._listen_dsn), self._announcer.announce, rng)
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(listener.run(wakeups))
@@ -267,7 +267,7 @@ class _Notifier:
             try:
                 self._send(words)
             except psycopg.Error:
-                # The connection may have been lost long ago, without anybody noticing.
+                # The connection may have been lost long ago, without an error so far.
                 self.close()
                 self._send(words)
         except psycopg.Error as error:
@@ -287,11 +287,11 @@ class _Notifier:
 
 @asynccontextmanager
 async def _notices(dsn: str) -> AsyncIterator[Hear]:
-    """Open a connection that hears announcements."""
+    """Open a connection that receives announcements."""
     try:
         async with await WatchedAsyncConnection.connect(**_speaking(dsn)) as connection:
             await connection.execute(LISTEN)
-            # From here on it is silent while nobody has anything to announce; the listener tests it by itself.
+            # From here on nothing arrives while no process announces anything; the listener tests it by itself.
             connection.limit_s = None
             reader = SocketReader(connection.fileno())
             try:
@@ -307,7 +307,7 @@ def _speaking(dsn: str) -> dict[str, Any]:
 
 
 async def _hear(connection: psycopg.AsyncConnection[Any], reader: SocketReader, seconds: float) -> list[str]:
-    """Wait for words, reading what has come without the driver's own wait, which wakes ten times a second."""
+    """Wait for announcements without the driver's own wait, which wakes ten times a second."""
     try:
         async with asyncio.timeout(seconds):
             while not (words := list(_words(connection))):
@@ -323,7 +323,7 @@ def _words(connection: psycopg.AsyncConnection[Any]) -> Iterator[str]:
         yield notice.extra.decode()
 
 
-# One channel for all topics, so that any announcement proves to a listener that it hears.
+# One channel for all topics, so that any announcement proves to a listener that its connection works.
 LISTEN = "listen windlass"
 NOTIFY = "select pg_notify('windlass', word) from unnest(%s::text[]) as word"
 

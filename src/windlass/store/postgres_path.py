@@ -1,4 +1,4 @@
-"""Tries the way to PostgreSQL: whether a pooler stands between, of which kind, and whether wake-ups pass."""
+"""Examines the connection to PostgreSQL: whether a pooler stands between, of which kind, and whether wake-ups pass."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def try_path(dsn: str, listen_dsn: str) -> PostgresPath:
         with _connected(dsn) as one, _connected(dsn) as other:
             is_pooled = one.info.backend_pid != _backend(one)
             shares_sessions = is_pooled and _shares(one, other)
-            # A LISTEN would stay with a session that is another client's next, and hear nothing.
+            # A LISTEN would stay on a session that the pooler has given to another client.
             is_deaf = shares_sessions and listen_dsn == dsn
         return PostgresPath(is_pooled, shares_sessions, None if is_deaf else _heard_after_s(dsn, listen_dsn))
     except psycopg.Error as error:

@@ -27,7 +27,7 @@ _DIRECTIONS = {
     "newest": {"down": "desc", "up": "", "before": "<", "after": ">"},
     "oldest": {"down": "", "up": "desc", "before": ">", "after": "<"},
 }
-"""What a query with `{direction}` in its name has in place of these words: it is two queries, one for each end of a list."""
+"""Values of these placeholders where a query's name has `{direction}`: it is two queries, one for each end of a list."""
 
 _NO_WORDS: Mapping[str, str] = MappingProxyType({})
 _REPEATED = {"arms": ("_arm", "\nunion all "), "rows": ("_row", ",\n")}
@@ -44,7 +44,7 @@ class _Block:
 
     @cached_property
     def text(self) -> str:
-        """The block without comments, with the words of its direction, as its dialect spells it."""
+        """The block without comments, for its direction, in its dialect."""
         text = _COMMENT.sub("", self._body).strip()
         for word, meaning in self._words.items():
             text = text.replace(f"{{{word}}}", meaning)

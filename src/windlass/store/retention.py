@@ -20,7 +20,7 @@ _PARTS = ("executions", *sorted(CLOSED), "letters")
 
 
 class Pruning(Noun):
-    """Lets go of what need not be kept."""
+    """Deletes history that need not be kept."""
 
     async def prune(self, rules: Retention = DEFAULT, *, limit: int = 200) -> Pruned:
         """Delete by the rules, in batches of about `limit` jobs; any number of instances may do it at once."""

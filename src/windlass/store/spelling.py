@@ -25,7 +25,7 @@ def spell(text: str, dialect: str) -> str:
     """Return the text for one database.
 
     A common text is PostgreSQL, with the index hints of SQLite, which PostgreSQL does not get. SQLite gets no casts, no row locks
-    (it has one writer) and no alias behind RETURNING, and the words above in its own spelling.
+    (it has one writer) and no alias behind RETURNING, and the keywords above in its own spelling.
     """
     if dialect == "postgres":
         return _INDEX_HINT.sub("", text)

@@ -35,7 +35,7 @@ from windlass.store.fork_guard import ForkGuard
 from windlass.store.queries import PARAMETER, Queries, queries
 from windlass.store.rows import SHAPES
 from windlass.store.sqlite_library import VARIABLE, driver
-from windlass.store.wakeups import Bell, bell_of
+from windlass.store.wakeups import CommitListeners, listeners_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -58,13 +58,13 @@ _MOST_MERGED = 64
 _LOOK_SECONDS = 0.004
 _SLOW_LOOK_SECONDS = 0.012
 _QUIET_SECONDS = 2.0
-# A commit does not say what it was about. Everybody who may have something to do is woken at once when there has been none for
-# a while; after that only those who claim, and the others this often: beside a busy process each of its commits made this one
-# promote, and renew all its leases, which are commits of which the other one hears.
+# A commit does not show its topic. All sleepers are woken at once when there has been none for a while; after that only the
+# workers that claim, and the others this often: beside a busy process each of its commits made this one promote, and renew all
+# its leases, which are commits that wake the other one.
 _OTHERS_SECONDS = 0.1
 _CLAIMERS = frozenset({Topic.WORK})
-# Where the system tells of writes: a commit shows some time after its write, when it is on the disk. The looks after a write come
-# ever later, and end once no writer is found at work; the rest is for what the system may not have told.
+# Where inotify reports writes: a commit shows some time after its write, when it is on the disk. The looks after a write come
+# ever later, and end once no writer is found at work; the rest is for what the system may not have reported.
 _FIRST_LOOK_SECONDS = 0.001
 _LONGEST_LOOK_SECONDS = 0.256
 _WATCHED_LOOK_SECONDS = 2.0
@@ -92,7 +92,7 @@ class Sqlite:
         self.path = path
         self.queries = queries("sqlite")
         self._rng = rng
-        self._bell = bell_of(path)
+        self._listeners = listeners_of(path)
         self._writer = _ConnectionThread(self, rng, "writer")
         self._engine_reader, self._reader, self._bounded_reader = self._open_readers()
 
@@ -121,17 +121,17 @@ class Sqlite:
         return future
 
     def _announce(self, call: Call[T], future: Future[T]) -> None:
-        if self._bell.is_heard and not future.cancelled() and future.exception() is None:
-            self._bell.ring(call.wakes(future.result()))
+        if self._listeners.has_any and not future.cancelled() and future.exception() is None:
+            self._listeners.notify(call.wakes(future.result()))
 
     @asynccontextmanager
     async def listen(self, wakeups: SqlWakeups, rng: Random) -> AsyncIterator[None]:
-        """Ring `wakeups` when anybody commits, here or in another process."""
+        """Wake `wakeups` at every commit, of this process or of another."""
         del rng
-        with self._bell.heard_by(wakeups.ring), self._writer.strangers.heard_by(wakeups.ring):
+        with self._listeners.calling(wakeups.wake), self._writer.other_writers.calling(wakeups.wake):
             self._writer.nudge()
             wakeups.is_listening = True
-            wakeups.ring(EVERYTHING)
+            wakeups.wake(EVERYTHING)
             yield
 
     async def run(self, call: Call[T]) -> T:
@@ -201,7 +201,7 @@ def run_on(connection: Any, call: Call[T], rng: Random) -> T:
             connection.execute("begin" if call.is_read else "begin immediate")
         answer = _run_in_savepoint(connection, call)
         if is_autocommit:
-            # With a rollback journal the commit itself is told to wait while another process reads.
+            # With a rollback journal the commit itself is refused while another process reads.
             repeat_while_busy(lambda: connection.execute("commit"), rng)
     except BaseException as error:
         if is_autocommit:
@@ -233,7 +233,7 @@ class _ConnectionThread:
         self._urgent: deque[_Work] = deque()
         self._normal: deque[_Work] = deque()
         self._wake = threading.Condition()
-        self.strangers = Bell()
+        self.other_writers = CommitListeners()
         self._watch: FileWatch | None = None
         self._pause = _FIRST_LOOK_SECONDS
         """How long to wait for the next look, where the file is watched."""
@@ -274,7 +274,7 @@ class _ConnectionThread:
         return future
 
     def nudge(self) -> None:
-        """Begin to look for what strangers commit, if anybody wants to hear of it."""
+        """Begin to look for commits of other processes, if there is a listener."""
         with self._wake:
             self._wake.notify()
 
@@ -285,7 +285,7 @@ class _ConnectionThread:
         self._thread.join()
 
     def _file_changed(self) -> None:
-        """Look soon, on the thread of the connection: somebody has written to the file."""
+        """Look soon, on the thread of the connection: the file was written to."""
         with self._wake:
             self._pause = _FIRST_LOOK_SECONDS
             self._wake.notify()
@@ -302,7 +302,7 @@ class _ConnectionThread:
             while (group := self._take()) is not None:
                 if group:
                     self._serve(connection, group)
-                if self.strangers.is_heard and (not group or time.monotonic() >= self._next_look):
+                if self.other_writers.has_any and (not group or time.monotonic() >= self._next_look):
                     self._look(connection)
         finally:
             if self._watch is not None:
@@ -311,7 +311,7 @@ class _ConnectionThread:
             self._refuse_the_rest()
 
     def _refuse_the_rest(self) -> None:
-        """Leave nobody waiting for a thread that has ended."""
+        """Fail the calls that wait for a thread that has ended."""
         with self._wake:
             self._closing = True
             waiting = [future for line in (self._urgent, self._normal) for _, future in line]
@@ -338,7 +338,7 @@ class _ConnectionThread:
                 if self._closing:
                     return None
                 pause = self._pause
-                is_woken = self._wake.wait(self._time_to_look() if self.strangers.is_heard else None)
+                is_woken = self._wake.wait(self._time_to_look() if self.other_writers.has_any else None)
                 if not is_woken or self._pause < pause:
                     return group
 
@@ -354,7 +354,7 @@ class _ConnectionThread:
         return _SLOW_LOOK_SECONDS if is_quiet else _LOOK_SECONDS
 
     def _look(self, connection: Any) -> None:
-        """Ring if another connection has committed since the last look.
+        """Wake if another connection has committed since the last look.
 
         On the writer's connection, which does not count its own commits, and always against the look before: a commit between
         two looks cannot be missed, whatever was claimed meanwhile.
@@ -367,7 +367,7 @@ class _ConnectionThread:
             # The watch may shorten it at the same moment, also from here on: what it has seen is then not what is looked at now.
             self._pause = pause = min(2 * self._pause, _LONGEST_LOOK_SECONDS)
         self._next_look = time.monotonic() + _LOOK_SECONDS
-        # With a rollback journal the file may be locked; the next look will tell.
+        # With a rollback journal the file may be locked; the next look will show it.
         with suppress(driver.Error):
             self._compare(connection)
             if self._watch is not None and pause >= _QUIET_LOOK_SECONDS:
@@ -385,17 +385,17 @@ class _ConnectionThread:
             self._last_news = time.monotonic()
             self._are_others_due = time.monotonic() < self._others_at
             if self._are_others_due:
-                self.strangers.ring(_CLAIMERS)
+                self.other_writers.notify(_CLAIMERS)
             else:
                 self._ring_for_all()
 
     def _ring_for_all(self) -> None:
         self._are_others_due = False
         self._others_at = time.monotonic() + _OTHERS_SECONDS
-        self.strangers.ring(EVERYTHING)
+        self.other_writers.notify(EVERYTHING)
 
     def _compare_alone(self, connection: Any) -> None:
-        """Look while nobody writes: whatever was written by now shows. Raises the driver's error while somebody does."""
+        """Look under the write lock: everything written by now shows. Raises the driver's error while another process writes."""
         connection.execute("begin immediate")
         try:
             self._compare(connection)
@@ -412,9 +412,9 @@ class _ConnectionThread:
             if len(group) == 1 and answers[0][2] is not None:
                 _roll_back(connection)
             else:
-                # With a rollback journal the commit itself is told to wait while another process reads.
+                # With a rollback journal the commit itself is refused while another process reads.
                 self._again(lambda: connection.execute("commit"))
-        except BaseException as error:  # noqa: BLE001 - every caller of the group is told
+        except BaseException as error:  # noqa: BLE001 - every caller of the group gets it
             _roll_back(connection)
             answers = [(future, None, error) for _, future in group]
         for future, result, problem in answers:
@@ -434,7 +434,7 @@ class _ConnectionThread:
             connection.execute("select 1 from sqlite_master limit 1").fetchone()
 
     def _check_file(self) -> None:
-        """Refuse to go on in a file that was removed or replaced: what is written there nobody will read."""
+        """Refuse to go on in a file that was removed or replaced: no process would read what is written to it."""
         if self._file is not None and _identity(self._path) != self._file:
             raise StoreUnavailable(f"the database file {self._path} was removed or replaced; restart this process")
 
@@ -540,7 +540,7 @@ def _warn_once(path: str, mode: str) -> None:
     if mode == "wal":
         log.warning("SQLite %s has the WAL-reset bug and %s uses WAL; %s", driver.sqlite_version, path, remedy)
     else:
-        # Slower, and safe; it is a remark where nobody can change it at once.
+        # Slower, and safe; logged as information where it cannot be changed at once.
         level = logging.INFO if is_prescribed else logging.WARNING
         log.log(level, "SQLite %s has the WAL-reset bug: %s keeps a rollback journal; %s", driver.sqlite_version, path, remedy)
 
@@ -734,5 +734,5 @@ def _translated(error: BaseException) -> BaseException:
 
 _ABOUT_SCHEMA = ("no such table: windlass", "no such table: sqlite_sequence", "no such column", "no such index")
 _ABOUT_FILE = ("disk image is malformed", "file is not a database")
-# What SQLite says of a value it will not take; its other operational errors are about the file.
+# SQLite's messages about a value it refuses; its other operational errors are about the file.
 _ABOUT_CONTENT = ("JSON", "too big", "overflow")

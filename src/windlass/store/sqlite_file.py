@@ -19,7 +19,7 @@ class SqliteFiles(NamedTuple):
     size: int
     journal_size: int
     unwritten: int
-    """What a checkpoint could not write back into the database, because somebody still reads what was there before."""
+    """What a checkpoint could not write back into the database, because a reader still needs what was there before."""
     free: int
     disk: int
 

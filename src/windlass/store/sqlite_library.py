@@ -23,7 +23,7 @@ class _Library:
 
     @property
     def is_prescribed(self) -> bool:
-        """Whether this process was told which library to use: installing another one changes nothing."""
+        """Whether the library is set for this process: installing another one changes nothing."""
         return self._must_be_standard or os.environ.get(VARIABLE) is not None
 
     @property

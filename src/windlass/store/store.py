@@ -166,11 +166,11 @@ class Store(StoredJobs):
 
     @cached_property
     def wakeups(self) -> SqlWakeups:
-        """Hints that it is worth looking before the next poll; silent until entered."""
+        """Hints that it is worth looking before the next poll; none come until it is entered."""
         return SqlWakeups(lambda wakeups: self.database.listen(wakeups, self.means.rng))
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self.database.aclose()
 
     async def check_schema(self) -> None:
@@ -208,7 +208,7 @@ class Store(StoredJobs):
         return held
 
     async def _vouch(self, held: list[Held], length: timedelta) -> list[Held]:
-        """Vouch for leases that could not be renewed because somebody holds their rows, or they would be taken back."""
+        """Vouch for leases not renewed because another transaction holds their rows: else they would be taken back."""
         skipped = [one for one in held if one.is_skipped]
         if not skipped:
             return held
@@ -304,9 +304,9 @@ class Store(StoredJobs):
     async def pull_each(
         self, pulls: Sequence[Pull], order: PickOrder = PickOrder.FIFO, *, found: Slices | None = None
     ) -> list[Claimed | None]:
-        """Hand each worker one job of its lane or none, in one transaction; who is named first is served first.
+        """Return for each pull a job or None, in one transaction; earlier pulls are served first.
 
-        Wishes beyond the last answer were not looked at: ask for them again. `found` saves a look if it is fresh.
+        Pulls after the last answer were not tried; send them again. `found` saves a look if it is fresh.
         """
         if not pulls:
             return []
@@ -317,7 +317,7 @@ class Store(StoredJobs):
         return taken
 
     async def give_back(self, job: Claimed) -> bool:
-        """Return a job whose run never began; False when it is held by somebody else or not at all."""
+        """Return a job whose run never began; False when this lease does not hold it."""
         ending = decide(job, Released(), NO_RUN, now=job.claimed_at, rng=self.means.rng, profiles=self.means.profiles)
         return job.id in await self.finish([ending])
 

@@ -1,4 +1,4 @@
-"""Views by the names of older systems, for people who ask in SQL; made on request and never over somebody else's table."""
+"""Views by the names of older systems, for people who ask in SQL; made on request and never over a table that is not ours."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from windlass.core.topic import EVERYTHING, Topic
 
-Ring = Callable[[Collection[Topic]], None]
+Wake = Callable[[Collection[Topic]], None]
 
 _FIRST_GAP_S = 0.005
 _LONGEST_GAP_S = 0.05
@@ -45,7 +45,7 @@ class SqlWakeups:
         self._moved = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Begin to listen, without waiting for the database; who enters later listens along with the first."""
+        """Begin to listen, without waiting for the database; a later `async with` shares the listener of the first."""
         self._holders += 1
         if self._holders > 1:
             return self
@@ -89,7 +89,7 @@ class SqlWakeups:
         """Note that looking was worth it: wake-ups stay prompt."""
         self._pace.credit()
 
-    def ring(self, topics: Collection[Topic]) -> None:
+    def wake(self, topics: Collection[Topic]) -> None:
         """Wake all sleepers; from any thread."""
         with self._lock:
             is_under_way = bool(self._pending)
@@ -148,43 +148,43 @@ class Pace:
         self.next_at = now + self._gap
 
 
-class Bell:
-    """Rings everybody in this process who listens to one database."""
+class CommitListeners:
+    """Calls the listeners of this process when one database has a commit."""
 
     def __init__(self) -> None:
         """Have no listeners."""
-        self._rings: tuple[Ring, ...] = ()
+        self._wakes: tuple[Wake, ...] = ()
         self._lock = Lock()
 
     @property
-    def is_heard(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._rings)
+    def has_any(self) -> bool:
+        """Whether there is a listener."""
+        return bool(self._wakes)
 
-    def ring(self, topics: Collection[Topic]) -> None:
+    def notify(self, topics: Collection[Topic]) -> None:
         """Wake them all."""
-        for ring in self._rings:
-            ring(topics)
+        for wake in self._wakes:
+            wake(topics)
 
     @contextmanager
-    def heard_by(self, ring: Ring) -> Iterator[None]:
-        """Ring `ring` too, for as long as this is entered."""
+    def calling(self, wake: Wake) -> Iterator[None]:
+        """Call `wake` too, for as long as this is entered."""
         with self._lock:
-            self._rings = (*self._rings, ring)
+            self._wakes = (*self._wakes, wake)
         try:
             yield
         finally:
             with self._lock:
-                self._rings = tuple(each for each in self._rings if each != ring)
+                self._wakes = tuple(each for each in self._wakes if each != wake)
 
 
-_bells: WeakValueDictionary[Path, Bell] = WeakValueDictionary()
-_bells_lock = Lock()
+_listeners_by_file: WeakValueDictionary[Path, CommitListeners] = WeakValueDictionary()
+_listeners_lock = Lock()
 
 
-def bell_of(path: str) -> Bell:
-    """Return the bell that all stores of this process on one file share; a database in memory has its own."""
+def listeners_of(path: str) -> CommitListeners:
+    """Return the listeners that all stores of this process on one file share; a database in memory has its own."""
     if path == ":memory:":
-        return Bell()
-    with _bells_lock:
-        return _bells.setdefault(Path(path).resolve(), Bell())
+        return CommitListeners()
+    with _listeners_lock:
+        return _listeners_by_file.setdefault(Path(path).resolve(), CommitListeners())

@@ -31,7 +31,7 @@ class Wait:
 class Watchdog:
     """A thread that shuts the socket of every exchange that is past its limit.
 
-    The kernel notices only a peer that acknowledges nothing. A proxy, a NAT or a pooler that goes silent acknowledges
+    The kernel notices only a peer that acknowledges nothing. A proxy, a NAT or a pooler that stops answering acknowledges
     everything, and a wait for it would never end. A socket that is shut down wakes what waits for it, on an event loop or
     in a thread. The thread sleeps until the first limit: no timer is set for a statement, and a blocked event loop does not
     matter.
@@ -95,7 +95,7 @@ class Watchdog:
 
     def _plan(self) -> float | None:
         """Decide how long to sleep; None until the next exchange begins."""
-        # Far off until it is known: who enters while this is being decided wakes the thread.
+        # Far off until it is known: a caller that enters while this is being decided wakes the thread.
         self._looks_at = math.inf
         was_used, self._is_used = self._is_used, False
         limits = [wait.until for wait in self._waits.copy()]

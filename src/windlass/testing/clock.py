@@ -29,7 +29,7 @@ class FakeClock:
         return (self._now - EPOCH) // timedelta(microseconds=1)
 
     def note(self, at: datetime) -> None:
-        """Learn nothing: the database gets the time, and is not asked for it."""
+        """Do nothing: the time is sent to the database, and not read from it."""
 
     def advance(self, **by: float) -> datetime:
         """Move on by a `timedelta` given in keywords, such as `seconds=31`."""

@@ -58,7 +58,7 @@ async def run_all(
     """
     opened: AbstractAsyncContextManager[Any] = app.open_state() if state is OF_LIFESPAN else nullcontext(state)
     async with opened as resources:
-        watch = await _Bench(app, at_once).run(resources, retries=retries, at_most=at_most, stops_at_failure=raise_errors)
+        watch = await _TestWorker(app, at_once).run(resources, retries=retries, at_most=at_most, stops_at_failure=raise_errors)
     if watch.problem is not None:
         raise watch.problem
     failed = first_failure(watch.ran) if raise_errors else None
@@ -93,8 +93,8 @@ def _in_own_thread(function: Callable[[], T]) -> T:
     return end.result()
 
 
-class _Bench:
-    """A worker of its own for one call."""
+class _TestWorker:
+    """A worker for one call."""
 
     def __init__(self, app: Windlass, at_once: int) -> None:
         settings = app.settings

@@ -49,5 +49,5 @@ class TimedBackend:
         self._backend.close()
 
     def forget(self) -> None:
-        """Let go without closing, in the child of a fork."""
+        """Drop the connections without closing them, in the child of a fork."""
         self._backend.forget()

@@ -25,7 +25,7 @@ class Watch:
     """Passes everything on to the store of one worker."""
 
     worker: Worker
-    """Whose store it is; it is made with it."""
+    """The worker of this store; set after both are made."""
 
     def __init__(self, store: Store, errors: Errors, *, in_turn: bool, at_most: int, stops_at_failure: bool) -> None:
         """Take what handlers raised from `errors`; `in_turn` means that a run is over before the next one is claimed."""
@@ -93,7 +93,7 @@ class Watch:
             ending = end.decided()
             job, error = self._let_go(ending.id)
             if job is not None and ending.status is not None:
-                # A refused end means that somebody else has decided, as a cancel does.
+                # A refused end means that the job was changed meanwhile, as by a cancel.
                 state = accepted.get(ending.id) or (await self._store.get(ending.id)).state
                 self._note(_ran(job, ending, state, error))
         return accepted
@@ -109,7 +109,7 @@ class Watch:
 
     async def _turn(self) -> None:
         while self._in_turn and not self.is_over and not self.worker.is_idle:
-            # Looks up now and then: a store that has gone away leaves ends unheard for ever.
+            # Checks now and then: with a store that has gone away ends are never recorded.
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_UP_S):
                     await self.worker.idle()

@@ -1,4 +1,4 @@
-"""Who does which chore when: one process of many for each interval, by compare-and-set."""
+"""Which process does a chore: one of many for each interval, by compare-and-set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windlass.upkeep.duty import Duty, Round
 log = logging.getLogger("windlass.upkeep")
 
 _LOOK = timedelta(seconds=5)
-"""How soon every process knows what an operator has paused or resumed."""
+"""How soon every process sees what an operator has paused or resumed."""
 _SOON = timedelta(milliseconds=100)
 _TOGETHER = timedelta(seconds=1)
 """Chores that are due so soon after the first are done with it: a process that wakes for each of them never rests."""
@@ -22,7 +22,7 @@ _SET_CLOCK_EVERY = timedelta(minutes=1)
 
 
 class ChorePermits:
-    """Does the chores that are due, one after the other, and knows which are paused."""
+    """Does the chores that are due, one after the other, but for paused ones."""
 
     def __init__(self, store: Store, duties: Sequence[Duty], *, clock: Clock, name: str) -> None:
         """Do these chores; the database records `name` as the one that did them."""
@@ -44,7 +44,7 @@ class ChorePermits:
         return True
 
     async def look(self) -> None:
-        """Learn what is paused and when each chore is due; an outage leaves what was known."""
+        """Read what is paused and when each chore is due; an outage keeps the values read before."""
         try:
             await self._set_clock()
             known = await self._store.chores.list()

@@ -34,7 +34,7 @@ def _no_jobs(_notice: Notice) -> Sequence[NewJob]:
 
 @record(kw_only=True)
 class AlertOptions:
-    """When alerts are raised, and who gets the notices."""
+    """The rules of alerts, and the notification jobs that they make."""
 
     rules: Mapping[str, AlertRule] = field(default_factory=lambda: RULES)
     notify: Callable[[Notice], Sequence[NewJob]] = _no_jobs

@@ -53,7 +53,7 @@ class ChoreCounts:
         self._error = None
 
     def fail(self, error: BaseException) -> None:
-        """Remember what went wrong last."""
+        """Keep the last error."""
         self._error = f"{type(error).__name__}: {error}"
 
     async def report(self, _cursor: str | None) -> Round:

@@ -39,7 +39,7 @@ class Upkeep:
         name: str = "upkeep",
         duties: Sequence[Duty] = (),
     ) -> None:
-        """Serve `store`; `promoted` hears when jobs have become claimable, `duties` are further chores."""
+        """Serve `store`; `promoted` is called when jobs have become claimable, `duties` are further chores."""
         chosen = options or UpkeepOptions()
         self._clock = clock
         # Half a lease without a look counts as a break in contact: looked for more rarely, nothing would ever be taken back.
@@ -67,7 +67,7 @@ class Upkeep:
 
     async def run(self) -> None:
         """Keep up until cancelled."""
-        # Known before anything is done: a chore that is paused stays so across restarts.
+        # Read before anything is done: a chore that is paused stays so across restarts.
         await self._permits.look()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._promoter.run())

@@ -1,4 +1,4 @@
-"""What only the machine that does the upkeep knows."""
+"""Facts about the machine that does the upkeep."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ _BATCH = 500
 _SHORTEST_S = 0.001
 _LEAST_GAP_S = 0.004
 _MOST_GAP_S = 0.032
-"""The time between two rounds: due times close together are served as one. Who wakes in time and finds that others were
-quicker holds back, so that ten processes ask little more than one."""
+"""The time between two rounds: due times close together are served as one. A process that finds the work done by others waits
+longer, so that ten processes ask little more than one."""
 _HINT_GAP_S = 0.016
 """Wake-ups mean that something may be due earlier than was known; it hardly ever is within so short a time."""
-_TOLD_PER_POLL = 10
-"""How often in a poll interval at most those who claim are woken for something pending."""
+_WOKEN_PER_POLL = 10
+"""How often in a poll interval at most the workers that claim are woken for pending jobs."""
 
 
 class Promoter:
@@ -38,7 +38,7 @@ class Promoter:
         promoted: Callable[[], None],
         is_paused: Callable[[str], bool],
     ) -> None:
-        """Serve `store`; `promoted` hears when jobs have become claimable, and at every look whether any may be."""
+        """Serve `store`; `promoted` is called when jobs have become claimable, and while any may be pending."""
         self._store = store
         self._clock = clock
         self._poll_s = poll_interval.total_seconds()
@@ -48,7 +48,7 @@ class Promoter:
         self._throttle = LogThrottle(LOG_EVERY_S, clock.monotonic)
         self._served = 0
         self._may_have_pending = True
-        self._told_at = 0.0
+        self._woken_at = 0.0
         self.unleased_at: datetime | None = None
         """When no lease was held, if the last look found it so."""
         self.promotions = ChoreCounts()
@@ -67,7 +67,7 @@ class Promoter:
             began = self._clock.monotonic()
             before = self._served
             pause = await self.round()
-            self._tell_of_pending()
+            self._wake_for_pending()
             due = self._clock.monotonic() + pause
             if self._served > before:
                 gap_s = _LEAST_GAP_S
@@ -121,14 +121,14 @@ class Promoter:
     def _tell(self, served: int) -> None:
         self._served += served
         if served:
-            self._told_at = self._clock.monotonic()
+            self._woken_at = self._clock.monotonic()
             self._promoted()
 
-    def _tell_of_pending(self) -> None:
-        """Wake those who claim, unless there is nothing for them: so they need not look every poll interval by themselves."""
+    def _wake_for_pending(self) -> None:
+        """Wake the workers that claim while jobs may be pending: so they need not look every poll interval by themselves."""
         now = self._clock.monotonic()
-        if self._may_have_pending and now >= self._told_at + self._poll_s / _TOLD_PER_POLL:
-            self._told_at = now
+        if self._may_have_pending and now >= self._woken_at + self._poll_s / _WOKEN_PER_POLL:
+            self._woken_at = now
             self._promoted()
 
     async def _sleep(self, seconds: float) -> bool:

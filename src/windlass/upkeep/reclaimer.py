@@ -61,7 +61,7 @@ class Reclaimer:
         self._contact.touch(unleased_at)
 
     async def _note_lost(self, neighbours: Sequence[Neighbour]) -> None:
-        """Note which workers of this machine have died: their leases need not run out first."""
+        """Record which workers of this machine have died: their leases need not run out first."""
         gone = [worker for worker in neighbours if is_gone(worker)]
         if self._place is None or not gone:
             return

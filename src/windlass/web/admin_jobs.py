@@ -19,8 +19,8 @@ from windlass.core.retry import Profile
 from windlass.core.transitions import Moved
 from windlass.errors import InvalidTransition, JobNotFound, SlotTaken
 from windlass.store.stored_jobs import StoredJobs
-from windlass.web import admin_words as words
-from windlass.web.admin_words import CRAWL, Shown, Status
+from windlass.web import admin_fields as fields
+from windlass.web.admin_fields import CRAWL, Shown, Status
 from windlass.web.fields import MAX_LIMIT, Body, Limit, capped
 from windlass.web.jobs import check_crawl
 from windlass.web.request_context import context_of, operator_of, reader_of
@@ -131,20 +131,20 @@ class DoneMany(BaseModel):
 
 
 def crawl_job(job: Job, profiles: Mapping[str, Profile]) -> CrawlJob:
-    """Show a job as the seed does."""
-    failed = words.failed_runs(job)
+    """Show a job as the priority crawl queue does."""
+    failed = fields.failed_runs(job)
     return CrawlJob(
         id=job.id,
-        subreddit_id=words.subject_shown(job.subject),
-        status=words.shown_as(job.state, job.wait_reason),
+        subreddit_id=fields.subject_shown(job.subject),
+        status=fields.shown_as(job.state, job.wait_reason),
         priority=job.priority,
         retries=failed,
         retry_count=failed,
-        max_retries=words.most_retries(job, profiles),
+        max_retries=fields.most_retries(job, profiles),
         visible_at=job.run_at,
-        next_retry_at=job.run_at if words.waits_again(job) else None,
+        next_retry_at=job.run_at if fields.waits_again(job) else None,
         last_attempt=job.started_at,
-        duration_ms=words.duration_ms(job),
+        duration_ms=fields.duration_ms(job),
         enqueued_by=job.created_by or "system",
         created_at=job.created_at,
         updated_at=job.updated_at,
@@ -153,7 +153,7 @@ def crawl_job(job: Job, profiles: Mapping[str, Profile]) -> CrawlJob:
 
 async def admin_stats(request: Request) -> CrawlStats:
     """Count the crawl jobs by status, without reading them."""
-    found = words.counts_by_status(await StoredJobs(context_of(request).app).count_task(CRAWL))
+    found = fields.counts_by_status(await StoredJobs(context_of(request).app).count_task(CRAWL))
     queued, running, failed, completed = (found[one] for one in (Shown.QUEUED, Shown.CRAWLING, Shown.FAILED, Shown.SUCCESS))
     total = queued + running + failed + completed
     return CrawlStats(queued=queued, running=running, failed=failed, completed=completed, total=total)
@@ -164,7 +164,7 @@ async def admin_list_jobs(
 ) -> list[CrawlJob]:
     """List the crawl jobs, newest first."""
     profiles = context_of(request).app.settings.profiles
-    wanted = JobFilter(states=() if status is None else words.states_shown_as(status), tasks=(CRAWL,), is_template=False)
+    wanted = JobFilter(states=() if status is None else fields.states_shown_as(status), tasks=(CRAWL,), is_template=False)
     query = JobQuery(filter=wanted, limit=capped(limit), offset=offset)
     return [crawl_job(job, profiles) for job in await _listed(reader_of(request), query)]
 
@@ -211,12 +211,12 @@ async def admin_create_job(request: Request, response: Response, body: NewCrawlJ
     return crawl_job(await app.get(enqueued), app.settings.profiles)
 
 
-async def admin_set_status(request: Request, id: JobNumber, body: NewStatus) -> Done:  # noqa: A002 - the path's word
-    """Put a job into a state by hand; who held it loses it, and `crawling` ends after RESET_CRAWLING_AFTER_MIN."""
+async def admin_set_status(request: Request, id: JobNumber, body: NewStatus) -> Done:  # noqa: A002 - the path's name
+    """Put a job into a state by hand; its holder loses it, and `crawling` ends after RESET_CRAWLING_AFTER_MIN."""
     context = context_of(request)
     number = await _crawl_number(request, id)
     lease = context.app.settings.reset_crawling_after
-    await context.operator.override_status(number, words.STATE_OF[body.status], by=context.principal.name, lease=lease)
+    await context.operator.override_status(number, fields.STATE_OF[body.status], by=context.principal.name, lease=lease)
     return Done(job_id=number)
 
 
@@ -242,7 +242,7 @@ async def admin_set_many(request: Request, body: ManyStatus) -> DoneMany:
     context = context_of(request)
     move = StoredJobs(context.operator).override_status(
         await _crawl_numbers(request, body.job_ids),
-        words.STATE_OF[body.status],
+        fields.STATE_OF[body.status],
         by=context.principal.name,
         lease_length=context.app.settings.reset_crawling_after,
     )

@@ -18,9 +18,9 @@ from windlass.core.job import MAX_SCHEDULE_NAME, MAX_TEXT, Job
 from windlass.core.page import JobQuery
 from windlass.core.schedule_edit import ScheduleEdit
 from windlass.errors import InvalidInput, InvalidTransition, JobNotFound
-from windlass.web import admin_words as words
+from windlass.web import admin_fields as fields
+from windlass.web.admin_fields import CRAWL
 from windlass.web.admin_jobs import Done, JobNumber, Offset, Priority, Subreddit
-from windlass.web.admin_words import CRAWL
 from windlass.web.fields import LINE, Body, Limit, capped
 from windlass.web.jobs import check_crawl
 from windlass.web.request_context import context_of, operator_of, reader_of
@@ -100,14 +100,14 @@ class Removed(BaseModel):
 
 
 def scheduled_job(job: Job) -> ScheduledJob:
-    """Show a template as the seed does."""
+    """Show a template as the priority crawl queue does."""
     return ScheduledJob(
         id=job.id,
         name=job.name,
         description=job.description,
-        subreddit_id=words.subject_shown(job.subject),
+        subreddit_id=fields.subject_shown(job.subject),
         cron_expression=_expression(job),
-        enabled=words.goes_on(job),
+        enabled=fields.goes_on(job),
         last_run_at=job.last_run_at,
         next_run_at=job.run_at,
         priority=job.base_priority,
@@ -150,7 +150,7 @@ async def admin_create_schedule(request: Request, body: NewScheduledJob) -> Sche
     return scheduled_job(await context.operator.schedules.create(template, is_enabled=body.enabled))
 
 
-async def admin_get_schedule(request: Request, id: JobNumber) -> ScheduledJob:  # noqa: A002 - the path's word
+async def admin_get_schedule(request: Request, id: JobNumber) -> ScheduledJob:  # noqa: A002 - the path's name
     """Read one scheduled job."""
     return scheduled_job(await _template(request, id))
 
@@ -172,7 +172,7 @@ async def admin_toggle_schedule(request: Request, id: JobNumber, body: Toggle) -
     """Let a scheduled job go on or stop it; its next time stays, so an overdue one is due at once."""
     operator, template = operator_of(request), await _template(request, id)
     left = await (operator.enable(template) if body.enabled else operator.disable(template))
-    return Toggled(enabled=words.goes_on(left))
+    return Toggled(enabled=fields.goes_on(left))
 
 
 async def _template(request: Request, ref: str) -> Job:

@@ -57,7 +57,7 @@ async def list_audit(  # noqa: PLR0917 - the parameters of the query, by name
     before: Annotated[int, Query(ge=1, le=MAX_JOB)] = MAX_JOB,
     limit: Limit = 100,
 ) -> AuditsOut:
-    """List who did what, and who was refused."""
+    """List changes and refusals, each with its principal."""
     wanted = AuditFilter(principal=principal, action=action, target=target, since=since)
     audit = reader_of(request).audit
     found = await audit.list(wanted, before=before, limit=capped(limit))

@@ -60,12 +60,12 @@ async def list_canaries(
     return CanariesOut(canaries=shown, total=len(shown), is_total_exact=len(shown) < capped(limit))
 
 
-async def get_canary(request: Request, id: CanaryId) -> CanaryOut:  # noqa: A002 - the path's word
+async def get_canary(request: Request, id: CanaryId) -> CanaryOut:  # noqa: A002 - the path's name
     """Read how far a canary requeue has come."""
     return canary_out(await reader_of(request).canaries.get(id))
 
 
-async def cancel_canary(request: Request, id: CanaryId) -> CanaryOut:  # noqa: A002 - the path's word
+async def cancel_canary(request: Request, id: CanaryId) -> CanaryOut:  # noqa: A002 - the path's name
     """Leave the letters that were not brought back yet where they are; jobs that came back go on."""
     return canary_out(await operator_of(request).canaries.cancel(id))
 

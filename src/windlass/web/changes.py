@@ -1,4 +1,4 @@
-"""What changed in the database: one look for everybody who listens, a few times a second at most."""
+"""Changes of the database: one look for all listeners, a few times a second at most."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATIENCE_S = 5.0
 
 
 @record(kw_only=True)
-class Tempo:
+class EventTiming:
     """How often listeners get something."""
 
     gap: timedelta = timedelta(milliseconds=250)
@@ -34,7 +34,7 @@ class Tempo:
     look: timedelta = timedelta(seconds=1)
     """How long to wait for a wake-up before counting: what ends well wakes no sleeper."""
     beat: timedelta = timedelta(seconds=15)
-    """How long to be silent."""
+    """How long to send nothing."""
 
 
 @record
@@ -52,14 +52,14 @@ class Change:
 
 
 class Changes:
-    """Looks while anybody listens; what it sees is written once and handed to all."""
+    """Polls while there are subscribers; each change is encoded once and sent to all."""
 
-    def __init__(self, app: Windlass, stopping: asyncio.Event, *, most: int, tempo: Tempo | None = None) -> None:
+    def __init__(self, app: Windlass, stopping: asyncio.Event, *, most: int, timing: EventTiming | None = None) -> None:
         """Let `most` listen at a time, until `stopping` is set."""
         self._app = app
         self._stopping = stopping
         self._most = most
-        self._tempo = tempo or Tempo()
+        self._timing = timing or EventTiming()
         self._listeners = 0
         self._wanted = asyncio.Event()
         self._moved = asyncio.Event()
@@ -100,17 +100,17 @@ class Changes:
                 self._wanted.clear()
 
     async def now(self) -> Change:
-        """Return how things are; all who ask within the same moment get the same answer. Raises a Refusal after a while."""
+        """Return the present state; requests within the same moment share an answer. Raises a Refusal after a while."""
         try:
             async with asyncio.timeout(_PATIENCE_S), self._looking:
-                if self._latest is None or time.monotonic() - self._looked_at >= self._tempo.gap.total_seconds():
+                if self._latest is None or time.monotonic() - self._looked_at >= self._timing.gap.total_seconds():
                     self._latest = await self._look(await self._app.store(), tuple(Topic))
                 return Change(tuple(Topic), self._latest.at, self._latest.counts)
         except TimeoutError:
             raise Refusal(UNAVAILABLE, "the database does not answer; try again", {"retry-after": "1"}) from None
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """Yield each change from now on, and a sign of life in a long silence; ends when the server stops."""
+        """Yield each change from now on, and a comment when none came for long; ends when the server stops."""
         number, beats = self._number, self._beats
         yield (await self.now()).encode(number)
         while not self._stopping.is_set():
@@ -134,18 +134,18 @@ class Changes:
 
     async def _watch(self, store: Store, wakeups: SqlWakeups) -> None:
         heard = _generations(wakeups)
-        told_at = time.monotonic()
+        sent_at = time.monotonic()
         while True:
             await self._wanted.wait()
-            await wakeups.wait(sum(heard.values()), at_most=self._tempo.look)
+            await wakeups.wait(sum(heard.values()), at_most=self._timing.look)
             before, heard = heard, _generations(wakeups)
             if await self._tell(store, tuple(topic for topic in Topic if heard[topic] != before[topic])):
-                told_at = time.monotonic()
-            elif time.monotonic() - told_at >= self._tempo.beat.total_seconds():
-                told_at = time.monotonic()
+                sent_at = time.monotonic()
+            elif time.monotonic() - sent_at >= self._timing.beat.total_seconds():
+                sent_at = time.monotonic()
                 self._beats += 1
                 self._move()
-            await asyncio.sleep(self._tempo.gap.total_seconds())
+            await asyncio.sleep(self._timing.gap.total_seconds())
 
     async def _tell(self, store: Store, topics: tuple[Topic, ...]) -> bool:
         """Look, and hand out what is new; returns whether there was anything."""

@@ -80,7 +80,7 @@ def _written(value: Any) -> str:
 
 
 def _without_password(address: str, *, is_private: bool) -> str:
-    """Leave out who logs in, and what may hold a password in a query."""
+    """Leave out user and password, also those in a query."""
     parts = urlsplit(address)
     host = parts.netloc.rpartition("@")[2]
     if parts.netloc != host:

@@ -13,7 +13,7 @@ CONNECTION = "windlass.connection"
 
 
 class Connection(Protocol):
-    """What a server has to know of a connection."""
+    """What a server needs of a connection."""
 
     @property
     def address(self) -> str:
@@ -34,7 +34,7 @@ class Connections:
     """Counts connections, and ends the one that has waited longest where there is one too many.
 
     A connection waits while nothing can be done for it: before its first request, while a request is not complete, while its
-    client does not read, and between requests. Connections whose client has shown a good credential go last.
+    client does not read, and between requests. Connections whose client has a valid credential go last.
     """
 
     def __init__(self, most: int, most_of_address: int, proxies: Iterable[str] = ()) -> None:
@@ -59,7 +59,7 @@ class Connections:
             self._drop_one(self._open)
 
     def closed(self, connection: Connection) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         network = connection.network
         self.works(connection)
         self._vouched.discard(connection)
@@ -81,7 +81,7 @@ class Connections:
                 del queue[network]
 
     def vouch(self, connection: Connection) -> None:
-        """Count a connection as one whose client has shown a good credential."""
+        """Count a connection as one whose client has a valid credential."""
         if connection in self._vouched:
             return
         self._vouched.add(connection)
@@ -101,7 +101,7 @@ class Connections:
             if waiting:
                 crowd = max(waiting, key=lambda network: self._open[network])
                 connection = next(iter(queue[crowd]))
-                # Its end is heard of later, and until then it must not be picked again.
+                # It is reported closed later, and until then it must not be picked again.
                 self.works(connection)
                 connection.drop()
                 return

@@ -50,7 +50,7 @@ def _out(span: Span, at: datetime) -> TracedOut:
 
 async def get_correlation(
     request: Request,
-    id: Annotated[str, Path(min_length=1, max_length=MAX_KEY)],  # noqa: A002 - the path's word
+    id: Annotated[str, Path(min_length=1, max_length=MAX_KEY)],  # noqa: A002 - the path's name
     after: Annotated[int, Query(ge=0, le=MAX_JOB, description="Only jobs with a higher number.")] = 0,
 ) -> CorrelationOut:
     """Trace an action: its jobs and which came of which; a job's own UUID finds the job and what came of it."""

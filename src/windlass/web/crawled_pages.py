@@ -41,7 +41,7 @@ class PagesOut(Listed):
 async def list_pages(  # noqa: PLR0917 - the query of the route
     request: Request, search: Search = None, source_id: SourceFilter = None, after: After = 0, limit: Limit = 100
 ) -> PagesOut:
-    """List what crawls have found, or look for words in it."""
+    """List the pages that crawls have found, or search them for words."""
     pages = reader_of(request).pages
     most = capped(limit)
     if search is None:
@@ -55,7 +55,7 @@ async def list_pages(  # noqa: PLR0917 - the query of the route
     )
 
 
-async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> PageOut:  # noqa: A002 - the path's word
+async def get_page(request: Request, id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> PageOut:  # noqa: A002 - the path's name
     """Read one page with all of its text."""
     return shaped(PageOut, await context_of(request).app.pages.get(id))
 

@@ -1,4 +1,4 @@
-"""Finds out who sends a request."""
+"""Finds the principal of a request."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Credentials:
         return has_secret or self._signing.is_configured or self._web_tokens is not None
 
     async def identify(self, headers: Headers, address: str, target: Target = NOWHERE) -> Principal:
-        """Return who it is; raises a Refusal with 401, or 429 after too many failures."""
+        """Return the principal; raises a Refusal with 401, or 429 after too many failures."""
         bearer = headers.get(b"authorization")
         if bearer is not None:
             return _called(await self._known_as(b"b" + bearer, address), headers)
@@ -119,7 +119,7 @@ class Credentials:
         if known is not None and known.until > time.monotonic():
             return known.principal
         kind, secret = presented[:1], presented[1:]
-        # A cookie cannot be guessed, and one that is over comes again and again from an honest browser.
+        # A cookie cannot be guessed, and a browser sends one that has ended again and again.
         if kind == b"c":
             found = await self._find(kind, secret)
         else:
@@ -135,7 +135,7 @@ class Credentials:
     async def _find_within_rate(self, kind: bytes, secret: bytes, place: tuple[str, bytes]) -> CheckedCredential | None:
         """Look a credential up, unless its address has failed too often: an address that guesses learns nothing then.
 
-        What was good from there within the hour goes on: a program with an old token must not lock out its neighbours.
+        What was accepted from there within the hour still is: a program with an old token must not lock out others.
         """
         network, _ = place
         if self._familiar.get(place, 0.0) <= time.monotonic():
@@ -170,7 +170,7 @@ class Credentials:
         return _for_now(SCRAPER) if _is_same(self._metrics, token.strip()) else await self.find_bearer(token.strip())
 
     async def find_bearer(self, token: bytes) -> CheckedCredential | None:
-        """Find whose bearer token it is; None when it is unknown."""
+        """Return the principal of a bearer token; None when it is unknown."""
         if _is_same(self._admin, token) or self._is_start_token(token):
             return _for_now(ADMIN)
         try:
@@ -207,7 +207,7 @@ class Credentials:
         return None if session is None else _for_now(Principal(session.principal, session.role, csrf=session.csrf))
 
     def session_digest(self, cookie: bytes) -> str:
-        """Name a session without telling its cookie."""
+        """Return a digest of a session's cookie."""
         return hashlib.sha256(self._pepper + cookie).hexdigest()
 
     def forget(self, cookie: bytes) -> None:
@@ -226,7 +226,7 @@ class Credentials:
         return until > time.monotonic()
 
     def new_start_token(self) -> str:
-        """Make a bearer token that this process alone knows, for the first minutes after a start."""
+        """Make a bearer token that only this process accepts, for the first minutes after a start."""
         token = secrets.token_urlsafe(32)
         self._start = hashlib.sha256(token.encode()).digest(), time.monotonic() + LINK_LASTS.total_seconds()
         return token

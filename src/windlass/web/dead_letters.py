@@ -1,4 +1,4 @@
-"""Dead letters: what died, of what, and what operators do about it."""
+"""Dead letters, and what operators do with them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WholeLetterOut(LetterOut):
     """Values under keys that look secret are hidden from viewers."""
     error_details: dict[str, Any] | None
     edited_payload: dict[str, Any] | None = None
-    """What its job comes back with, if somebody has changed that; secrets are hidden from viewers."""
+    """The payload its job comes back with, if it was changed; secrets are hidden from viewers."""
     notes: tuple[NoteOut, ...] = ()
     """What people wrote about it, the oldest first."""
 
@@ -201,7 +201,7 @@ async def group_dead_letters(
     return GroupsOut(groups=groups, total=len(groups), is_total_exact=found.is_complete)
 
 
-async def get_dead_letter(request: Request, id: LetterId) -> WholeLetterOut:  # noqa: A002 - the path's word
+async def get_dead_letter(request: Request, id: LetterId) -> WholeLetterOut:  # noqa: A002 - the path's name
     """Read one dead letter with the job as it was."""
     return WholeLetterOut(**_whole(request, await context_of(request).app.letters.get(id)))
 
@@ -211,13 +211,13 @@ async def count_dead_letters(request: Request) -> CountsOut:
     return shaped(CountsOut, await reader_of(request).letters.counts())
 
 
-async def edit_dead_letter(request: Request, id: LetterId, body: PayloadIn) -> WholeLetterOut:  # noqa: A002 - the path's word
+async def edit_dead_letter(request: Request, id: LetterId, body: PayloadIn) -> WholeLetterOut:  # noqa: A002 - the path's name
     """Change what the job of an open letter comes back with; the payload it died with is kept."""
     letter = await operator_of(request).letters.edit(id, body.payload, by=_caller(request))
     return WholeLetterOut(**_whole(request, letter))
 
 
-async def note_dead_letter(request: Request, id: LetterId, body: LetterNoteIn) -> WholeLetterOut:  # noqa: A002 - the path's word
+async def note_dead_letter(request: Request, id: LetterId, body: LetterNoteIn) -> WholeLetterOut:  # noqa: A002 - the path's name
     """Add a note to a letter."""
     return WholeLetterOut(**_whole(request, await operator_of(request).letters.add_note(id, body.text, by=_caller(request))))
 
@@ -235,13 +235,13 @@ async def requeue_group(
     return LettersBulkOut(matched=done.matched, changed=done.changed, refused=done.refused, missing=0, dry_run=dry_run)
 
 
-async def acknowledge_dead_letter(request: Request, id: LetterId, body: NoteIn | None = None) -> WholeLetterOut:  # noqa: A002 - the path's word
+async def acknowledge_dead_letter(request: Request, id: LetterId, body: NoteIn | None = None) -> WholeLetterOut:  # noqa: A002 - the path's name
     """Note that the caller has seen a letter."""
     settled = await operator_of(request).letters.acknowledge([id], by=_caller(request), note=None if body is None else body.note)
     return WholeLetterOut(**_whole(request, settled.one()))
 
 
-async def requeue_dead_letter(request: Request, id: LetterId) -> RequeuedOut:  # noqa: A002 - the path's word
+async def requeue_dead_letter(request: Request, id: LetterId) -> RequeuedOut:  # noqa: A002 - the path's name
     """Bring a dead job back with a fresh start and close its letter; twice does not run it twice."""
     settled = await operator_of(request).letters.requeue([id])
     return RequeuedOut(**_whole(request, settled.one()), requeued_id=settled.jobs[0].id)

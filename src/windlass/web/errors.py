@@ -1,4 +1,4 @@
-"""What an error becomes on the wire."""
+"""Translates errors to HTTP answers."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class BadToken(Exception):
-    """A web token is not to be believed."""
+    """A web token was refused."""
 
 
 class Refusal(Exception):
@@ -121,7 +121,7 @@ def refusal_of(
     statuses: Mapping[type[Exception], int] = MappingProxyType({}),
     handler: Callable[..., Any] | None = None,
 ) -> Refusal:
-    """Return what a client gets to know of an error; anything internal becomes a bare 500. `handler` knows the fields."""
+    """Return what a client gets of an error; anything internal becomes a bare 500. `handler` has the fields."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, RequestValidationError):

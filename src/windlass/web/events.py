@@ -35,7 +35,7 @@ class ChangeOut(BaseModel):
     """What to look at again, and how many jobs there are of each state."""
 
     topics: list[Topic]
-    """`work`: something may be claimable; `due`: something was put off; `control`: somebody spoke about a running job.
+    """`work`: something may be claimable; `due`: something was put off; `control`: a running job or a worker was changed.
 
     None when only the counts have changed; all of them in the first event and after a lost one.
     """
@@ -97,7 +97,7 @@ async def _answer(request: Request) -> Response:
 
 
 async def get_events(request: Request) -> ChangeOut:
-    """Return how things are, or with `Accept: text/event-stream` what changes, as it changes."""
+    """Return the present counts, or with `Accept: text/event-stream` changes as they happen."""
     raise NotImplementedError
 
 

@@ -22,12 +22,12 @@ from windlass.web.credentials import SCRAPER
 from windlass.web.errors import INTERNAL, UNAVAILABLE, Refusal, refusal_of
 from windlass.web.mount import mounted_path
 from windlass.web.probes import PROBES
+from windlass.web.read_queue import ReadPermit, read_took_too_long
 from windlass.web.request_context import ANONYMOUS, KEY, PRINCIPAL, RequestContext
 from windlass.web.route import Route
 from windlass.web.router import RouteMatch
 from windlass.web.signing import Target, check_body
 from windlass.web.templates import error_page
-from windlass.web.turns import Turn, read_took_too_long
 
 if TYPE_CHECKING:
     from windlass.web.server import RoutedHandler, Server
@@ -69,7 +69,7 @@ class Exchange:
     """One request and its answer."""
 
     def __init__(self, server: Server, scope: Scope, send: Send) -> None:
-        """Begin with nothing known but what was sent."""
+        """Begin with the request alone."""
         self._server = server
         self._scope = scope
         self._send = send
@@ -86,7 +86,7 @@ class Exchange:
         self._status = 0
         self._held = 0
         """How much of a large body is in memory for this request."""
-        self._turn: Turn | None = None
+        self._read_permit: ReadPermit | None = None
 
     async def answer(self, receive: Receive) -> None:
         """Let the request in and answer it, or refuse it."""
@@ -155,7 +155,7 @@ class Exchange:
         method = self._scope["method"]
         entry = found.methods.get("GET" if method == "HEAD" else method)
         if entry is None and all(other.route.least is None for other in found.methods.values()):
-            # A path that is public shows everybody which methods it has.
+            # A public path shows every client which methods it has.
             raise _no_method(method, found)
         return entry
 
@@ -176,7 +176,7 @@ class Exchange:
             raise Refusal(303, "log in first", {"location": f"{self._base}/login?next={where}"}) from None
 
     def _check_doubles(self) -> None:
-        """Refuse what two readers on the way may take differently."""
+        """Refuse headers that a proxy may read differently."""
         names = [name for name, _ in self._scope["headers"]]
         for name in _ONCE:
             if names.count(name) > 1:
@@ -289,7 +289,7 @@ class Exchange:
         try:
             async with asyncio.timeout(self._server.limits.answer_within.total_seconds()):
                 if entry.route.is_costly:
-                    self._turn = await self._server.turns.take(self._principal.name)
+                    self._read_permit = await self._server.read_queue.take(self._principal.name)
                 await entry.answer(self._scope, replay, self._pass)
         except TimeoutError:
             raise Refusal(503, "the answer took too long", {"retry-after": "1"}) from None
@@ -315,8 +315,8 @@ class Exchange:
         await self._send(message)
 
     def _end_turn(self) -> None:
-        if self._turn is not None:
-            self._turn.end()
+        if self._read_permit is not None:
+            self._read_permit.end()
 
     async def _refuse(self, entry: RoutedHandler | None, error: Exception) -> None:
         route = entry.route if entry else None
@@ -357,7 +357,7 @@ class Exchange:
 
     @property
     def _is_browsing(self) -> bool:
-        """Whether somebody looks at the answer, and no program."""
+        """Whether a browser page is asked for, and not a program's answer."""
         is_page = not self._raw_path.startswith((b"/api/", b"/assets/")) and self._raw_path not in PROBES
         return is_page and self._scope["method"] == "GET" and b"text/html" in self._headers.get(b"accept", b"")
 

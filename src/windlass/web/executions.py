@@ -15,7 +15,7 @@ from windlass.errors import shown
 from windlass.store.stored_jobs import StoredJobs
 from windlass.web.errors import Refusal
 from windlass.web.fields import Limit, Listed, capped
-from windlass.web.job_shape import Eyes, eyes_of
+from windlass.web.job_shape import AnswerRules, answer_rules
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, reader_of
 from windlass.web.route import Route
@@ -30,7 +30,7 @@ class ExecutionsOut(Listed):
     offset: int
 
 
-def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
+def execution_out(run: Execution, rules: AnswerRules) -> ExecutionOut:
     """Show a run."""
     return ExecutionOut(
         id=execution_uuid(run.job_id, run.number),
@@ -47,7 +47,7 @@ def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
         cpu_time_ms=run.cpu_time_ms,
         memory_peak_mb=run.memory_peak_mb,
         retry_attempt=max(run.attempt - 1, 0),
-        metadata=eyes.hide(run.metadata),
+        metadata=rules.hide(run.metadata),
         attempt=run.attempt,
         reason=run.reason,
         error_type=run.error_type,
@@ -55,7 +55,7 @@ def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
         slot_at=run.slot_at,
         wait_ms=run.wait_ms,
         log_excerpt=run.log_excerpt,
-        result=eyes.hide(run.result),
+        result=rules.hide(run.result),
         stopped_at=run.stopped_at,
         version=run.version,
     )
@@ -63,7 +63,7 @@ def execution_out(run: Execution, eyes: Eyes) -> ExecutionOut:
 
 async def list_executions(
     request: Request,
-    id: JobId,  # noqa: A002 - the path's word
+    id: JobId,  # noqa: A002 - the path's name
     limit: Limit = 50,
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
 ) -> ExecutionsOut:
@@ -75,16 +75,16 @@ async def list_executions(
     if not total:
         # A job without runs has an empty list; no job has none.
         await jobs.get(number)
-    eyes = eyes_of(request)
-    return ExecutionsOut(executions=[execution_out(run, eyes) for run in runs], total=total, limit=most, offset=offset)
+    rules = answer_rules(request)
+    return ExecutionsOut(executions=[execution_out(run, rules) for run in runs], total=total, limit=most, offset=offset)
 
 
-async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, max_length=64)]) -> ExecutionOut:  # noqa: A002 - the path's word
+async def get_execution(request: Request, id: Annotated[str, Path(min_length=1, max_length=64)]) -> ExecutionOut:  # noqa: A002 - the path's name
     """Read one run."""
     found = parse_execution_id(id)
     if found is None:
         raise Refusal(404, f"execution {shown(id)} not found; GET /api/v1/jobs/{{id}}/executions lists those of a job")
-    return execution_out(await StoredJobs(context_of(request).app).get_execution(*found), eyes_of(request))
+    return execution_out(await StoredJobs(context_of(request).app).get_execution(*found), answer_rules(request))
 
 
 ROUTES = (

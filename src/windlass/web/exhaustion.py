@@ -1,4 +1,4 @@
-"""What a server does when the process may open no more files: few words, and room for others."""
+"""What a server does when the process may open no more files: log rarely, and close connections."""
 
 from __future__ import annotations
 

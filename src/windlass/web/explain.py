@@ -12,7 +12,7 @@ from windlass.web.request_context import reader_of
 from windlass.web.route import Route
 
 
-async def explain_job(request: Request, id: JobId) -> Explanation:  # noqa: A002 - the path's word
+async def explain_job(request: Request, id: JobId) -> Explanation:  # noqa: A002 - the path's name
     """Explain why a job does not run, or why it ran when it did: every gate, and the command to type first."""
     return await reader_of(request).explain(id)
 

@@ -1,4 +1,4 @@
-"""Feeds: who subscribes to them, and what was found in them."""
+"""Feeds: their subscribers and their entries."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def list_feeds(
     subscriber: Annotated[str | None, Query(min_length=1, max_length=MAX_SUBSCRIBER, pattern=LINE)] = None,
     limit: Limit = 100,
 ) -> FeedsOut:
-    """List the feeds: all, or those that somebody subscribes to."""
+    """List the feeds: all, or those of a subscriber."""
     feeds = reader_of(request).feeds
     found = await feeds.list(after=after, limit=capped(limit), subscriber=subscriber)
     counted = await feeds.count(subscriber=subscriber)
@@ -118,14 +118,14 @@ async def subscribe_to_feed(request: Request, response: Response, body: Subscrip
     return shaped(SubscribedOut, kept, warning=warning)
 
 
-async def get_feed(request: Request, id: FeedId) -> FeedOut:  # noqa: A002 - the path's word
+async def get_feed(request: Request, id: FeedId) -> FeedOut:  # noqa: A002 - the path's name
     """Read one feed."""
     return shaped(FeedOut, await context_of(request).app.feeds.get(id))
 
 
 async def unsubscribe_from_feed(
     request: Request,
-    id: FeedId,  # noqa: A002 - the path's word
+    id: FeedId,  # noqa: A002 - the path's name
     subscriber: Annotated[str, Path(min_length=1, max_length=MAX_SUBSCRIBER)],
 ) -> FeedOut:
     """End a subscription, if there is one; the last to leave stops the fetching."""
@@ -134,7 +134,7 @@ async def unsubscribe_from_feed(
 
 async def list_feed_entries(
     request: Request,
-    id: FeedId,  # noqa: A002 - the path's word
+    id: FeedId,  # noqa: A002 - the path's name
     before: Annotated[int, Query(ge=1, le=MAX_ID)] = MAX_ID,
     limit: Limit = 100,
 ) -> EntriesOut:

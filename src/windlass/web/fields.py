@@ -1,4 +1,4 @@
-"""Kinds of values that many routes take or give."""
+"""Kinds of values that many routes take or return."""
 
 from __future__ import annotations
 

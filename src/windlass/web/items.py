@@ -17,7 +17,7 @@ from windlass.secret_names import REDACTED, redact
 from windlass.store.stored_jobs import StoredJobs
 from windlass.web.downloads import Download
 from windlass.web.fields import LINE, Limit, Listed, capped
-from windlass.web.job_shape import Eyes, eyes_of
+from windlass.web.job_shape import AnswerRules, answer_rules
 from windlass.web.jobs import JobId
 from windlass.web.request_context import reader_of
 from windlass.web.route import Route
@@ -66,7 +66,7 @@ async def list_collections(
     return CollectionsOut(collections=found, total=len(found), is_total_exact=last is None and not after, next=last)
 
 
-async def list_job_items(request: Request, id: JobId, after: After = 0, limit: Limit = 100) -> ItemsOut:  # noqa: A002 - the path's word
+async def list_job_items(request: Request, id: JobId, after: After = 0, limit: Limit = 100) -> ItemsOut:  # noqa: A002 - the path's name
     """List the items that a job was the first to find."""
     number = await _known(request, id)
     return await _page(request, ExportRange(job_id=number, after=after), limit)
@@ -79,8 +79,8 @@ async def list_items(request: Request, collection: Collection, after: After = 0,
 
 async def export_job_items(
     request: Request,
-    id: JobId,  # noqa: A002 - the path's word
-    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's word
+    id: JobId,  # noqa: A002 - the path's name
+    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's name
     after: After = 0,
 ) -> Response:
     """Write all items that a job was the first to find."""
@@ -91,7 +91,7 @@ async def export_job_items(
 async def export_items(
     request: Request,
     collection: Collection,
-    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's word
+    format: Format = ItemFormat.JSONL,  # noqa: A002 - the API's name
     after: After = 0,
 ) -> Response:
     """Write a whole collection."""
@@ -109,21 +109,21 @@ async def _page(request: Request, wanted: ExportRange, limit: int) -> ItemsOut:
     items, most = reader_of(request).items, capped(limit)
     found = await items.list(job_id=wanted.job_id, collection=wanted.collection, after=wanted.after, limit=most)
     count = await items.count(wanted.collection, job_id=wanted.job_id)
-    eyes = eyes_of(request)
+    rules = answer_rules(request)
     return ItemsOut(
-        items=[item_out(item, eyes) for item in found],
+        items=[item_out(item, rules) for item in found],
         total=count.items,
         is_total_exact=count.is_exact,
         next=found[-1].id if len(found) == most else None,
     )
 
 
-def item_out(item: Item, eyes: Eyes) -> ItemOut:
-    """Show an item to somebody."""
+def item_out(item: Item, rules: AnswerRules) -> ItemOut:
+    """Show an item."""
     whole = item.data
-    data = eyes.hide(whole)
+    data = rules.hide(whole)
     # The key is made of fields, and may be the one that is hidden.
-    is_hidden = eyes.is_viewer and data != whole
+    is_hidden = rules.is_viewer and data != whole
     return ItemOut(
         id=item.id,
         collection=item.collection,
@@ -135,7 +135,7 @@ def item_out(item: Item, eyes: Eyes) -> ItemOut:
 
 
 async def _stream(request: Request, wanted: ExportRange, kind: ItemFormat) -> Response:
-    parts = export(reader_of(request).items, wanted, kind, redact if eyes_of(request).is_viewer else None)
+    parts = export(reader_of(request).items, wanted, kind, redact if answer_rules(request).is_viewer else None)
     texts = (part.text async for part in parts)
     return Download(texts, _KINDS[kind], f"items.{kind}", is_bare=request.method == "HEAD")
 

@@ -1,4 +1,4 @@
-"""What may be changed on a job over HTTP, in our words and in the interval scheduler's."""
+"""What may be changed on a job over HTTP, by our names and by the interval scheduler's."""
 
 from __future__ import annotations
 

@@ -36,13 +36,13 @@ _same_of = attrgetter(*_SAME)
 
 @record(kw_only=True)
 class JobDetailOut(JobOut):
-    """A job with what its newest run that has ended gave."""
+    """A job with the result of its newest run that has ended."""
 
     result: Any
 
 
-class Eyes(NamedTuple):
-    """Whose answer it is: what settings leave open, and whether secrets are hidden."""
+class AnswerRules(NamedTuple):
+    """How answers are filled in: the profiles for what a job leaves open, and whether secrets are hidden."""
 
     profiles: Mapping[str, Profile]
     is_viewer: bool
@@ -52,20 +52,20 @@ class Eyes(NamedTuple):
         return redact(value) if self.is_viewer else value
 
 
-def eyes_of(request: Request) -> Eyes:
-    """Return how the caller sees jobs."""
+def answer_rules(request: Request) -> AnswerRules:
+    """Return the rules for the caller's answers."""
     context = context_of(request)
-    return Eyes(context.server.profiles, not context.principal.may(Role.PRODUCER))
+    return AnswerRules(context.server.profiles, not context.principal.may(Role.PRODUCER))
 
 
-def job_out(job: Job, eyes: Eyes) -> JobOut:
+def job_out(job: Job, rules: AnswerRules) -> JobOut:
     """Show a job."""
-    return JobOut(**job_fields(job, eyes))
+    return JobOut(**job_fields(job, rules))
 
 
-def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
+def job_fields(job: Job, rules: AnswerRules) -> dict[str, Any]:
     """Return every field of a job's answer."""
-    payload = eyes.hide(job.payload)
+    payload = rules.hide(job.payload)
     state = job.state
     is_queued = state in _QUEUED
     return {
@@ -80,7 +80,7 @@ def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
         "cancelled_at": job.closed_at if state is JobState.CANCELLED else None,
         "lock_token": None if job.token is None else token_digest(job.token),
         "lock_acquired_at": None if job.token is None else job.claimed_at,
-        "metadata": eyes.hide(job.metadata),
+        "metadata": rules.hide(job.metadata),
         "payload": payload,
         "wait_reason": job.wait_reason if state in WAITING else None,
         "timeout_ms": None if job.timeout_us is None else job.timeout_us // 1000,
@@ -89,9 +89,9 @@ def job_fields(job: Job, eyes: Eyes) -> dict[str, Any]:
         "next_retry_at": job.run_at if is_queued and job.wait_reason in RETRIED else None,
         "correlation_id": job.correlation_id or str(job_uuid(job.id)),
         "parent_id": None if job.parent_id is None else job_uuid(job.parent_id),
-        "item_key": eyes.hide(job.item_key),
+        "item_key": rules.hide(job.item_key),
         **_source(job, payload),
-        **_attempts(job, eyes.profiles),
+        **_attempts(job, rules.profiles),
         **_schedule(job),
     }
 
@@ -156,5 +156,5 @@ def _rule(job: Job) -> Recurrence | None:
 
 
 def token_digest(token: int) -> UUID:
-    """Name a lease's token without telling it."""
+    """Return a digest of a lease's token."""
     return UUID(bytes=sha256(f"lease:{token}".encode()).digest()[:16], version=5)

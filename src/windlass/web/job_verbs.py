@@ -13,7 +13,7 @@ from windlass.core.job import MAX_NAME, MAX_TEXT, JobState
 from windlass.core.job_verbs import FAILED_BY_HAND, HIGHEST_BOOST, JOB_VERBS, USUAL_BOOST
 from windlass.errors import InvalidTransition
 from windlass.web.fields import Body
-from windlass.web.job_shape import eyes_of, job_out
+from windlass.web.job_shape import answer_rules, job_out
 from windlass.web.jobs import JobId
 from windlass.web.request_context import context_of, operator_of
 from windlass.web.route import Route
@@ -53,9 +53,9 @@ class FailIn(BuryIn):
     """Whether the retry policy decides; otherwise the job fails for good."""
 
 
-async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) -> JobOut:  # noqa: A002 - the path's word, as below
+async def cancel_job(request: Request, id: JobId, body: CancelIn | None = None) -> JobOut:  # noqa: A002 - the path's name, as below
     """Cancel a job at once; a late success of its run is refused."""
-    return job_out(await operator_of(request).cancel(id, body.reason if body else None), eyes_of(request))
+    return job_out(await operator_of(request).cancel(id, body.reason if body else None), answer_rules(request))
 
 
 async def retry_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
@@ -65,38 +65,38 @@ async def retry_job(request: Request, id: JobId) -> JobOut:  # noqa: A002
     # The engine would also hurry a job that waits for its retry; the interval scheduler calls that one scheduled, not failed.
     if job.state is not JobState.FAILED:
         raise InvalidTransition(job.id, "retry", job.state, JobState.PENDING)
-    return job_out(await operator.retry(job), eyes_of(request))
+    return job_out(await operator.retry(job), answer_rules(request))
 
 
 async def boost_job(request: Request, id: JobId, body: BoostIn | None = None) -> JobOut:  # noqa: A002
     """Raise the priority of a job that is not over."""
-    return job_out(await operator_of(request).boost(id, (body or BoostIn()).amount), eyes_of(request))
+    return job_out(await operator_of(request).boost(id, (body or BoostIn()).amount), answer_rules(request))
 
 
 async def fail_job(request: Request, id: JobId, body: FailIn | None = None) -> JobOut:  # noqa: A002
     """End a run as failed, by its retry policy or for good; a due job waits for its retry, one that is not due cannot."""
     given = body or FailIn()
     failed = await operator_of(request).fail(id, given.error or FAILED_BY_HAND, will_retry=given.will_retry)
-    return job_out(failed, eyes_of(request))
+    return job_out(failed, answer_rules(request))
 
 
 async def bury_job(request: Request, id: JobId, body: BuryIn | None = None) -> JobOut:  # noqa: A002
     """Fail a waiting job for good, with a dead letter."""
     error = (body.error if body else None) or FAILED_BY_HAND
-    return job_out(await operator_of(request).bury(id, error), eyes_of(request))
+    return job_out(await operator_of(request).bury(id, error), answer_rules(request))
 
 
 async def clone_job(request: Request, id: JobId, body: CloneIn | None = None) -> JobOut:  # noqa: A002
     """Make a new job from a finished one, which becomes its parent."""
     by = context_of(request).principal.name[:MAX_NAME]
-    return job_out(await operator_of(request).clone(id, by, body.payload if body else None), eyes_of(request))
+    return job_out(await operator_of(request).clone(id, by, body.payload if body else None), answer_rules(request))
 
 
 def _moving(name: str) -> Callable[..., Awaitable[JobOut]]:
     """Make the handler of a verb that needs nothing but the job."""
 
     async def move(request: Request, id: JobId) -> JobOut:  # noqa: A002
-        return job_out(await getattr(operator_of(request), name)(id), eyes_of(request))
+        return job_out(await getattr(operator_of(request), name)(id), answer_rules(request))
 
     # The name is the operation's id in the API's documentation.
     move.__name__ = _OPERATIONS.get(name, f"{name}_job")

@@ -24,7 +24,7 @@ from windlass.store.stored_jobs import StoredJobs
 from windlass.web.fields import Instant, Limit, Listed, capped
 from windlass.web.job_edits import EditIn, edit_of
 from windlass.web.job_forms import CrawlIn, JobIn, crawl_job, crawl_source, native_job, read_form
-from windlass.web.job_shape import JobDetailOut, eyes_of, job_fields, job_out
+from windlass.web.job_shape import JobDetailOut, answer_rules, job_fields, job_out
 from windlass.web.request_context import RequestContext, context_of, operator_of, reader_of
 from windlass.web.route import Route
 from windlass.wire.jobs import JobOut
@@ -65,7 +65,7 @@ async def create_job(request: Request, body: JobIn | CrawlIn) -> JobMadeOut:
 
 def job_made(stored: Stored, request: Request) -> JobMadeOut:
     """Show what an enqueue led to."""
-    return JobMadeOut(**job_fields(stored.job, eyes_of(request)), duplicate=stored.is_duplicate)
+    return JobMadeOut(**job_fields(stored.job, answer_rules(request)), duplicate=stored.is_duplicate)
 
 
 async def create_job_hot(request: Request) -> Response:
@@ -74,7 +74,7 @@ async def create_job_hot(request: Request) -> Response:
     context = context_of(request)
     stored = await enqueue(context, body)
     # As the model would write them, which a test compares; checking our own fields takes longer than writing them.
-    fields = {**job_fields(stored.job, eyes_of(request)), "duplicate": stored.is_duplicate}
+    fields = {**job_fields(stored.job, answer_rules(request)), "duplicate": stored.is_duplicate}
     headers = {"location": f"{context.base}/api/v1/jobs/{fields['id']}"}
     status = 200 if stored.is_duplicate else 201
     return Response(to_json(fields), status, headers, "application/json")
@@ -150,7 +150,7 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
         cursor=cursor or None,
     )
     page = await reader_of(request).list(query)
-    eyes = eyes_of(request)
+    rules = answer_rules(request)
     rest = {
         "total": page.total,
         "is_total_exact": page.is_total_exact,
@@ -162,7 +162,7 @@ async def list_jobs(  # noqa: PLR0913 - one for each filter
         "next_cursor": page.next_cursor,
     }
     # FastAPI documents the model, and sends an answer that is written already as it is.
-    return cast("JobsOut", await listing("jobs", page.jobs, lambda job: job_fields(job, eyes), rest))
+    return cast("JobsOut", await listing("jobs", page.jobs, lambda job: job_fields(job, rules), rest))
 
 
 def statuses(words: str | None) -> tuple[StateFilter, ...]:
@@ -187,20 +187,20 @@ def states(names: str | None) -> tuple[str, ...]:
     return chosen
 
 
-async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - the path's word
+async def get_job(request: Request, id: JobId) -> JobDetailOut:  # noqa: A002 - the path's name
     """Read one job, with the result of its newest run."""
-    app, eyes = context_of(request).app, eyes_of(request)
+    app, rules = context_of(request).app, answer_rules(request)
     job = await app.get(id)
-    return JobDetailOut(**job_fields(job, eyes), result=eyes.hide(await newest_result(app, job.id) if job.executions else None))
+    return JobDetailOut(**job_fields(job, rules), result=rules.hide(await newest_result(app, job.id) if job.executions else None))
 
 
 async def newest_result(app: Windlass, number: int) -> Any:
-    """Read what the newest run that has ended gave."""
+    """Read the result of the newest run that has ended."""
     runs = await app.executions(number, limit=2)
     return next((run.result for run in runs if run.status is not RunStatus.RUNNING), None)
 
 
-async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa: A002 - the path's word
+async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa: A002 - the path's name
     """Change some fields of a job; only a new cadence moves its next run. What moves a job has routes of its own."""
     operator = operator_of(request)
     number = number_of(id)
@@ -209,12 +209,12 @@ async def edit_job(request: Request, id: JobId, body: EditIn) -> JobOut:  # noqa
     if body.payload is not None:
         await operator.check_payload((await operator.get(number)).task, body.payload)
     moved = await StoredJobs(operator).edit(number, edit_of(body))
-    return job_out(moved.one(), eyes_of(request))
+    return job_out(moved.one(), answer_rules(request))
 
 
-async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's word
+async def delete_job(request: Request, id: JobId) -> JobOut:  # noqa: A002 - the path's name
     """Remove a job that is not leased, with its executions; the answer is the job as it was."""
-    return job_out(await operator_of(request).delete(id), eyes_of(request))
+    return job_out(await operator_of(request).delete(id), answer_rules(request))
 
 
 _MADE: dict[int, Any] = {200: JobMadeOut}

@@ -45,7 +45,7 @@ class HttpLimits:
     streams: int = 200
     """How many may listen to events; one more is refused for now."""
     stream_within: timedelta = timedelta(minutes=15)
-    """How long one may listen; who comes back is asked for credentials again."""
+    """How long one may listen; a client that reconnects needs its credentials again."""
     failed_logins: int = 10
     """A minute and address, on the login page."""
     failed_credentials: int = 60

@@ -26,7 +26,7 @@ _SEE_OTHER = 303
 
 
 class SessionOut(BaseModel):
-    """Who somebody is to this server."""
+    """The principal of a browser's session."""
 
     principal: str
     role: Role
@@ -70,7 +70,7 @@ async def log_in(request: Request) -> Response:
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse a form on another site: it would log its visitors in as somebody else."""
+    """Refuse a form on another site: it would log its visitors in as another user."""
     origin = request.headers.get("origin")
     if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         raise Refusal(403, "origin: the login form must be this server's own")
@@ -107,7 +107,7 @@ async def log_out(request: Request) -> Response:
 
 
 async def get_session(request: Request) -> SessionOut:
-    """Return who is asking, and a browser's CSRF token."""
+    """Return the caller, and a browser's CSRF token."""
     principal = context_of(request).principal
     return SessionOut(principal=principal.name, role=principal.role or Role.VIEWER, csrf=principal.csrf)
 

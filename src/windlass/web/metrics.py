@@ -1,4 +1,4 @@
-"""How the queue fares: a summary, series over time, and what Prometheus reads."""
+"""Queue statistics: a summary, series over time, and what Prometheus reads."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _series(found: Series) -> SeriesOut:
 
 
 async def get_summary(request: Request) -> SummaryOut:
-    """Sum up how every task and lane fares: depth now, rates and percentiles of the last five minutes."""
+    """Return the statistics of every task and lane: depth now, rates and percentiles of the last five minutes."""
     return _summary(await reader_of(request).insights.summary())
 
 

@@ -1,4 +1,4 @@
-"""The documentation of the table of routes, in OpenAPI's words."""
+"""The OpenAPI document of the table of routes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def operation(route: Route) -> APIRoute:
         tags=[_tag(route.path)],
         operation_id=route.handler.__name__,
         summary=(route.handler.__doc__ or "").strip().partition("\n")[0],
-        description="Anybody may call it." if route.least is None else f"Takes the role `{route.least}`.",
+        description="It needs no credentials." if route.least is None else f"Takes the role `{route.least}`.",
         include_in_schema=not route.is_page,
         openapi_extra={} if route.least is None else {"security": [{"bearer": []}]},
     )
@@ -125,7 +125,7 @@ def _document(made_of: Sequence[APIRoute]) -> dict[str, Any]:
 
 
 def _plain_body(described: dict[str, Any]) -> None:
-    """Describe a body that may be left out by its model alone: generators of clients know no body that may be null."""
+    """Describe a body that may be left out by its model alone: generators of clients support no body that may be null."""
     body = described.get("requestBody")
     if body is None:
         return

@@ -1,4 +1,4 @@
-"""How a run went, in all the words that an in-process worker has."""
+"""The outcomes that a report may have: all that an in-process worker has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RunningIn(Body):
     """How far it has come, by its own count."""
 
     def reported(self) -> ReportedOutcome:
-        """Return it in the engine's words."""
+        """Return it as the engine's type."""
         return ReportedOutcome(progress_count=self.progress_count)
 
 
@@ -53,11 +53,11 @@ class EndedIn(Body):
     metadata: dict[str, Any] | None = None
 
     def outcome(self) -> Outcome:
-        """Return how it ended in the engine's words."""
+        """Return how it ended as the engine's type."""
         raise NotImplementedError
 
     def reported(self) -> ReportedOutcome:
-        """Return everything in the engine's words."""
+        """Return everything as the engine's type."""
         run = Run(
             cpu_time_ms=self.cpu_time_ms,
             memory_peak_mb=self.memory_peak_mb,
@@ -77,7 +77,7 @@ class CompletedIn(EndedIn):
     """When a recurring job wants to run next."""
 
     def outcome(self) -> Outcome:
-        """Return how it ended in the engine's words."""
+        """Return how it ended as the engine's type."""
         return Returned(None if self.result is None else sanitise_result(self.result, MAX_RESULT), self.run_again_at)
 
 
@@ -95,7 +95,7 @@ class FailedIn(EndedIn):
     """No retry helps."""
 
     def outcome(self) -> Outcome:
-        """Return how it ended in the engine's words."""
+        """Return how it ended as the engine's type."""
         failure = Failure(self.error, self.error_type, self.stack_trace, RunReason(self.reason))
         after = None if self.retry_after_sec is None else timedelta(seconds=self.retry_after_sec)
         return Raised(failure, after, self.is_final)
@@ -108,7 +108,7 @@ class SnoozedIn(EndedIn):
     for_sec: Wait
 
     def outcome(self) -> Outcome:
-        """Return how it ended in the engine's words."""
+        """Return how it ended as the engine's type."""
         return Snoozed(timedelta(seconds=self.for_sec))
 
 
@@ -119,29 +119,29 @@ class CancelledIn(EndedIn):
     reason: Annotated[str, Field(max_length=ERROR_LIMIT * 4)] = "cancelled"
 
     def outcome(self) -> Outcome:
-        """Return how it ended in the engine's words."""
+        """Return how it ended as the engine's type."""
         return Cancelled(self.reason)
 
 
 class ReleasedIn(EndedIn):
-    """The worker gives the job back, for anybody to run at once; no attempt is used up."""
+    """The worker gives the job back, to be run at once by any worker; no attempt is used up."""
 
     kind: Literal["released"]
     has_started: bool = True
     """False: no handler ever saw it, and no execution is kept."""
 
     def outcome(self) -> Outcome:
-        """Return how it ended in the engine's words."""
+        """Return how it ended as the engine's type."""
         return Released(self.has_started)
 
 
 class StoppedIn(EndedIn):
-    """The run was stopped, as the server wished."""
+    """The run was stopped, as the server asked."""
 
     kind: Literal["stopped"]
 
     def outcome(self) -> Outcome:
-        """Return how it ended in the engine's words."""
+        """Return how it ended as the engine's type."""
         return Stopped()
 
 

@@ -39,7 +39,7 @@ class NotReadyReason(StrEnum):
     SCHEMA_WRONG = "schema_wrong"
 
 
-# Fixed texts: anybody may ask, and an error's own text may name hosts and users.
+# Fixed texts: no credential is needed, and an error's own text may name hosts and users.
 _TEXTS = {
     NotReadyReason.STOPPING: "the server is stopping",
     NotReadyReason.DATABASE_UNREACHABLE: "the database cannot be reached",
@@ -69,7 +69,7 @@ class Readiness:
     """Asks the database at most once a second, however many ask us."""
 
     def __init__(self, app: Windlass, stopping: asyncio.Event) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self._app = app
         self._stopping = stopping
         self._lock = asyncio.Lock()

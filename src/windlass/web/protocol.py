@@ -1,4 +1,4 @@
-"""A connection whose request must be complete within a while: slow or silent clients make room for others."""
+"""A connection whose request must be complete within a while: slow or idle clients make room for others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def vouch(self) -> None:
-        """Count the client as one that has shown a good credential."""
+        """Count the client as one with a valid credential."""
         self.open.vouch(self)
 
     @property
@@ -130,7 +130,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.cycle.default_headers = _date_header(int(time.time()))  # noqa: TID251 - the date of an answer is this machine's
 
     def _check_transfer(self) -> None:
-        """Refuse whatever two readers on the way may take for bodies of different lengths."""
+        """Refuse requests whose body a proxy may give another length."""
         encodings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
         lengths = [value for name, value in self.headers if name == b"content-length"]
         if encodings and (encodings != [b"chunked"] or lengths or self.parser.get_http_version() != "1.1"):
@@ -160,7 +160,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Remove the connection."""
         self._is_gone = True
         self._unset_deadline()
         self.resume_writing()

@@ -21,8 +21,8 @@ from windlass.core.settings import PULL
 from windlass.errors import InvalidInput, StoreError
 from windlass.web.errors import Refusal
 from windlass.web.fields import LINE, Body, Name
+from windlass.web.pull_protocol import as_php, check_lane, parsed, read_body, worker_of
 from windlass.web.pull_settings import PullSettings
-from windlass.web.pull_words import as_php, check_lane, parsed, read_body, worker_of
 from windlass.web.request_context import RequestContext, context_of
 from windlass.web.route import Route
 
@@ -72,7 +72,7 @@ class PullOut(BaseModel):
     lease_expires_at: datetime | None = None
     lease_sec: int | None = None
     stopped: bool = False
-    """The lane is paused: nothing will come until somebody resumes it."""
+    """The lane is paused: no job will come until it is resumed."""
 
 
 class PullIn(Body):
@@ -84,7 +84,7 @@ class PullIn(Body):
     lease_sec: int | None = None
     """How long the job is yours at first, brought within 30 to 600."""
     pull_id: Name | None = None
-    """Asking again under the same name gives the same lease again."""
+    """A repeated pull of the same name gets the same lease again."""
     wait: Annotated[float, Field(ge=0)] = 0
     """How many seconds to wait for a job; more than 30 is taken as 30."""
 
@@ -124,7 +124,7 @@ def _read(request: Request, name: str, kind: TypeAdapter[Any], default: Any = No
 async def pull_hot(request: Request) -> Response:
     """Answer as `pull_job` is documented to, without FastAPI's own work in between."""
     if request.method == "HEAD":
-        raise Refusal(405, "HEAD would take a job and not tell which", {"allow": "GET, POST"})
+        raise Refusal(405, "HEAD would take a job and not return it", {"allow": "GET, POST"})
     task = _read(request, "task", _NAME)
     asked = PullIn(
         lanes=[_read(request, "lane", _NAME, PULL_LANE)],

@@ -1,4 +1,4 @@
-"""Where pull workers wait for jobs: one look at the queue for all of them, and the first to come is the first served."""
+"""Where pull workers wait for jobs: one look at the queue for all of them, first come, first served."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WaitingPull:
 
 
 class _Held(NamedTuple):
-    """Those who are served together, and by what."""
+    """The pulls that are served together, and from what."""
 
     slices: Slices
     order: PickOrder
@@ -51,7 +51,7 @@ class _Held(NamedTuple):
 
 
 class PullQueue:
-    """Serves everybody who asks this server for a job, in rounds: a wake-up, a newcomer or the poll interval makes one."""
+    """Serves all pulls that wait at this server, in rounds: a wake-up, a new pull or the poll interval starts one."""
 
     def __init__(self, app: Windlass, pull_settings: PullSettingsCache, stopping: asyncio.Event) -> None:
         """Serve from the application's store, until `stopping` is set."""
@@ -60,7 +60,7 @@ class PullQueue:
         self._stopping = stopping
         self._waiting: list[WaitingPull] = []
         self._unclaimed: list[Claimed] = []
-        """Jobs that were taken for workers that have gone."""
+        """Jobs that were taken for workers that have disconnected."""
         self._wake = asyncio.Event()
         self._throttle = LogThrottle(LOG_EVERY_S)
         self._heard: SqlWakeups | None = None
@@ -86,7 +86,7 @@ class PullQueue:
                     await self._return_unclaimed(store)
 
     async def take(self, pull: Pull, *, wait_s: float, gone: asyncio.Future[None]) -> Claimed | None:
-        """Get a job within the time, or nothing; who is `gone` loses its place, and a job that was taken for it goes back."""
+        """Return a job within the time, or None; a pull that is `gone` loses its place, and a job taken for it goes back."""
         pull.check()
         if self._stopping.is_set():
             return None
@@ -116,7 +116,7 @@ class PullQueue:
             self._put_back(waiter.pull, waiter.answer.result())
 
     def _put_back(self, pull: Pull, job: Claimed | None) -> None:
-        """Have a job returned whose puller has gone; with a `pull_id` it is kept for the pull that asks again."""
+        """Release the job of a pull that has disconnected; with a `pull_id` it is kept for the pull that asks again."""
         if job is not None and pull.pull_id is None:
             self._unclaimed.append(job)
             self._wake.set()
@@ -157,7 +157,7 @@ class PullQueue:
                 await self._wake.wait()
 
     async def _round(self, store: Store) -> None:
-        """Look once for all, and serve those for whom there may be something."""
+        """Look once for all pulls, and serve those that may get a job."""
         present = [waiter for waiter in self._waiting if not waiter.answer.done()]
         if not present:
             return
@@ -165,10 +165,10 @@ class PullQueue:
         # Most ask for the same.
         hopes = {waiter.pull.wanted: waiter.pull for waiter in present}
         open_to = {wanted for wanted, pull in hopes.items() if pull.select(slices).open}
-        # A newcomer may ask for a lease that it has already.
+        # A new pull may ask for a lease that it has already.
         hopeful = [waiter for waiter in present if waiter.pull.wanted in open_to or (waiter.is_new and waiter.pull.pull_id)]
         order = (await self._pull_settings.current()).order if hopeful else PickOrder.FIFO
-        # Nothing is awaited between this look at who is still there and the taking: none leaves unseen.
+        # Nothing is awaited between this check of which pulls still wait and the claim: none can leave in between.
         while hopeful := [waiter for waiter in hopeful if not waiter.answer.done()]:
             held = _Held(slices, order, hopeful[:MAX_PULLS])
             hopeful = hopeful[await self._hand_out(store, held) :]
@@ -194,7 +194,7 @@ class PullQueue:
         return len(taken)
 
     def _refuse(self, error: Exception) -> None:
-        """Answer those who do not wait with the error; the others may outlast it."""
+        """Answer the pulls that do not wait with the error; the others may outlast it."""
         for waiter in self._waiting:
             if not waiter.is_patient and not waiter.answer.done():
                 waiter.answer.set_exception(error)

@@ -22,7 +22,7 @@ class PullSettings(NamedTuple):
 
 
 class PullSettingsCache:
-    """Knows them for a second, so that a busy server does not ask for every request."""
+    """Keeps the settings for a second, so that a busy server does not read them for every request."""
 
     def __init__(self, app: Windlass) -> None:
         """Ask the application's store."""
@@ -31,7 +31,7 @@ class PullSettingsCache:
         self._until = 0.0
 
     async def current(self) -> PullSettings:
-        """Return the settings: the table beats the environment, the environment the default."""
+        """Return the settings: the table overrides the environment, the environment the default."""
         if self._known is not None and time.monotonic() < self._until:
             return self._known
         here = self._app.settings

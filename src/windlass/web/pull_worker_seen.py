@@ -1,4 +1,4 @@
-"""Pull workers that were heard of: in the registry within a moment, and then at most every few seconds."""
+"""Pull workers that sent a request: in the registry within a moment, and then at most every few seconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_KNOWN = 10_000
 
 
 class PullWorkersSeen:
-    """Writes who was here, many at once; what does not fit is written the next time it is heard of."""
+    """Writes the workers that sent a request, many at once; what does not fit is written at their next request."""
 
     def __init__(self, app: Windlass) -> None:
         """Write to the application's store."""
@@ -59,5 +59,5 @@ class PullWorkersSeen:
                 await self._app.workers.pulled(seen)
             except WindlassError as error:
                 log.warning("pull workers could not be noted as seen: %s", error)
-            # Those who come at the same time are written together.
+            # Workers that come at the same time are written together.
             await asyncio.sleep(_GATHER_S)

@@ -12,7 +12,7 @@ _MOST_ADDRESSES = 10_000
 
 
 class RateLimit:
-    """Allows each address so many in a window of time; of too many addresses the one longest known is forgotten."""
+    """Allows each address so many in a window of time; of too many addresses the oldest is dropped."""
 
     def __init__(self, most: int, *, window_s: float = _WINDOW_S, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Start empty."""

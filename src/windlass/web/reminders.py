@@ -13,7 +13,7 @@ from windlass.core.payload import decode_object
 from windlass.core.record import shaped
 from windlass.core.reminder import NewReminder, Reminder
 from windlass.web.fields import Body, Instant, Limit, Listed, capped
-from windlass.web.job_shape import Eyes, eyes_of
+from windlass.web.job_shape import AnswerRules, answer_rules
 from windlass.web.request_context import context_of, operator_of, reader_of
 from windlass.web.route import Route
 from windlass.wire import answer
@@ -51,8 +51,8 @@ class RemindersOut(Listed):
     """Send it as `after` for the next page."""
 
 
-def _out(reminder: Reminder, eyes: Eyes) -> ReminderOut:
-    return shaped(ReminderOut, reminder, mail=eyes.hide(reminder.mail))
+def _out(reminder: Reminder, rules: AnswerRules) -> ReminderOut:
+    return shaped(ReminderOut, reminder, mail=rules.hide(reminder.mail))
 
 
 async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
@@ -61,7 +61,7 @@ async def create_reminder(request: Request, body: ReminderIn) -> ReminderOut:
     # What is wrong with the mail is answered now, and not when it is due.
     job = await app.described(_TASK, body.mail, {})
     kept = await operator_of(request).reminders.add(NewReminder(body.due_at, decode_object(job.payload)))
-    return _out(kept, eyes_of(request))
+    return _out(kept, answer_rules(request))
 
 
 async def list_reminders(
@@ -72,19 +72,19 @@ async def list_reminders(
     found = await reminders.list(after=after, limit=capped(limit))
     counted = await reminders.count()
     last = found[-1].id if len(found) == capped(limit) else None
-    eyes = eyes_of(request)
-    shown = [_out(one, eyes) for one in found]
+    rules = answer_rules(request)
+    shown = [_out(one, rules) for one in found]
     return RemindersOut(reminders=shown, total=counted.total, is_total_exact=counted.is_exact, next=last)
 
 
-async def get_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word
+async def get_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's name
     """Read one reminder."""
-    return _out(await context_of(request).app.reminders.get(id), eyes_of(request))
+    return _out(await context_of(request).app.reminders.get(id), answer_rules(request))
 
 
-async def delete_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's word
-    """Forget a reminder; one whose `job_id` is not null was on its way already."""
-    return _out(await operator_of(request).reminders.delete(id), eyes_of(request))
+async def delete_reminder(request: Request, id: ReminderId) -> ReminderOut:  # noqa: A002 - the path's name
+    """Delete a reminder; one whose `job_id` is not null was already being sent."""
+    return _out(await operator_of(request).reminders.delete(id), answer_rules(request))
 
 
 ROUTES = (

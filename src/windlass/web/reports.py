@@ -18,7 +18,7 @@ from windlass.errors import InvalidInput, JobNotFound, LeaseLost, TokenNeeded
 from windlass.web.errors import Refusal
 from windlass.web.fields import Body
 from windlass.web.outcomes import OutcomeIn
-from windlass.web.pull_words import (
+from windlass.web.pull_protocol import (
     ATTEMPT_ID_NEEDED,
     JOB_NOT_FOUND,
     LEASE_LOST,
@@ -32,8 +32,8 @@ from windlass.web.pull_words import (
     job_number,
     json_answer,
     parsed,
+    pull_status,
     read_body,
-    status_word,
     store_of,
     token_of,
     worker_of,
@@ -60,7 +60,7 @@ class ReportIn(Body):
     idempotency_key: Annotated[str, Field(max_length=MAX_IDEMPOTENCY_KEY)] | None = None
     """Names the report: sent twice, it counts once."""
     outcome: OutcomeIn | None = None
-    """How the run goes or went, in more words than `done` and `error` have; without those two."""
+    """How the run goes or went, in more detail than `done` and `error`; without those two."""
 
 
 class ReportOut(BaseModel):
@@ -76,7 +76,7 @@ class ReportOut(BaseModel):
     idempotent: bool = False
     """A report of this key was taken before: this is its answer, and nothing was changed."""
     state: JobState | None = None
-    """Where the job stands now, for who sent an `outcome`."""
+    """The state of the job now; only after a report with an `outcome`."""
 
 
 class HeartbeatIn(Body):
@@ -173,7 +173,7 @@ def _report_out(answer: ReportAnswer) -> ReportOut:
 
 
 async def heartbeat(request: Request, body: HeartbeatIn) -> HeartbeatOut:
-    """Keep a job, and hear whether the work is still wanted; nothing else changes."""
+    """Renew a job's lease and return whether to stop; nothing else changes."""
     raise NotImplementedError
 
 
@@ -183,7 +183,7 @@ async def heartbeat_by_query(
     attempt_id: Annotated[str, Query(max_length=64, description="What the pull gave.")],
     extend_lease_sec: Annotated[float | None, Query(description="60 to 600; 120 if left out.")] = None,
 ) -> HeartbeatOut:
-    """Keep a job, and hear whether the work is still wanted, with everything in the address."""
+    """Renew a job's lease and return whether to stop, with everything in the address."""
     raise NotImplementedError
 
 
@@ -239,13 +239,13 @@ async def job_status_hot(request: Request) -> Response:
         found = await (await store_of(request)).job_status(number)
     check_lane(context.principal, found.lane)
     worker_of(context)
-    shown = StatusOut(job_id=found.job_id, status=status_word(found.state), should_stop=found.should_stop, reason=found.reason)
+    shown = StatusOut(job_id=found.job_id, status=pull_status(found.state), should_stop=found.should_stop, reason=found.reason)
     return json_answer(shown)
 
 
 def _refuse_head(request: Request) -> None:
     if request.method == "HEAD":
-        raise Refusal(405, "HEAD would change something and not tell what", {"allow": "GET, POST"})
+        raise Refusal(405, "HEAD would change something and return nothing", {"allow": "GET, POST"})
 
 
 _CONFLICT = {409: PullProblem}

@@ -1,4 +1,4 @@
-"""One request with who sent it, as handlers see it."""
+"""One request with its principal, as handlers see it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEY = "windlass"
 PRINCIPAL = "windlass.principal"
-"""Where an application around the server puts into the scope who asks; no request can set it."""
+"""The key of the scope under which an application around the server puts the principal; no request can set it."""
 ANONYMOUS = Principal("anonymous", None)
 
 

@@ -30,7 +30,7 @@ class Route:
     others: Mapping[int, Any] = field(default_factory=dict)
     """Further good answers: status and model."""
     is_page: bool = False
-    """For browsers: who has not logged in is sent to the login page. Not in the API's documentation."""
+    """For browsers: one without a session is redirected to the login page. Not in the API's documentation."""
     kinds: tuple[str, ...] = ()
     """The media types of an answer that is not JSON."""
     is_stream: bool = False

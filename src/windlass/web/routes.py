@@ -74,7 +74,7 @@ ROUTES: tuple[Route, ...] = (
     *bulk.ROUTES,
     *admin_jobs.ROUTES,
     *admin_schedules.ROUTES,
-    # Before the letters, whose number would match any word.
+    # Before the letters, whose number would match any text.
     *canaries.ROUTES,
     *dead_letters.ROUTES,
     *breakers.ROUTES,

@@ -33,7 +33,7 @@ class FireOut(BaseModel):
 
 
 class PreviewOut(BaseModel):
-    """When a rule fires, in words and as times."""
+    """When a rule fires, as a text and as times."""
 
     in_words: str
     timezone: str

@@ -32,11 +32,11 @@ from windlass.web.pull_queue import PullQueue
 from windlass.web.pull_settings import PullSettingsCache
 from windlass.web.pull_worker_seen import PullWorkersSeen
 from windlass.web.rate_limit import RateLimit
+from windlass.web.read_queue import ReadQueue
 from windlass.web.route import Route
 from windlass.web.router import RouteMatch, Router
 from windlass.web.routes import ROUTES
 from windlass.web.snapshot import SnapshotCache
-from windlass.web.turns import Turns
 
 log = logging.getLogger("windlass.web")
 
@@ -82,7 +82,7 @@ class Server:
         self.logins = RateLimit(self.limits.failed_logins)
         """Failures on the login page."""
         self.stopping = asyncio.Event()
-        """Streams end when it is set: a server cannot stop while somebody listens."""
+        """Streams end when it is set: a server cannot stop while a stream is open."""
         self.readiness = Readiness(app, self.stopping)
         self.reader = app.bounded(self.limits.read_for)
         """The application for costly reads."""
@@ -96,7 +96,9 @@ class Server:
         self.pull_queue = PullQueue(app, self.pull_settings, self.stopping)
         self.workers_seen = PullWorkersSeen(app)
         self._table = Router((route.method, route.path, RoutedHandler(route)) for route in self.routes)
-        self.turns = Turns(self.limits.costly_reads, self.limits.waiting_reads, self.limits.read_within.total_seconds(), app.rng)
+        self.read_queue = ReadQueue(
+            self.limits.costly_reads, self.limits.waiting_reads, self.limits.read_within.total_seconds(), app.rng
+        )
         self.unavailable = LogThrottle(1.0)
         """Whether it is time to log another 503."""
         self._exports = 0

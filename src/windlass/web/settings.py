@@ -62,7 +62,7 @@ def _check_name(name: str) -> None:
 
 
 async def list_settings(request: Request) -> SettingsOut:
-    """List what every setting is; what was set here beats the environment."""
+    """List the value of every setting; one that was set here overrides the environment."""
     found = list((await read_settings(request)).values())
     return SettingsOut(settings=found, total=len(found))
 

@@ -26,7 +26,7 @@ Headers = Mapping[bytes, bytes]
 
 
 class Signed(NamedTuple):
-    """A request whose signature is good."""
+    """A request with a valid signature."""
 
     worker: str
     digest: str
@@ -77,7 +77,7 @@ class Signing:
         return bool(self._secrets)
 
     def check(self, headers: Headers, target: Target) -> Signed:
-        """Return who has signed; raises a Refusal with 401 that names the wrong header."""
+        """Return the signer; raises a Refusal with 401 that names the wrong header."""
         timestamp, _ = _part(headers, b"x-timestamp", _TIMESTAMP, "must be the time in seconds since 1970")
         _part(headers, b"x-nonce", _NONCE, "must be 8 to 128 letters, digits or signs of base64")
         _part(headers, b"x-content-sha256", _DIGEST, "must be the SHA-256 of the body in hex", default=EMPTY.encode())
@@ -85,7 +85,7 @@ class Signing:
         worker = headers.get(b"x-worker-id", b"").decode("latin-1")
         if not 1 <= len(worker) <= MAX_NAME or not worker.isprintable():
             raise _refusal(f"X-Worker-Id: must be 1 to {MAX_NAME} printable characters")
-        # The signer's clock against ours: no other is known before the signature is.
+        # The signer's clock against ours: no other clock can be used before the signature is checked.
         if abs(int(timestamp) - time.time()) > WINDOW.total_seconds():  # noqa: TID251
             raise _refusal(f"X-Timestamp: is more than {WINDOW.total_seconds():.0f} seconds from this server's time")
         given = bytes.fromhex(found[1].decode())

@@ -1,4 +1,4 @@
-"""How things are at this moment: one look for everybody who has the page open."""
+"""A snapshot of the queue that all users of the first page share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SESSIONS = frozenset({"log in", "log out"})
 
 @record(kw_only=True)
 class Snapshot:
-    """What one look found, all of one moment; `minutes` and `samples` have every minute, also those of which nothing is known."""
+    """What one look found, all of one moment; `minutes` and `samples` have every minute, also those without data."""
 
     summary: Summary
     jobs: Sequence[Job]
@@ -79,7 +79,7 @@ class Snapshot:
 
 
 class SnapshotCache:
-    """Looks when somebody asks, at most a few times a second."""
+    """Looks when a page asks, at most a few times a second."""
 
     def __init__(self, app: Operator) -> None:
         """Look at the database of `app`."""
@@ -95,7 +95,7 @@ class SnapshotCache:
         """What was read before, by job and number of the run: most looks find the same failures as the one before."""
 
     async def now(self) -> Snapshot:
-        """Return how things are, or were a moment ago."""
+        """Return the state of the queue, at most a moment old."""
         async with self._looking:
             if self._seen is None or time.monotonic() - self._looked_at >= _FRESH_S:
                 changes = self._changes
@@ -105,7 +105,7 @@ class SnapshotCache:
             return self._seen
 
     def forget(self) -> None:
-        """Look again when somebody asks next: who has changed something wants to see it."""
+        """Look again at the next request: a user who has changed something must see it."""
         self._changes += 1
         self._looked_at = -_FRESH_S
 

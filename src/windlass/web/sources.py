@@ -79,7 +79,7 @@ async def create_source(request: Request, response: Response, body: SourceIn) ->
     return source_out(kept)
 
 
-async def get_source(request: Request, id: SourceId) -> SourceOut:  # noqa: A002 - the path's word
+async def get_source(request: Request, id: SourceId) -> SourceOut:  # noqa: A002 - the path's name
     """Read one source."""
     return source_out(await context_of(request).app.sources.get(id))
 

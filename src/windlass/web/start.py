@@ -19,7 +19,7 @@ from windlass.web.server import Server
 log = logging.getLogger("windlass.web")
 
 _ACTOR = Actor("windlass")
-_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - named to be told from loopback
+_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - named to be distinguished from loopback
 
 
 def is_loopback(host: str) -> bool:
@@ -51,7 +51,7 @@ async def prepare(server: Server) -> str | None:
     host = server.app.settings.host
     if not is_loopback(host):
         raise ConfigError(
-            f"listening on {host} without credentials would let nobody in or everybody: set WINDLASS_ADMIN_TOKEN or "
+            f"listening on {host} needs credentials: set WINDLASS_ADMIN_TOKEN or "
             "WINDLASS_JWT_SECRET, or make a token with `windlass token new me --role admin`; or listen on 127.0.0.1"
         )
     return (await server.app.acting(_ACTOR).tokens.mint(NewToken(name="first", role=Role.ADMIN))).secret
@@ -103,11 +103,11 @@ _COMMON = re.compile(r"password|passw0rd|changeme|change-me|letmein|qwert|012345
 
 
 def weakness_of(secret: str) -> str | None:
-    """Return why a secret is easy to guess, without showing it; None where nothing speaks against it."""
+    """Return why a secret is easy to guess, without showing it; None where it is not."""
     if len(set(secret)) < _LEAST_DISTINCT:
         return f"has fewer than {_LEAST_DISTINCT} different characters"
     if _REPEATED.fullmatch(secret):
         return "repeats a few characters"
     if secret.isdecimal():
         return "is made of digits only"
-    return "contains a word that everybody tries first" if _COMMON.search(secret) else None
+    return "contains a word that an attacker tries first" if _COMMON.search(secret) else None

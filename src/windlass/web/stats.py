@@ -60,7 +60,7 @@ class RunCountsOut(BaseModel):
 
 
 class MetricsOut(BaseModel):
-    """The scheduler at a glance."""
+    """A summary of the scheduler."""
 
     jobs: JobCountsOut
     executions: RunCountsOut
@@ -72,7 +72,7 @@ class MetricsOut(BaseModel):
     """Lost leases since the beginning."""
 
 
-async def get_job_stats(request: Request, id: JobId) -> JobStatsOut:  # noqa: A002 - the path's word
+async def get_job_stats(request: Request, id: JobId) -> JobStatsOut:  # noqa: A002 - the path's name
     """Sum up the runs of one job."""
     stats = await reader_of(request).runs.job(number_of(id))
     return JobStatsOut(
@@ -106,7 +106,7 @@ async def get_scheduler_metrics(request: Request) -> MetricsOut:
 
 
 def last_run(chores: Iterable[Chore], names: frozenset[str]) -> datetime | None:
-    """Return when one of some chores was last done, by anybody."""
+    """Return when one of some chores was last done, by any process."""
     return newest(chore.last_run_at for chore in chores if chore.name in names)
 
 

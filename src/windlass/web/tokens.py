@@ -90,7 +90,7 @@ async def mint_token(request: Request, body: TokenIn) -> MintedOut:
     return shaped(MintedOut, minted.token, secret=minted.secret)
 
 
-async def revoke_token(request: Request, id: Annotated[int, Path(ge=1, le=MAX_JOB)]) -> TokenOut:  # noqa: A002 - the path's word
+async def revoke_token(request: Request, id: Annotated[int, Path(ge=1, le=MAX_JOB)]) -> TokenOut:  # noqa: A002 - the path's name
     """End a token, and every session it opened, at once (in other servers within a second)."""
     return shaped(TokenOut, await operator_of(request).tokens.revoke(id))
 

@@ -50,7 +50,7 @@ class WebTokens:
         )
 
     def principal_of(self, token: str) -> tuple[Principal, float]:
-        """Return who signed themselves in and until when (seconds since 1970); raises BadToken."""
+        """Return the principal of a web token and when it ends (seconds since 1970); raises BadToken."""
         header, claims = _parts(token)
         key = self._key_for(header)
         _check_instants(claims)

@@ -1,4 +1,4 @@
-"""Where the hubs of feeds call: to see that we want what they would send, and to send it.
+"""Callbacks of the hubs of feeds: they verify a subscription, and send content.
 
 A hub has no login. What lets it in is the address, which only it was given, and for content the signature.
 """
@@ -75,7 +75,7 @@ async def receive_websub(request: Request, feed: FeedKey) -> PlainTextResponse:
 
 
 async def check_websub(app: Windlass, path: Mapping[str, str]) -> None:
-    """Refuse who was not given the address of a feed that is followed, before anything of the content is read."""
+    """Refuse an address that belongs to no feed with subscribers, before anything of the content is read."""
     if (await _known(app, path["feed"])).next_fetch_at is None:
         raise Refusal(410, "this feed has no subscriber any more")
 

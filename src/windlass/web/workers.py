@@ -71,12 +71,12 @@ async def list_workers(request: Request, limit: Limit = 500) -> WorkersOut:
     return WorkersOut(workers=[_out(one) for one in found], total=len(found), is_total_exact=len(found) < capped(limit))
 
 
-async def pause_worker(request: Request, id: PathName) -> WorkerOut:  # noqa: A002 - the path's word
+async def pause_worker(request: Request, id: PathName) -> WorkerOut:  # noqa: A002 - the path's name
     """Let a worker claim nothing more, within seconds; it runs what it has claimed, and a new process claims again."""
     return _out(await operator_of(request).workers.pause(id))
 
 
-async def resume_worker(request: Request, id: PathName) -> WorkerOut:  # noqa: A002 - the path's word
+async def resume_worker(request: Request, id: PathName) -> WorkerOut:  # noqa: A002 - the path's name
     """Let a worker claim again."""
     return _out(await operator_of(request).workers.resume(id))
 

@@ -1,4 +1,4 @@
-"""How the queue fares, as the HTTP API shows it."""
+"""Queue statistics, as the HTTP API shows them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SizesOut:
 
 @answer
 class FlowOut:
-    """How a task, a lane or all together fare."""
+    """Statistics of a task, of a lane or of all jobs."""
 
     jobs: Mapping[JobState, int]
     oldest_pending_seconds: float

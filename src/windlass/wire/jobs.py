@@ -17,7 +17,7 @@ Count = Annotated[int, Field(ge=0)]
 
 @answer
 class JobOut:
-    """A job. `status` is the interval scheduler's word for `state`; times are UTC."""
+    """A job. `status` is the interval scheduler's name for `state`; times are UTC."""
 
     id: UUID
     number: int
@@ -33,7 +33,7 @@ class JobOut:
     """When the job, or the last run of a recurring one, ended."""
     error_message: str | None = None
     interval_minutes: int | None = None
-    """How many of `interval_type`, whatever its name says."""
+    """How many of `interval_type`; its name is fixed by the interval scheduler's API."""
     interval_type: str | None = None
     next_run_at: datetime | None = None
     """None while the job is paused, runs or is over."""
@@ -181,7 +181,7 @@ class TracedOut:
     executions: int
     """How many runs have begun."""
     worker: str | None = None
-    """Who runs it now."""
+    """The worker that runs it now."""
     runs: tuple[TracedRunOut, ...]
     """The newest ended runs, at most 10, the oldest first."""
 
@@ -202,7 +202,7 @@ class ItemOut:
 
 @answer
 class QueueStatsOut:
-    """The queue in the async jobs system's words: `failed` will be tried again."""
+    """Counts of the queue under the async jobs system's names: `failed` will be tried again."""
 
     pending: int
     """Due, waiting for a slot."""

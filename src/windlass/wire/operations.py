@@ -103,7 +103,7 @@ class BreakerEventOut:
 
 @answer
 class NoteOut:
-    """What somebody wrote about a dead letter."""
+    """A note of an operator on a dead letter."""
 
     at: datetime
     by: str

@@ -1,4 +1,4 @@
-"""Sends what became of runs to the store, many at a time."""
+"""Sends the ends of runs to the store in batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_WAIT_S = 5.0
 _LONGEST_LAST_WAIT_S = 0.25
 
 Stop = tuple[int, int, Run]
-Told = Callable[[Sequence[Ending], Mapping[int, JobState]], None]
+Accepted = Callable[[Sequence[Ending], Mapping[int, JobState]], None]
 
 
 class Acker:
@@ -40,17 +40,17 @@ class Acker:
         *,
         rng: Random,
         is_busy: Callable[[], bool],
-        told: Told,
+        accepted: Accepted,
         has_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
-        """Send to `store`; `is_busy` returns whether more will come soon, `told` is called with those that were accepted.
+        """Send to `store`; `is_busy` returns whether more will come soon, `accepted` is called with those that were written.
 
         `has_caught_up` is called when there is room again after there was none.
         """
         self._store = store
         self._rng = rng
         self._is_busy = is_busy
-        self._told = told
+        self._accepted = accepted
         self._has_caught_up = has_caught_up
         self._endings: list[Ending] = []
         self._stops: list[Stop] = []
@@ -67,7 +67,7 @@ class Acker:
         """Whether more jobs may start; otherwise the store has to catch up first."""
 
     def add(self, ending: Ending) -> None:
-        """Take an ending; it is sent with its neighbours."""
+        """Take an ending; it is sent in a batch."""
         endings = self._endings
         endings.append(ending)
         if len(endings) == 1:
@@ -152,7 +152,7 @@ class Acker:
             self._sending.remove(endings)
 
     async def _send_late(self) -> None:
-        """Try again what others held, apart from the rest: whoever waits for a stranger waits alone."""
+        """Try again the ends that other transactions blocked, apart from the rest, which they must not delay."""
         wait = _FIRST_LATE_S
         while True:
             await self._is_late.wait()
@@ -169,13 +169,13 @@ class Acker:
 
     async def _send_stops(self, stops: Sequence[Stop]) -> None:
         try:
-            await self._until_heard(lambda: self._store.stop(stops))
+            await self._until_sent(lambda: self._store.stop(stops))
         except RowsLocked as error:
             self._late_stops += [stop for stop in stops if not error.ids or stop[0] in error.ids]
             self._is_late.set()
         except Exception:
             log.exception("%d reports of stopped runs could not be sent together", len(stops))
-            # One that is refused alone is dropped: its lease runs out, and holding on to it would hold up everybody.
+            # One that is refused alone is dropped: its lease runs out, and keeping it would block all others.
             if len(stops) > 1:
                 for stop in stops:
                     await self._send_stops([stop])
@@ -184,14 +184,14 @@ class Acker:
 
     async def _send_endings(self, endings: Sequence[Ending]) -> None:
         try:
-            accepted = await self._until_heard(lambda: self._store.finish(endings))
+            accepted = await self._until_sent(lambda: self._store.finish(endings))
         except RowsLocked as error:
             log.warning("%s; their ends are recorded later", error)
             late = [ending for ending in endings if not error.ids or ending.id in error.ids]
             self._late += late
             self._is_late.set()
             self._in_flight -= len(endings)
-            self._told([ending for ending in endings if ending not in late], error.accepted)
+            self._accepted([ending for ending in endings if ending not in late], error.accepted)
             return
         except Exception:
             log.exception("%d endings could not be sent together", len(endings))
@@ -199,12 +199,12 @@ class Acker:
                 for ending in endings:
                     await self._send_endings([ending])
                 return
-            # Its lease runs out and somebody else decides; holding on to it would hold up everybody.
+            # Its lease runs out and the job is reclaimed; keeping it would block all others.
             accepted = {}
         self._in_flight -= len(endings)
-        self._told(endings, accepted)
+        self._accepted(endings, accepted)
 
-    async def _until_heard(self, send: Callable[[], Awaitable[T]]) -> T:
+    async def _until_sent(self, send: Callable[[], Awaitable[T]]) -> T:
         """Try as long as the store is away: a dropped ending would run its job again."""
         wait = _FIRST_WAIT_S
         while True:

@@ -14,7 +14,7 @@ from windlass.worker.worker_log import log
 
 
 class _Look:
-    """One question at a time whether a breaker has failures; those who come during it share the next."""
+    """Asks one at a time whether a breaker has failures; callers that come meanwhile share the next answer."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -33,17 +33,17 @@ class BreakerWatch:
         self._probes: set[tuple[int, int]] = set()
 
     def expect(self, probe: Claimed) -> None:
-        """Know that a job was claimed to try a breaker."""
+        """Note that a job was claimed to try a breaker."""
         self._probes.add((probe.id, probe.token))
 
-    def must_tell(self, active: ActiveRun) -> bool:
+    def must_record(self, active: ActiveRun) -> bool:
         """Whether a run must be reported to the store before it is finished."""
         return active.spec.breaker is not None and active.is_failure is not None
 
-    async def tell(self, active: ActiveRun) -> bool:
+    async def record(self, active: ActiveRun) -> bool:
         """Record a run; returns whether its breaker is open now. While the store is away nothing is recorded."""
         spec, job = active.spec.breaker, active.job
-        assert spec is not None  # noqa: S101 - `must_tell` has seen it
+        assert spec is not None  # noqa: S101 - `must_record` has seen it
         permit = (job.id, job.token)
         is_probe = permit in self._probes
         self._probes.discard(permit)
@@ -60,7 +60,7 @@ class BreakerWatch:
                 self._untold[spec.name] += failures
                 raise
         except StoreError as error:
-            log.warning("breaker %s could not be told of job %d: %s", spec.name, job.id, error)
+            log.warning("breaker %s could not record job %d: %s", spec.name, job.id, error)
             return False
         return state is not BreakerState.CLOSED
 

@@ -71,7 +71,7 @@ class ChildServer:
         self._application = application
         self._loop = loop
         self._pid = os.getpid()
-        self._channel = Channel(end, loop, heard=self._hear, lost=_die)
+        self._channel = Channel(end, loop, received=self._receive, lost=_die)
         # A forked copy must never answer in our place, nor keep the socket open.
         os.register_at_fork(after_in_child=self._channel.disown)
         self._goodbye = asyncio.Event()
@@ -119,10 +119,10 @@ class ChildServer:
     def _say(self, *message: Any) -> None:
         self._channel.send(encode_frame(message))
 
-    def _hear(self, message: Any) -> None:
+    def _receive(self, message: Any) -> None:
         match message:
             case ["run", number, _, start_by] if steady() >= start_by:
-                # Somebody else may have the job by now: we, or the message, may have stood still.
+                # The lease may have ended by now: this process, or the message, may have been delayed.
                 self._say("late", number)
             case ["run", number, fields, _]:
                 self._start(number, unpack_job(fields))
@@ -152,7 +152,7 @@ class ChildServer:
             self._loop.stop()
 
     def _stop(self, number: int, *, is_cancelling: bool) -> None:
-        # It may speak of a run whose end crossed it on the way.
+        # It may be about a run that has ended meanwhile.
         if number == self._number:
             self._link.should_stop = True
             self._should_cancel = is_cancelling

@@ -20,8 +20,8 @@ from windlass.worker.descendants import MARK, kill_descendants
 from windlass.worker.frames import BadFrame, Channel, encode_frame
 from windlass.worker.wire import Cost, pack_refusal
 
-# Past this many unheard messages the child has to wait: its handler asks faster than the store answers.
-_MOST_UNHEARD = 64
+# Past this many unread messages the child has to wait: its handler asks faster than the store answers.
+_MOST_UNREAD = 64
 _SWEEPS = 50
 _SWEEP_PAUSE_S = 0.01
 # How long a process that closed its socket may take to end by itself, and so with its own exit code.
@@ -47,7 +47,7 @@ class ChildProcess:
         self._mark = uuid4().hex
         self._lock = threading.Lock()
         self._is_reaped = False
-        self._unheard: deque[Any] = deque()
+        self._unread: deque[Any] = deque()
         self._waiter: asyncio.Future[Any] | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self.gone = asyncio.Event()
@@ -63,7 +63,7 @@ class ChildProcess:
         self.is_cut = False
         """Whether its socket is closed, so that it is dying or soon will."""
         self.broken: str | None = None
-        """Why it was ended: nothing more could be heard from it."""
+        """Why it was ended: its connection was lost."""
         ours, theirs = socket.socketpair()
         try:
             self._process, self._lifeline = _spawn(target, theirs.fileno(), self._mark)
@@ -81,7 +81,7 @@ class ChildProcess:
             self._process.wait()
             os.close(self._lifeline)
             raise OSError(errno.EAGAIN, str(error)) from error
-        self._channel = Channel(ours, loop, heard=self._hear, lost=self._lose)
+        self._channel = Channel(ours, loop, received=self._receive, lost=self._lose)
         self.send(sys.path)
 
     def send(self, message: Any) -> None:
@@ -97,9 +97,9 @@ class ChildProcess:
 
     async def hear(self) -> Any:
         """Wait for the child's next message; the last one is its Death."""
-        if self._unheard:
+        if self._unread:
             self._channel.resume()
-            return self._unheard.popleft()
+            return self._unread.popleft()
         self._waiter = self._loop.create_future()
         return await self._waiter
 
@@ -134,20 +134,20 @@ class ChildProcess:
                 self.broken = self.broken or (None if why_broken is None else str(why_broken))
                 kill_descendants(self.pid, self._mark)
 
-    def _hear(self, message: Any) -> None:
+    def _receive(self, message: Any) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(message)
             return
-        self._unheard.append(message)
-        if len(self._unheard) >= _MOST_UNHEARD:
+        self._unread.append(message)
+        if len(self._unread) >= _MOST_UNREAD:
             self._channel.pause()
 
     def _lose(self, why: Exception) -> None:
         """End a child that sent something that is no message, or that closed its socket and does not end by itself."""
         self.is_cut = True
         if isinstance(why, BadFrame):
-            # Known now: the child, which hears us leave, may be faster than the kill.
+            # Set now: the child, which sees the socket close, may end before the kill.
             self.broken = str(why)
             self._start_kill()
         elif self._deadline is None:
@@ -179,7 +179,7 @@ class ChildProcess:
         if self._deadline is not None:
             self._deadline.cancel()
         self._channel.drain()
-        self._hear(death)
+        self._receive(death)
         self.gone.set()
 
 

@@ -1,4 +1,4 @@
-"""What a handler knows of its job, and what it may ask for."""
+"""The context of a handler: its job, and the calls it may make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = 2**63 - 1
 
 
 class HandlerLink(Protocol):
-    """How a handler's wishes reach the store: directly, from a thread, or through a child process's pipe."""
+    """Sends a handler's calls to the store: directly, from a thread, or through a child process's pipe."""
 
     @property
     def is_stopping(self) -> bool:
@@ -116,7 +116,7 @@ class JobContext:
 
     @property
     def max_attempts(self) -> int | None:
-        """How many tries the job has, if it sets them itself."""
+        """The job's own limit of tries, if it has one."""
         return self._job.max_attempts
 
     @property

@@ -16,7 +16,7 @@ _BEAT = timedelta(hours=1)
 
 
 class Declarations:
-    """Enters an application's schedules, confirms them from time to time, and lets go of what is declared no more."""
+    """Enters an application's schedules, confirms them from time to time, and disables what is declared no more."""
 
     def __init__(self, store: Store, app: str, jobs: Sequence[NewJob]) -> None:
         """Act for the application called `app`, and for others that declare some of the jobs."""

@@ -23,7 +23,7 @@ _DEAD = frozenset({"Z", "X", "x"})
 
 
 class _Process(NamedTuple):
-    """Who a process belongs to."""
+    """The parent, group and session of a process."""
 
     pid: int
     parent: int
@@ -104,7 +104,7 @@ def _list_processes() -> Iterator[_Process]:
 
 
 def _read_process(pid: int) -> _Process | None:
-    """Read who a process belongs to; nothing of one that is gone or a zombie."""
+    """Read a process's parent, group and session; None for one that is gone or a zombie."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:

@@ -48,7 +48,7 @@ def _first_step_ahead(work: Coroutine[Any, Any, None]) -> Generator[Any, Any, No
     try:
         yield
     except asyncio.CancelledError as error:
-        # Cancelled before the task asked: what it waits for is cancelled, as if the task had known of it.
+        # Cancelled before the task asked: what it waits for is cancelled, as if the task had asked for it.
         if not (asyncio.isfuture(waits_for) and waits_for.cancel()):
             yield from _thrown(work, error)
             return

@@ -15,7 +15,7 @@ _OURS = "windlass."
 _OUR_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 - compared with the names that frames have
 _RUNNERS = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - as above
 _PACKS = os.path.join(_OUR_FOLDER, "packs", "")  # noqa: PTH118 - as above
-"""Handlers that come with Windlass: their frames are as telling as those of an application."""
+"""Handlers that come with Windlass: their frames are kept as those of an application."""
 
 
 def failure_of(error: BaseException) -> Failure:

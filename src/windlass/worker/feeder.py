@@ -1,4 +1,4 @@
-"""Claims jobs for hungry pools."""
+"""Claims jobs for pools that have room."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_REMEMBERED = 8
 _LOOKS_APART_S = 0.02
 """How soon a wake-up has a worker look again that has found more work than it could take."""
 _POLLS_OF_OTHERS = 5
-"""How many poll intervals to wait where somebody else looks in each."""
+"""How many poll intervals to wait where the upkeep looks in each."""
 
 
 class Feeder:
@@ -39,18 +39,18 @@ class Feeder:
         taken: Callable[[Sequence[Claimed], float], None],
         release: Callable[[Claimed], None],
         is_probe: Callable[[Claimed], None],
-        is_told: bool,
+        is_notified: bool,
     ) -> None:
         """Claim in `name` what `registry` has code for.
 
-        `taken` hears of claimed jobs and when they were asked for, `is_probe` of those that try a breaker; `release` gives back.
-        With `is_told` somebody calls `look` in every poll interval in which anything is pending.
+        `taken` is called with claimed jobs and when they were asked for, `is_probe` with those that try a breaker; `release`
+        gives back. With `is_notified` another component calls `look` in every poll interval in which anything is pending.
         """
         self._store = store
         self._tasks = registry.names
         self._lease_length: timedelta = options.lease
         self._poll_s = options.poll_interval.total_seconds()
-        self._idle_s = self._poll_s * _POLLS_OF_OTHERS if is_told else self._poll_s
+        self._idle_s = self._poll_s * _POLLS_OF_OTHERS if is_notified else self._poll_s
         self._name = name
         self._monotonic = monotonic
         self._taken = taken
@@ -69,12 +69,12 @@ class Feeder:
         self.is_paused = False
         """Whether nothing is claimed for now."""
 
-    def hungry(self) -> None:
+    def wants_jobs(self) -> None:
         """Claim for a pool that has room."""
         self._wake.set()
 
     def look(self) -> None:
-        """Look again, as there is new work: what was known of the queue is old."""
+        """Look again, as there is new work: what was read of the queue is old."""
         self._is_woken = True
         self._wake.set()
 
@@ -84,7 +84,7 @@ class Feeder:
         self._wake.set()
 
     async def run(self, pools: Sequence[Pool], quarantine: Quarantine) -> None:
-        """Claim until closed; a claim under way is always heard to its end."""
+        """Claim until closed; a claim under way is always awaited."""
         while not self._is_closing:
             # Cleared before looking, so that nothing that comes after the look is missed.
             self._wake.clear()

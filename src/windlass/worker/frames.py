@@ -72,21 +72,21 @@ def _decode(body: bytearray) -> Any:
 
 
 class Channel:
-    """One end of the socket on an event loop; hands every message to `heard`, and calls `lost` once the other end is gone."""
+    """One end of the socket on an event loop; calls `received` with every message, and `lost` once the other end is gone."""
 
     def __init__(
         self,
         end: socket.socket,
         loop: asyncio.AbstractEventLoop,
         *,
-        heard: Callable[[Any], None],
+        received: Callable[[Any], None],
         lost: Callable[[Exception], None],
     ) -> None:
         """Listen from now on."""
         end.settimeout(0)
         self._end = end
         self._loop = loop
-        self._heard = heard
+        self._received = received
         self._lost = lost
         self._frames = Frames()
         self._unsent = bytearray()
@@ -139,7 +139,7 @@ class Channel:
         self.close()
 
     def close(self) -> None:
-        """Let go of the socket without a call of `lost`."""
+        """Close the socket without a call of `lost`."""
         if self._is_open:
             self.pause()
             self._loop.remove_writer(self._end.fileno())
@@ -147,7 +147,7 @@ class Channel:
             self._end.close()
 
     def disown(self) -> None:
-        """Let go of the socket in a forked copy, without touching the event loop that it shares with the original."""
+        """Close the socket in a forked copy, without touching the event loop that it shares with the original."""
         self._is_open = False
         self._end.close()
 
@@ -161,7 +161,7 @@ class Channel:
                 self._lose(EOFError("it closed its end"))
             else:
                 for message in self._frames.feed(data):
-                    self._heard(message)
+                    self._received(message)
         except (BlockingIOError, InterruptedError):
             return False
         except (OSError, BadFrame) as error:

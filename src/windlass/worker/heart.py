@@ -25,7 +25,7 @@ class Hold(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """What one renewal was asked and what it heard."""
+    """What one renewal asked for, and the answer."""
 
     asked: Sequence[Hold]
     held: Sequence[Held]
@@ -42,27 +42,27 @@ class Heart:
         *,
         lease: timedelta,
         leases: Callable[[], Sequence[Hold]],
-        heard: Callable[[Beat], None],
+        answered: Callable[[Beat], None],
         renewed: Callable[[], None],
         monotonic: Callable[[], float],
     ) -> None:
-        """Renew what `leases` lists in a blocking store, on a thread of its own, which calls `heard` and then `renewed`."""
+        """Renew what `leases` lists in a blocking store, on its own thread; calls `answered` with the answer, then `renewed`."""
         self._monotonic = monotonic
         self._store = store
         self._lease = lease
         self._leases = leases
-        self._heard = heard
+        self._answered = answered
         self._renewed = renewed
         self._wake = threading.Event()
         self._is_closing = False
         self._thread = threading.Thread(target=self._live, name="windlass-heart", daemon=True)
 
     def start(self) -> None:
-        """Begin to beat."""
+        """Begin to renew."""
         self._thread.start()
 
     def beat(self) -> None:
-        """Beat now: somebody may have cancelled a job we run."""
+        """Renew now: a job that runs here may have been cancelled."""
         self._wake.set()
 
     def close(self, within: float) -> None:
@@ -83,7 +83,7 @@ class Heart:
             return True
         at = self._monotonic()
         try:
-            self._heard(Beat(leases, run(self._store.renew(leases, self._lease)), at))
+            self._answered(Beat(leases, run(self._store.renew(leases, self._lease)), at))
         except Exception as error:  # noqa: BLE001 - the heart may never stop
             log.warning("%d leases could not be renewed: %s", len(leases), error)
             return False

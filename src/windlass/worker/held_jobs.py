@@ -31,7 +31,7 @@ from windlass.worker.worker_log import log
 _STRANDED_S = 1.0
 _MICROSECOND = timedelta(microseconds=1)
 _ON_PURPOSE = frozenset({"Retry", "Discard"})
-"""What a handler raises to say what should become of its job: where it did so is no news."""
+"""Exceptions that control the job: their traceback is not logged."""
 
 
 class HeldJobs:
@@ -60,20 +60,20 @@ class HeldJobs:
         self._lease_s = lease_s
         self._held: dict[int, Claimed | ActiveRun] = {}
         self._released: set[int] = set()
-        """Jobs that go back without having started, until the store has heard of it."""
+        """Jobs that are given back unstarted, until the store has recorded it."""
         self._unaccounted: dict[int, float] = {}
         """Since when a job has been held that neither waits, runs nor ends."""
         self.lease_times = LeaseTimes(clock.monotonic, lease_s)
         self._recordings: dict[asyncio.Task[None], Finish] = {}
-        """Ends that wait until their breakers have heard of them."""
+        """Ends that wait until their breakers have recorded them."""
         self._loop_thread = threading.get_ident()
         self._hook_calls = HookCalls(program.hooks)
         self.breaker_watch = BreakerWatch(store)
-        self.acker = Acker(store, rng=rng, is_busy=self._is_busy, told=self._told, has_caught_up=self._go_on)
+        self.acker = Acker(store, rng=rng, is_busy=self._is_busy, accepted=self._accepted, has_caught_up=self._go_on)
 
     @property
     def is_clear(self) -> bool:
-        """Whether no job is held and the store has heard of every end."""
+        """Whether no job is held and the store has recorded every end."""
         return not self._held and not self.acker.waiting
 
     @property
@@ -162,7 +162,7 @@ class HeldJobs:
         if active.traced is not None:
             active.traced.decided(_spent_us(run), ending)
         # Elsewhere the loop is blocked and the process about to end: there is no time left for the breaker.
-        if self.breaker_watch.must_tell(active) and threading.get_ident() == self._loop_thread:
+        if self.breaker_watch.must_record(active) and threading.get_ident() == self._loop_thread:
             task = asyncio.create_task(self._record(active, ending))
             self._recordings[task] = ending
             task.add_done_callback(self._recordings.pop)
@@ -178,7 +178,7 @@ class HeldJobs:
         """Report to the breaker before the run is finished: the right to report as the probe ends with the lease."""
         is_open = False
         try:
-            is_open = await self.breaker_watch.tell(active)
+            is_open = await self.breaker_watch.record(active)
         finally:
             self.acker.add(ending)
         if is_open and active.spec.breaker is not None:
@@ -245,7 +245,7 @@ class HeldJobs:
             copy_context().run(_log_end_of, active.job, ending)
 
     async def settle(self) -> None:
-        """Wait until the store has heard of everything."""
+        """Wait until the store has recorded everything."""
         while self._recordings:
             await asyncio.wait(self._recordings)
         await self.acker.drain()
@@ -258,7 +258,7 @@ class HeldJobs:
     def _is_busy(self) -> bool:
         return any(pool.is_busy for pool in self._pools)
 
-    def _told(self, endings: Sequence[Ending], accepted: Mapping[int, JobState]) -> None:
+    def _accepted(self, endings: Sequence[Ending], accepted: Mapping[int, JobState]) -> None:
         held, hears_ends = self._held, self._hook_calls.hears_ends
         for ending in endings:
             job_id = ending.id
@@ -280,7 +280,7 @@ class HeldJobs:
         for token in {lease.token for lease in beat.held} - skipped:
             self.lease_times.note(token, beat.at + self._lease_s)
 
-    def heard(self, beat: Beat) -> None:
+    def answered(self, beat: Beat) -> None:
         """Act on what the heart learned."""
         # A run that has come back from its thread is in no slot, and must not count as one that is held without a run.
         for pool in self._pools:
@@ -325,7 +325,7 @@ class HeldJobs:
         return job_id not in waiting and job_id not in self._released
 
     def _withdraw(self, hold: Hold, why: Why | None) -> None:
-        """Forget a job that waits for a slot and is wanted no more; one whose end is on its way is left alone."""
+        """Drop a job that waits for a slot and is wanted no more; one whose end is on its way is left alone."""
         job = None if why is None else next(filter(None, (pool.withdraw(hold.id) for pool in self._pools)), None)
         if job is None:
             return

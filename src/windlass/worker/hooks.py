@@ -43,7 +43,7 @@ class HookCalls:
                 self._loop.call_soon_threadsafe(self._call, Happening.START, event)
 
     def forget(self, active: ActiveRun) -> None:
-        """Let go of a run whose end no hook gets."""
+        """Drop a run whose end no hook gets."""
         self._active_runs.pop((active.job.id, active.job.token), None)
 
     def ended(self, end: Ending, state: JobState | None) -> None:

@@ -19,7 +19,7 @@ class LeaseTimes:
     """
 
     def __init__(self, monotonic: Callable[[], float], lease_s: float) -> None:
-        """Know no lease yet; `lease_s` is the length this process asks for."""
+        """Start without leases; `lease_s` is the length this process asks for."""
         self._monotonic = monotonic
         self._margin_s = lease_s * _MARGIN
         self._until: dict[int, float] = {}

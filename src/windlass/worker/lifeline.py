@@ -15,7 +15,7 @@ _VICTIM = 500
 
 
 def hold_lifeline(lifeline: int, *, parent: int) -> None:
-    """Die with the worker, which alone holds the other end of the pipe, however either of them ends.
+    """End with the worker, which alone holds the other end of the pipe, however either of them ends.
 
     On Linux the kernel does it, so it works for a child that is stopped or stuck in C. It kills our whole group. (The
     parent-death signal would not do: it comes when the one thread that started us ends, may so come before the pipe is

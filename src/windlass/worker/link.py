@@ -1,4 +1,4 @@
-"""Carries a handler's wishes to the store, from the event loop or from a thread."""
+"""Sends a handler's calls to the store, from the event loop or from a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windlass.ports import Work
 
 
 class StoreLink:
-    """Speaks for one run of one job, under its lease."""
+    """Makes the calls of one run, under its lease."""
 
     __slots__ = ("_job", "_loop", "_store", "is_stopping")
 

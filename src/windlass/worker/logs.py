@@ -34,7 +34,7 @@ class LogExcerpt:
         """How many lines it has been given."""
 
     def add(self, line: str) -> None:
-        """Keep a line and let go of the oldest ones when there is no room."""
+        """Keep a line and drop the oldest ones when there is no room."""
         kept = sanitise_text(line, _MAX_LINE)
         if self._lines is None:
             self._lines = deque()
@@ -61,7 +61,7 @@ class LoggedRun(RunningJob):
     """What it has logged, if it has."""
 
     def __init__(self, job: Claimed) -> None:
-        """Know the job it is of, and note the tasks that its handler starts."""
+        """Hold its job, and note the tasks that its handler starts."""
         self.job = job
         self.tasks = set()
 

@@ -77,7 +77,7 @@ class _Watched(NamedTuple):
 
 
 class MemoryWatch:
-    """Looks at running children twenty times a second, on a thread of its own: a busy event loop must not blind it.
+    """Looks at running children twenty times a second, on a thread of its own: a busy event loop must not stop it.
 
     Resident memory, not RLIMIT_AS: address space counts what is only reserved (thread arenas, mapped files, the heaps of
     other runtimes), so a limit on it fails programs that hold little, and every subprocess would inherit it. The price is

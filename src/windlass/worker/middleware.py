@@ -46,7 +46,7 @@ def wrapped(registry: Registry, middleware: Sequence[Middleware]) -> Registry:
 
 
 def _wrapped(spec: TaskSpec, middleware: Sequence[Middleware]) -> TaskSpec:
-    # The wrapper is one more handler, so that a worker needs to know nothing of middleware.
+    # The wrapper is one more handler, so that a worker needs no code for middleware.
     is_coroutine = spec.isolation is Isolation.ASYNC or inspect.iscoroutinefunction(inspect.unwrap(spec.function))
     around = _around_coroutine if is_coroutine else _around_function
     return replace(spec, function=around(spec, middleware), takes_context=True)

@@ -10,7 +10,7 @@ from windlass.core.job import Claimed, Slices
 from windlass.core.pool import PoolSpec
 from windlass.core.task import Isolation, TaskSpec
 from windlass.worker.acker import Acker
-from windlass.worker.slot import Kit, Slot
+from windlass.worker.slot import SharedParts, Slot
 from windlass.worker.worker_log import log
 
 MOST_CLAIMED = 500
@@ -28,7 +28,7 @@ _STALLED_S = 0.25
 _TOGETHER_S = 0.001
 _MOST_TOGETHER = 32
 _REST_S = 1.0
-_TELL_AGAIN_S = 30.0
+_LOG_AGAIN_S = 30.0
 
 
 class Pool:
@@ -37,37 +37,37 @@ class Pool:
     def __init__(
         self,
         spec: PoolSpec,
-        kit: Kit,
+        shared: SharedParts,
         acker: Acker,
         *,
-        hungry: Callable[[], None],
+        wants_jobs: Callable[[], None],
         release: Callable[[Claimed], None],
         task_of: Callable[[str], TaskSpec | None] | None = None,
     ) -> None:
-        """Call `hungry` when there is room for more jobs, `release` for those that will not run here.
+        """Call `wants_jobs` when there is room for more jobs, `release` for those that will not run here.
 
         `task_of` finds how a task runs here; by default as it is registered.
         """
         self.spec = spec
-        self._kit = kit
+        self._shared = shared
         self._acker = acker
-        self._hungry = hungry
+        self._wants_jobs = wants_jobs
         self._release = release
-        self._task_of = task_of or kit.program.registry.get
+        self._task_of = task_of or shared.program.registry.get
         self._buffer: deque[Claimed] = deque()
         self._idle: deque[Slot] = deque()
         self._slots: set[Slot] = set()
         self._lost: list[Slot] = []
         self._resting: dict[Slot, float] = {}
         """Slots that the system had no thread or process for, and when each tries again."""
-        self._shortage_told_at: float | None = None
+        self._shortage_logged_at: float | None = None
         # Until runs have shown that they are short, none waits behind another.
         self._run_s = 2 * _LONGEST_AHEAD_S
         self._ahead = 0
         """How many jobs to hold ready."""
-        self._quick_s = kit.options.prefetch * spec.slots * _UNIT_S
+        self._quick_s = shared.options.prefetch * spec.slots * _UNIT_S
         self._most_claimed = MOST_CLAIMED
-        self._most_ahead = kit.options.prefetch * _MOST_AHEAD
+        self._most_ahead = shared.options.prefetch * _MOST_AHEAD
         self._taken_at = 0.0
         self._loop = asyncio.get_running_loop()
         self._is_held = False
@@ -79,10 +79,10 @@ class Pool:
         """Make the slots."""
         for _ in range(self.spec.slots):
             self._add_slot()
-        self._hungry()
+        self._wants_jobs()
 
     def _add_slot(self) -> None:
-        slot = Slot(self._kit, freed=self._freed)
+        slot = Slot(self._shared, freed=self._freed)
         self._slots.add(slot)
         self._idle.append(slot)
 
@@ -103,13 +103,13 @@ class Pool:
             self._done.set()
 
     def _fill_slots(self) -> None:
-        idle, monotonic = self._idle, self._kit.clock.monotonic
+        idle, monotonic = self._idle, self._shared.clock.monotonic
         until = monotonic() + _LONGEST_TURN_S
         while idle and self._buffer and self._may_start:
             slot, job = idle.popleft(), self._buffer.popleft()
             self._taken_at = now = monotonic()
             if len(self._buffer) <= self._ahead * _REFILL:
-                self._hungry()
+                self._wants_jobs()
             try:
                 if not self._start(slot, job):
                     idle.append(slot)
@@ -122,9 +122,9 @@ class Pool:
                 return
 
     def _start(self, slot: Slot, job: Claimed) -> bool:
-        """Start a job; False when it cannot run here, or when its lease may be somebody else's by now."""
+        """Start a job; False when it cannot run here, or when its lease may have ended by now."""
         task = self._task_of(job.task)
-        if task is None or not self._kit.lease_times.may_start(job.token):
+        if task is None or not self._shared.lease_times.may_start(job.token):
             self._release(job)
             return False
         if task.isolation is Isolation.THREAD:
@@ -145,18 +145,18 @@ class Pool:
             self._idle.append(slot)
         self.go_on()
         if self._idle and not self._buffer:
-            self._hungry()
+            self._wants_jobs()
 
     def _rest(self, slot: Slot, shortage: str) -> None:
         """Give back the jobs of a slot that can start none now, and let it try again later; others may be able to."""
         for job in slot.recall():
             self._release(job)
-        now = self._kit.clock.monotonic()
+        now = self._shared.clock.monotonic()
         self._resting[slot] = now + _REST_S
-        if self._shortage_told_at is None or now >= self._shortage_told_at + _TELL_AGAIN_S:
-            self._shortage_told_at = now
+        if self._shortage_logged_at is None or now >= self._shortage_logged_at + _LOG_AGAIN_S:
+            self._shortage_logged_at = now
             log.error("%s; jobs that need one are given back and tried again every %g s", shortage, _REST_S)
-        self._hungry()
+        self._wants_jobs()
         if self._is_closing and self.is_idle:
             self._done.set()
 
@@ -234,7 +234,7 @@ class Pool:
                 self._release(job)
             return
         if not self._buffer:
-            self._taken_at = self._kit.clock.monotonic()
+            self._taken_at = self._shared.clock.monotonic()
         self._weigh(jobs)
         self._buffer.extend(jobs)
         self.go_on()
@@ -243,7 +243,7 @@ class Pool:
         """Hold no more ready than fits into the memory there is for it, and claim no more at a time."""
         fitting = _MOST_BYTES * len(jobs) // (sum([len(job.payload) for job in jobs]) + 1)
         self._most_claimed = max(1, min(fitting, MOST_CLAIMED))
-        self._most_ahead = min(fitting, self._kit.options.prefetch * _MOST_AHEAD)
+        self._most_ahead = min(fitting, self._shared.options.prefetch * _MOST_AHEAD)
         self._ahead = min(self._ahead, self._most_ahead)
 
     def _put_back(self, jobs: Sequence[Claimed]) -> None:
@@ -292,7 +292,7 @@ class Pool:
         self._put_back(slot.recall())
 
     def watch(self, now: float) -> None:
-        """Give back jobs that wait behind long ones, put new slots in the place of lost ones, and revive dead ones."""
+        """Give back jobs that wait behind long ones, put new slots in the place of lost ones, and restart ended ones."""
         self._recall()
         self._revive()
         if self._buffer and now - self._taken_at > _STALLED_S:
@@ -306,7 +306,7 @@ class Pool:
         for slot in [slot for slot, until in self._resting.items() if now >= until]:
             del self._resting[slot]
             self._idle.append(slot)
-            self._hungry()
+            self._wants_jobs()
         self.go_on()
 
     def _revive(self) -> None:
@@ -327,7 +327,7 @@ class Pool:
     def let_go(self) -> None:
         """Start jobs again."""
         self._is_held = False
-        self._hungry()
+        self._wants_jobs()
 
     @property
     def is_done(self) -> bool:
@@ -354,5 +354,5 @@ class Pool:
         self.give_back()
 
     async def release_slots(self) -> None:
-        """Let go of the slots' threads and children."""
+        """End the slots' threads and children."""
         await asyncio.gather(*(slot.close() for slot in self._slots))

@@ -1,4 +1,4 @@
-"""Lets the fleet know of a worker: its tasks, its pools, and that it is alive."""
+"""Registers a worker: its tasks, its pools, and heartbeats."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Presence:
             self._wake.set()
 
     async def keep(self, worker: Worker) -> None:
-        """Stay known until cancelled, with how much runs, and do what operators want of the worker as a whole."""
+        """Send heartbeats until cancelled, with how much runs, and do what operators ask of the worker as a whole."""
         while True:
             await self._pause()
             try:
                 await self._beat(worker)
             except StoreError as error:
-                log.warning("worker %s could not say that it is alive: %s", self._name, error)
+                log.warning("worker %s could not send its heartbeat: %s", self._name, error)
 
     async def _pause(self) -> None:
         await asyncio.sleep(_SHORTEST_S)
@@ -84,7 +84,7 @@ class Presence:
             worker.resume_claims()
 
     async def enter(self) -> None:
-        """Register, and declare the tasks there is code for; before the first claim, or a breaker's gate is not known."""
+        """Register, and declare the tasks there is code for; before the first claim, which a breaker may gate."""
         await self._store.tasks.declare(self._tasks)
         await self._store.workers.register(self._entry)
 
@@ -94,4 +94,4 @@ class Presence:
             async with asyncio.timeout(_GOODBYE_S):
                 await self._store.workers.stopped(self._name)
         except (StoreError, TimeoutError) as error:
-            log.warning("worker %s could not say goodbye: %s", self._name, str(error) or "the database does not answer")
+            log.warning("worker %s could not record its stop: %s", self._name, str(error) or "the database does not answer")

@@ -18,7 +18,7 @@ from windlass.worker.memory import MemoryWatch
 from windlass.worker.wire import ChildEnd, Cost, Crashed, describe_death, pack_job, pack_refusal, unpack_end
 
 Handle = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Serves what a handler asks for: takes the verb and its arguments, gives a JSON value or raises."""
+"""Serves what a handler asks for: takes the verb and its arguments, returns a JSON value or raises."""
 
 _watch = MemoryWatch()
 
@@ -222,7 +222,7 @@ def _reason(message: Any) -> str:
             return f"\n{text}"
         case Death(status):
             return describe_death(status).text
-    return f"it said {message!r}"
+    return f"it sent {message!r}"
 
 
 def _crashed(child: ChildProcess, death: Death, memory_limit_mb: int | None) -> ChildEnd:

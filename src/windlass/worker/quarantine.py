@@ -1,4 +1,4 @@
-"""Runs the jobs that may have killed a worker, so that they harm no other."""
+"""Runs the jobs that may have killed a worker apart from all others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windlass.core.pool import PoolSpec
 from windlass.core.task import Isolation, TaskSpec
 from windlass.worker.acker import Acker
 from windlass.worker.pool import Pool
-from windlass.worker.slot import Kit
+from windlass.worker.slot import SharedParts
 
 _LANE = "quarantine"
 _REST = 4.0
@@ -36,19 +36,19 @@ class Quarantine:
 
     def __init__(
         self,
-        kit: Kit,
+        shared: SharedParts,
         acker: Acker,
         others: Sequence[Pool],
         *,
-        hungry: Callable[[], None],
+        wants_jobs: Callable[[], None],
         release: Callable[[Claimed], None],
     ) -> None:
-        """Serve the lanes of `others`, which may still be filled; `hungry` hears when another suspect may be claimed."""
-        self._kit = kit
+        """Serve the lanes of `others`, which may still be filled; `wants_jobs` is called when another suspect may be claimed."""
+        self._shared = shared
         self._others = others
-        self._hungry = hungry
-        self._is_alone = kit.program.target is None
-        self._patience_s = kit.options.lease.total_seconds()
+        self._wants_jobs = wants_jobs
+        self._is_alone = shared.program.target is None
+        self._patience_s = shared.options.lease.total_seconds()
         self._wanted_at: float | None = None
         """Since when a suspect has waited for the process."""
         self._held_at: float | None = None
@@ -56,17 +56,17 @@ class Quarantine:
         self._rest_until = 0.0
         self._in_a_row = 0
         self._is_used = False
-        slots = 1 if self._is_alone else min(_CHILDREN, sum(pool.slots for pool in kit.options.pools))
-        self.pool = Pool(PoolSpec(_LANE, slots), kit, acker, hungry=self._look, release=release, task_of=self._task_of)
+        slots = 1 if self._is_alone else min(_CHILDREN, sum(pool.slots for pool in shared.options.pools))
+        self.pool = Pool(PoolSpec(_LANE, slots), shared, acker, wants_jobs=self._look, release=release, task_of=self._task_of)
 
     def _task_of(self, name: str) -> TaskSpec | None:
-        task = self._kit.program.registry.get(name)
+        task = self._shared.program.registry.get(name)
         return task if task is None or self._is_alone else replace(task, isolation=Isolation.PROCESS)
 
     @property
     def is_free(self) -> bool:
         """Whether a suspect could be taken, and would start at once."""
-        return self.pool.wants > 0 and self.pool.runs_at_once(1) and self._kit.clock.monotonic() >= self._rest_until
+        return self.pool.wants > 0 and self.pool.runs_at_once(1) and self._shared.clock.monotonic() >= self._rest_until
 
     def select(self, found: Slices, tasks: frozenset[str]) -> Slices:
         """Keep the suspects that this process serves the lanes of."""
@@ -82,7 +82,7 @@ class Quarantine:
         return self.pool.idle_slots if self._in_a_row < _AT_FIRST else 1
 
     def _is_quiet(self) -> bool:
-        now = self._kit.clock.monotonic()
+        now = self._shared.clock.monotonic()
         if self._wanted_at is None:
             self._wanted_at = now
         if not any(pool.is_busy for pool in self._others):
@@ -101,20 +101,20 @@ class Quarantine:
         self._is_used = True
         self.pool.put(jobs)
         if any(pool.is_busy for pool in self._others):
-            now = self._kit.clock.monotonic()
+            now = self._shared.clock.monotonic()
             rest_s = _BETWEEN_S * len(jobs)
             if self._in_a_row >= _AT_FIRST:
                 rest_s = max(rest_s, (now - asked_at) * _CLAIM_REST)
             self._in_a_row += len(jobs)
             self._rest_until = max(self._rest_until, now + rest_s)
-            asyncio.get_running_loop().call_later(rest_s, self._hungry)
+            asyncio.get_running_loop().call_later(rest_s, self._wants_jobs)
 
     def _look(self) -> None:
         """React to a free slot; once all are free, the other jobs go on."""
         if self._is_used and self.pool.is_idle:
             self._is_used = False
             self.let_go()
-        self._hungry()
+        self._wants_jobs()
 
     def _hold(self, now: float) -> None:
         if self._held_at is None:
@@ -132,7 +132,7 @@ class Quarantine:
         self._wanted_at = None
         if self._held_at is None or self._is_used:
             return
-        now = self._kit.clock.monotonic()
+        now = self._shared.clock.monotonic()
         self._rest_until = now + (now - self._held_at) * _REST
         self._held_at = None
         for pool in self._others:

@@ -37,10 +37,10 @@ class ActiveRun:
 
     # What most runs never set is not set for each of them.
     link: StoreLink | None = None
-    """How the handler speaks to the store, if it can."""
+    """Sends the handler's calls to the store, if it can make any."""
     finished_us: int | None = None
     why: Why | None = None
-    told_at = 0.0
+    asked_at = 0.0
     is_reported = False
     is_failure: bool | None = None
     """Whether the run counts against the service its breaker guards; None if it counts neither way."""
@@ -89,10 +89,10 @@ class ActiveRun:
             context.items_crawled is None and context.items_indexed is None and context.metadata is None and context.again is None
         )
 
-    def tell(self, why: Why, now: float) -> None:
+    def ask_to_end(self, why: Why, now: float) -> None:
         """Note why the run is to end; the handler sees `ctx.cancelled`."""
         self.why = why
-        self.told_at = now
+        self.asked_at = now
         if self.link is not None:
             self.link.is_stopping = True
 

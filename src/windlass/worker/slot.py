@@ -40,7 +40,7 @@ _RESULT_COUNTS = frozenset({Why.STOPPED, Why.SHUTDOWN, Why.EXPIRED})
 
 
 @record(kw_only=True)
-class Kit:
+class SharedParts:
     """What every slot of a worker shares."""
 
     program: Program
@@ -49,7 +49,7 @@ class Kit:
     rng: Random
     options: WorkerOptions
     context: Context
-    """What a run finds in its context variables: a copy of this, which nobody else sees."""
+    """What a run finds in its context variables: a copy of this for each run."""
     lease_times: LeaseTimes
     started: Callable[[ActiveRun], None]
     ended: Callable[[ActiveRun, Outcome | None], None]
@@ -62,9 +62,9 @@ class Kit:
 class Slot:
     """Runs one job at a time, in the way its task asks for, each in an asyncio task and a context of its own."""
 
-    def __init__(self, kit: Kit, *, freed: Callable[[Slot, float | None], None]) -> None:
-        """Share `kit` with the other slots; `freed` hears when the slot is free again, and how long its one run took."""
-        self._kit = kit
+    def __init__(self, shared: SharedParts, *, freed: Callable[[Slot, float | None], None]) -> None:
+        """Use `shared` as all other slots do; `freed` is called when the slot is free again, with how long its one run took."""
+        self._shared = shared
         self._freed = freed
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[Any] | None = None
@@ -106,23 +106,23 @@ class Slot:
         _ = self._make_task(self._run(active))
 
     def start_in_thread(self, jobs: Sequence[Claimed], spec: TaskSpec) -> None:
-        """Start functions one after another in the slot's thread; `collect` and `recall` tell how far it came."""
+        """Start functions one after another in the slot's thread; `collect` and `recall` return its progress."""
         self.shortage = None
         self._batch = batch = ThreadBatch(jobs)
         self._task = task = self._make_task(self._run_in_thread(batch, spec))
-        task.add_done_callback(self._thread_freed, context=self._kit.context.copy())
+        task.add_done_callback(self._thread_freed, context=self._shared.context.copy())
 
     def _make_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return eager_task(work, self._loop, self._kit.context.copy())
+        return eager_task(work, self._loop, self._shared.context.copy())
 
     async def _run(self, active: ActiveRun) -> None:
         # Before anything else: the first step, which is taken at once, may block the event loop.
         self._task = asyncio.current_task(self._loop)
         value, error = None, None
-        kit, spec = self._kit, active.spec
+        shared, spec = self._shared, active.spec
         try:
             current_run.set(active.logged)
-            kit.started(active)
+            shared.started(active)
             if spec.isolation is Isolation.PROCESS:
                 value = await self._run_child(active)
             else:
@@ -135,10 +135,10 @@ class Slot:
         # Reported and followed by the next run within the task: a callback would need a turn of the event loop.
         self._active = self._task = None
         try:
-            if error is not None or value is not None or not kit.completed(active):
+            if error is not None or value is not None or not shared.completed(active):
                 self._settle(active, self._outcome, value, error)
         finally:
-            self._freed(self, kit.clock.monotonic() - active.began)
+            self._freed(self, shared.clock.monotonic() - active.began)
 
     def _outcome(self, active: ActiveRun, value: Any, error: BaseException | None) -> Outcome | None:
         if error is not None:
@@ -149,12 +149,12 @@ class Slot:
 
     async def _run_in_thread(self, batch: ThreadBatch, spec: TaskSpec) -> None:
         if self._thread is None:
-            self._thread = SlotThread(lost=self._kit.lost_threads)
-        work = partial(batch.run, self._kit.lease_times.may_start, partial(self._begin, spec=spec), self._call_in_thread)
+            self._thread = SlotThread(lost=self._shared.lost_threads)
+        work = partial(batch.run, self._shared.lease_times.may_start, partial(self._begin, spec=spec), self._call_in_thread)
         try:
             await self._thread.run(work)
         except Abandoned:
-            # The run was reported by whoever gave it up.
+            # The run was reported when it was abandoned.
             batch.active = None
 
     def _thread_freed(self, task: asyncio.Task[None]) -> None:
@@ -175,7 +175,7 @@ class Slot:
         """Report the runs that came back from the thread; returns how long each took."""
         ended = [] if self._batch is None else self._batch.collect()
         for run in ended:
-            self._kit.context.copy().run(self._settle_from_outside, run.active, self._outcome, run.value, run.error)
+            self._shared.context.copy().run(self._settle_from_outside, run.active, self._outcome, run.value, run.error)
         return [run.seconds for run in ended]
 
     def recall(self) -> list[Claimed]:
@@ -184,35 +184,35 @@ class Slot:
 
     def _begin(self, job: Claimed, spec: TaskSpec) -> ActiveRun:
         """Describe a run that starts now; for functions, on the thread where they will run."""
-        kit = self._kit
+        shared = self._shared
         timeout = spec.timeout if job.timeout_us is None else timedelta(microseconds=job.timeout_us)
         if timeout is None:
-            timeout = kit.options.timeout_of(job.lane)
-        return ActiveRun(job, spec, started_us=kit.clock.now_us(), now=kit.clock.monotonic(), timeout=timeout)
+            timeout = shared.options.timeout_of(job.lane)
+        return ActiveRun(job, spec, started_us=shared.clock.now_us(), now=shared.clock.monotonic(), timeout=timeout)
 
     def _enter(self, active: ActiveRun) -> None:
         """Begin a run in its own context."""
         current_run.set(active.logged)
-        self._kit.started(active)
+        self._shared.started(active)
 
     def _look_again(self, active: ActiveRun) -> None:
         """Start nothing under a lease that ran out while the run was made ready: a process can be frozen at any line."""
-        if not self._kit.lease_times.may_start(active.token):
-            active.tell(Why.LATE, self._kit.clock.monotonic())
+        if not self._shared.lease_times.may_start(active.token):
+            active.ask_to_end(Why.LATE, self._shared.clock.monotonic())
             raise Late
 
     def _context_of(self, active: ActiveRun) -> tuple[JobContext]:
-        active.link = StoreLink(active.job, self._kit.store, self._loop)
-        active.context = JobContext(active.job, active.link, self._kit.program.state)
+        active.link = StoreLink(active.job, self._shared.store, self._loop)
+        active.context = JobContext(active.job, active.link, self._shared.program.state)
         return (active.context,)
 
     def _call_in_thread(self, active: ActiveRun) -> Any:
         began = time.thread_time()
         try:
-            return self._kit.context.copy().run(self._call_inside, active)
+            return self._shared.context.copy().run(self._call_inside, active)
         finally:
             active.cpu_time_ms = round((time.thread_time() - began) * 1000)
-            active.finished_us = self._kit.clock.now_us()
+            active.finished_us = self._shared.clock.now_us()
 
     def _call_inside(self, active: ActiveRun) -> Any:
         self._enter(active)
@@ -238,7 +238,7 @@ class Slot:
             if tasks:
                 end_tasks(tasks)
             if is_news:
-                self._kit.ended(active, judge(active, *how))
+                self._shared.ended(active, judge(active, *how))
         except BaseException as error:  # a value's own methods may raise anything
             log.exception("the end of a run could not be judged")
             if is_news:
@@ -247,41 +247,41 @@ class Slot:
     def _fail(self, active: ActiveRun, kind: str) -> None:
         """Report a run whose end could not be handled as failed by the error that was in the way."""
         try:
-            self._kit.ended(active, Raised(Failure(f"the end of its run could not be judged: {kind}", kind)))
+            self._shared.ended(active, Raised(Failure(f"the end of its run could not be judged: {kind}", kind)))
         except BaseException:
             log.exception("the end of a run could not be reported")
             # It is held without a run from now on, and given back as such.
             active.is_reported = False
 
     def clear(self) -> None:
-        """Forget a run that could not be started, so that its job is given back and the slot can take another."""
+        """Drop a run that could not be started, so that its job is given back and the slot can take another."""
         self._active = self._batch = None
 
     async def _run_child(self, active: ActiveRun) -> ChildEnd:
         if self._child is None:
-            if self._kit.program.target is None:
+            if self._shared.program.target is None:
                 raise ConfigError(
                     f"task {active.job.task!r} runs in a child process, which must find the application by name: "
                     "start the worker as `windlass worker module:app`"
                 )
-            self._child = ChildRunner(self._kit.program.target)
-        link = StoreLink(active.job, self._kit.store, self._loop)
+            self._child = ChildRunner(self._shared.program.target)
+        link = StoreLink(active.job, self._shared.store, self._loop)
         self._look_again(active)
         try:
             return await self._child.run(
                 active.job,
                 handle=link.call,
                 memory_limit_mb=active.spec.memory_limit_mb,
-                left_to_start=partial(self._kit.lease_times.left_to_start, active.token),
+                left_to_start=partial(self._shared.lease_times.left_to_start, active.token),
             )
         except Late:
             # A child can take longer to start than a lease lasts.
             if active.why is None:
-                active.tell(Why.LATE, self._kit.clock.monotonic())
+                active.ask_to_end(Why.LATE, self._shared.clock.monotonic())
             raise
 
     def _returned(self, active: ActiveRun, value: Any) -> Outcome | None:
-        """Judge a handler that came back; too late is too late, but a result beats a wish to stop."""
+        """Return the outcome of a handler that came back: a late result is dropped, one despite a stop request counts."""
         if active.why is not None and active.why not in _RESULT_COUNTS:
             return active.cut_short()
         return self._completed(active, None if value is None else sanitise_result(value, MAX_RESULT))
@@ -291,7 +291,7 @@ class Slot:
         again = active.again
         if again is None:
             return _NOTHING if result is None else Returned(result)
-        return Returned(result, again.at if again.after is None else self._kit.clock.now() + again.after)
+        return Returned(result, again.at if again.after is None else self._shared.clock.now() + again.after)
 
     def _child_ended(self, active: ActiveRun, end: ChildEnd) -> Outcome | None:
         active.end = end
@@ -317,7 +317,7 @@ class Slot:
         return self._judged(active, self._judge(active).of_error(error))
 
     def _judge(self, active: ActiveRun) -> Judge:
-        return Judge(active.spec, active.job, self._kit.rng, self._kit.clock.now())
+        return Judge(active.spec, active.job, self._shared.rng, self._shared.clock.now())
 
     @staticmethod
     def _judged(active: ActiveRun, verdict: Verdict) -> Outcome:
@@ -325,10 +325,10 @@ class Slot:
         return verdict.outcome
 
     def stop(self, active: ActiveRun, why: Why) -> None:
-        """Tell the handler to end, if this is still its run; the first reason stands."""
+        """Stop the handler, if this is still its run; the first reason stands."""
         if active is not self.active or active.why is not None:
             return
-        active.tell(why, self._kit.clock.monotonic())
+        active.ask_to_end(why, self._shared.clock.monotonic())
         if active.spec.isolation is Isolation.ASYNC and self._task is not None:
             self._task.cancel()
         elif active.spec.isolation is Isolation.PROCESS and self._child is not None:
@@ -358,10 +358,10 @@ class Slot:
             self._thread.abandon()
         else:
             self.is_lost = True
-        self._kit.context.copy().run(self._settle_from_outside, active, ActiveRun.cut_short)
+        self._shared.context.copy().run(self._settle_from_outside, active, ActiveRun.cut_short)
 
     async def close(self) -> None:
-        """Let go of the thread and the child."""
+        """End the thread and the child."""
         if self._thread is not None:
             self._thread.close()
         if self._child is not None:

@@ -76,7 +76,7 @@ class SlotThread:
         self._end: asyncio.Future[_CallEnd] | None = None
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run a function in the thread and give what it returns or raises, whatever that is.
+        """Run a function in the thread; returns or raises what it does, whatever that is.
 
         Raises NoThread when none can be started, and Abandoned when `abandon` comes first. Cancelling the caller abandons the
         thread too. The one error that changes on its way is StopIteration: a coroutine cannot raise it, so Python makes it a

@@ -31,7 +31,7 @@ class Unserved:
             try:
                 await self._look()
             except StoreError as error:
-                log.debug("could not look for jobs that nobody runs: %s", error)
+                log.debug("could not look for jobs that no worker runs: %s", error)
             await asyncio.sleep(_EVERY_S)
 
     async def _look(self) -> None:

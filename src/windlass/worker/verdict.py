@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from windlass.core.job import Claimed, RunReason
 from windlass.core.outcome import Cancelled, Failure, Outcome, Raised, Snoozed
-from windlass.core.signals import Cancel, Discard, Retry, Snooze, speaks_against_service
+from windlass.core.signals import Cancel, Discard, Retry, Snooze, counts_for_breaker
 from windlass.core.task import TaskSpec
 from windlass.errors import BreakerOpen, InvalidPayload
 from windlass.worker.failure import failure_of
@@ -16,7 +16,7 @@ from windlass.worker.wire import ChildRaised, Crashed
 
 
 class Verdict(NamedTuple):
-    """An outcome, and whether it speaks against the service that the task's breaker guards."""
+    """An outcome, and whether it counts as a failure for the task's breaker."""
 
     outcome: Outcome
     is_failure: bool = True
@@ -31,9 +31,9 @@ class Judge(NamedTuple):
     now: datetime
 
     def of_error(self, error: BaseException, failure: Failure | None = None) -> Verdict:
-        """Judge what left the handler; `failure` describes it where the error itself stayed in a child process."""
-        told = failure or failure_of(error)
-        is_failure = speaks_against_service(error)
+        """Return the outcome of an error; `failure` describes it where the error itself stayed in a child process."""
+        failed = failure or failure_of(error)
+        is_failure = counts_for_breaker(error)
         match error:
             case Snooze():
                 return Verdict(Snoozed(error.delay), is_failure)
@@ -42,14 +42,14 @@ class Judge(NamedTuple):
             case BreakerOpen():
                 return Verdict(Snoozed(error.probe_at - self.now), is_failure)
             case Discard() | InvalidPayload():
-                return Verdict(Raised(told, is_final=True), is_failure)
+                return Verdict(Raised(failed, is_final=True), is_failure)
             case Retry():
-                return Verdict(Raised(told, after=error.after), is_failure)
+                return Verdict(Raised(failed, after=error.after), is_failure)
         place = next((place for place, (kind, _) in enumerate(self.spec.retry_by_error) if isinstance(error, kind)), None)
-        return self._by_policy(told, place, is_final=isinstance(error, self.spec.never_retry))._replace(is_failure=is_failure)
+        return self._by_policy(failed, place, is_final=isinstance(error, self.spec.never_retry))._replace(is_failure=is_failure)
 
     def of_child(self, raised: ChildRaised) -> Verdict:
-        """Judge what left a handler in a child process."""
+        """Return the outcome of an error in a child process."""
         failure = Failure(raised.message, raised.kind, raised.trace)
         if raised.error is not None:
             return self.of_error(raised.error, failure)
@@ -64,5 +64,5 @@ class Judge(NamedTuple):
         return Verdict(Raised(failure, after=policy.delay(self.job.attempt, self.rng)))
 
     def of_crash(self, crashed: Crashed) -> Verdict:
-        """Judge a child process that died."""
+        """Return the outcome of a child process that died."""
         return Verdict(Raised(Failure(crashed.text, "WorkerCrashed", reason=RunReason.WORKER_CRASHED)))

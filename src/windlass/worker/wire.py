@@ -34,7 +34,7 @@ class ChildRaised(NamedTuple):
     kind: str
     """The error's class."""
     message: str
-    """Never empty: an error without a message gives its class."""
+    """Never empty: an error without a message has its class here."""
     trace: str | None
     error: Signal | WindlassError | None = None
     """The error itself when it is one of Windlass's own, such as Retry or Snooze, with its values."""
@@ -217,7 +217,7 @@ def unpack_end(packed: list[Any]) -> tuple[ChildEnd, Cost]:
 
 
 def describe_death(status: int | None) -> Crashed:
-    """Return how a process ended; `status` is what os.waitstatus_to_exitcode gives, None when it is not known."""
+    """Return how a process ended; `status` is what os.waitstatus_to_exitcode returns, None when it is unknown."""
     if status is None:
         return Crashed("the child process ended, and something else in the worker took its exit status")
     if status >= 0:

@@ -29,7 +29,7 @@ from windlass.worker.quarantine import Quarantine
 from windlass.worker.replacement import Replacement
 from windlass.worker.run import ActiveRun, Why
 from windlass.worker.run_tasks import tracked_tasks
-from windlass.worker.slot import Kit, Slot
+from windlass.worker.slot import SharedParts, Slot
 from windlass.worker.worker_log import log
 
 _MOMENT_S = 0.001
@@ -62,12 +62,12 @@ class Worker:
         options: WorkerOptions | None = None,
         decide: Decide = decide,
         replacement: Replacement | None = None,
-        is_told: bool = False,
+        is_notified: bool = False,
     ) -> None:
         """Run `program` under `name`; `blocking_store` is the same store for the heart's thread.
 
         `store` finishes a run with what `decide` returns for it. With a `replacement` the process is replaced when a
-        handler blocks the event loop beyond its timeout and the grace. With `is_told` the upkeep, or somebody like it,
+        handler blocks the event loop beyond its timeout and the grace. With `is_notified` the upkeep, or another component,
         calls `wake` in every poll interval in which anything is pending.
         """
         self.name = name
@@ -90,9 +90,9 @@ class Worker:
             taken=self._taken,
             release=held_jobs.release,
             is_probe=held_jobs.breaker_watch.expect,
-            is_told=is_told,
+            is_notified=is_notified,
         )
-        self._kit = Kit(
+        self._shared = SharedParts(
             program=program,
             store=store,
             clock=clock,
@@ -106,14 +106,18 @@ class Worker:
         )
         # Lanes of their own first, so that they are served before the pool that takes anything.
         specs = sorted(self._options.pools, key=lambda spec: spec.lane == EVERY_LANE)
-        self._fed = [Pool(spec, self._kit, held_jobs.acker, hungry=feeder.hungry, release=held_jobs.release) for spec in specs]
-        self._quarantine = Quarantine(self._kit, held_jobs.acker, self._fed, hungry=feeder.hungry, release=held_jobs.release)
+        self._fed = [
+            Pool(spec, self._shared, held_jobs.acker, wants_jobs=feeder.wants_jobs, release=held_jobs.release) for spec in specs
+        ]
+        self._quarantine = Quarantine(
+            self._shared, held_jobs.acker, self._fed, wants_jobs=feeder.wants_jobs, release=held_jobs.release
+        )
         self._pools += [*self._fed, self._quarantine.pool]
         self._heart = Heart(
             blocking_store,
             lease=self._options.lease,
             leases=held_jobs.leases,
-            heard=self._heard,
+            answered=self._answered,
             renewed=LogRecorder(blocking_store, held_jobs.long_logs).record,
             monotonic=clock.monotonic,
         )
@@ -172,7 +176,7 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it holds no job and the store has heard of every end."""
+        """Whether it holds no job and the store has recorded every end."""
         return self._held_jobs.is_clear
 
     async def idle(self) -> None:
@@ -232,9 +236,9 @@ class Worker:
             self._loop_watch.tick()
             self._claimed.set()
 
-    def _heard(self, beat: Beat) -> None:
+    def _answered(self, beat: Beat) -> None:
         self._held_jobs.renewed(beat)
-        self._loop.call_soon_threadsafe(self._held_jobs.heard, beat)
+        self._loop.call_soon_threadsafe(self._held_jobs.answered, beat)
 
     def _active_of(self, task: asyncio.Task[Any]) -> ActiveRun | None:
         """Find the run that an asyncio task belongs to; from any thread."""
@@ -265,7 +269,7 @@ class Worker:
 
     @property
     def _lost(self) -> int:
-        return self._kit.lost_threads.alive + sum(pool.lost for pool in self._pools)
+        return self._shared.lost_threads.alive + sum(pool.lost for pool in self._pools)
 
     async def _watch(self) -> None:
         """Look after deadlines: nothing is set up for a single job."""
@@ -310,7 +314,7 @@ class Worker:
             elif active.spec.is_exclusive and now >= self._held_jobs.lease_times.until(active.token):
                 # Given back once it has stopped: if the lease is still free by then, no worker has to wait for its end.
                 slot.stop(active, Why.EXPIRED)
-        elif now >= active.told_at + self._options.stop_grace.total_seconds():
+        elif now >= active.asked_at + self._options.stop_grace.total_seconds():
             slot.give_up()
 
     async def _wind_down(self, feeder: asyncio.Task[None]) -> None:
@@ -318,7 +322,7 @@ class Worker:
         late = self._clock.monotonic() + self._options.grace.total_seconds()
         for pool in self._pools:
             pool.close()
-        # A claim that is under way is heard to its end, so that its jobs are given back; a database that does not answer is
+        # A claim that is under way is awaited, so that its jobs are given back; a database that does not answer is
         # waited for no longer than the handlers are.
         await self._wait_for_runs(self._options.grace.total_seconds(), feeder)
         for slot in self._held_jobs.busy_slots:

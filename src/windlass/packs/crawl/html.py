@@ -90,7 +90,7 @@ class _HtmlReader:
         return HtmlDocument(_plain(self._title or ""), text, tuple(self._links), self._base, frozenset(self._robots))
 
     def _markup(self, opening: int) -> int:
-        """Read what begins with a `<`; gives where to go on, negative at the end."""
+        """Read what begins with a `<`; returns where to go on, negative at the end."""
         text = self._text
         if text.startswith("<!--", opening):
             return _after(text, "-->", opening + 4)

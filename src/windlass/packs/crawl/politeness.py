@@ -13,7 +13,7 @@ _REMEMBERED = 1_000
 
 @dataclass(slots=True)
 class _Host:
-    """Whose turn it is, and when the next request may go out."""
+    """The lock of a host, and when the next request may go out."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     next_at: float = 0.0
@@ -24,7 +24,7 @@ class Politeness:
     """The turns of all crawls of one event loop."""
 
     def __init__(self) -> None:
-        """Know no host yet."""
+        """Start without hosts."""
         self._hosts: dict[str, _Host] = {}
 
     @asynccontextmanager

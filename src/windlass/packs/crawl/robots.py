@@ -48,7 +48,7 @@ class RobotsBook:
     """The rules of every host that one run meets, each asked for once."""
 
     def __init__(self, ask: Callable[[str], Awaitable[Answer]]) -> None:
-        """Ask for addresses with `ask`, which follows redirects and gives the first MAX_BYTES of an answer."""
+        """Ask for addresses with `ask`, which follows redirects and returns the first MAX_BYTES of an answer."""
         self._ask = ask
         self._known: dict[str, Robots] = {}
 
@@ -78,7 +78,7 @@ def read_rules(text: str) -> Robots:
 
 
 def _bounded(text: str) -> Iterator[str]:
-    """Keep what speaks to us within what can be looked at for every link; of too many wildcards each forbids more."""
+    """Keep the rules for us that can be checked for every link; of too many wildcards each forbids more."""
     wildcards, last = 0, ""
     for written in text.splitlines():
         line = written.partition("#")[0].strip()

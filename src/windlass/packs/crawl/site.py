@@ -25,7 +25,7 @@ _PATIENCE = 5
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 
 
-class _Landed(NamedTuple):
+class _Fetched(NamedTuple):
     """Where an address led, and what was there."""
 
     url: WebUrl
@@ -34,7 +34,7 @@ class _Landed(NamedTuple):
 
 
 class Site:
-    """What one run of a crawl knows of where it goes."""
+    """What one run of a crawl has learned of its site."""
 
     def __init__(self, sender: Outgoing, politeness: Politeness, *, pause_s: float, max_depth: int) -> None:
         """Send with `sender`, at least `pause_s` apart; links at `max_depth` are not followed."""
@@ -67,22 +67,22 @@ class Site:
             raise SiteUnavailable(f"{self._failures} pages in a row could not be had, the last because {error}") from error
 
     async def _visit(self, address: Address) -> Visit:
-        landed = await self._follow(address)
-        if landed is None:
+        fetched = await self._follow(address)
+        if fetched is None:
             return Visit(address, address.url, is_outside=True)
-        url, answer, robots = landed
+        url, answer, robots = fetched
         if answer.status == _UNCHANGED:
             links = site_links(url, url, json.loads(address.links or "[]"))
             kept = await asyncio.to_thread(lambda: tuple(filter(robots.allows, links)))
             return Visit(address, address.url, is_unchanged=True, links=self._within_depth(address, kept))
         _check_status(url, answer)
-        page, links = await _read(landed)
+        page, links = await _read(fetched)
         return Visit(address, str(url), page=page, is_gone=page is None, links=self._within_depth(address, links))
 
     def _within_depth(self, address: Address, links: tuple[str, ...]) -> tuple[str, ...]:
         return links if address.depth < self._max_depth else ()
 
-    async def _follow(self, address: Address) -> _Landed | None:
+    async def _follow(self, address: Address) -> _Fetched | None:
         """Ask for an address and where it leads to; None when that is outside, or what robots are asked not to visit."""
         url = parse_url(address.url)
         passed: set[str] = set()
@@ -94,7 +94,7 @@ class Site:
                 return None
             answer = await self._ask(url, robots, {} if passed else _conditions(address))
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
-                return _Landed(url, answer, robots)
+                return _Fetched(url, answer, robots)
             passed.add(str(url))
             target = join_url(url, answer.headers["location"])
             if len(str(target)) > MAX_URL or (target.authority != url.authority and not address.is_start):
@@ -114,12 +114,12 @@ class Site:
             return await self._sender.send("GET", address, limits=limits, wanted=Wanted.BEGINNING)
 
 
-async def _read(landed: _Landed) -> Reading:
+async def _read(fetched: _Fetched) -> Reading:
     """Read an answer; whatever is wrong with it is wrong with this page, now and later."""
     try:
-        return await asyncio.to_thread(read_answer, landed.url, landed.answer, landed.robots.allows)
+        return await asyncio.to_thread(read_answer, fetched.url, fetched.answer, fetched.robots.allows)
     except Exception as error:
-        raise CrawlRefused(f"{landed.url} cannot be read: {type(error).__name__}: {error}") from error
+        raise CrawlRefused(f"{fetched.url} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _conditions(address: Address) -> dict[str, str]:

@@ -35,7 +35,7 @@ def _checked(url: str) -> str:
 
 
 def normal_url(url: str) -> str:
-    """Write an address in the one form it is known by; raises UrlRefused."""
+    """Write an address in its normal form; raises UrlRefused."""
     normal = str(parse_url(url))
     if len(normal) > MAX_URL:
         raise UrlRefused(f"url: must have at most {MAX_URL} characters, with what is no ASCII written as %XX")
@@ -67,7 +67,7 @@ def install(app: Windlass) -> None:
         max_pages: Pages = PAGES,
         max_depth: Depth = DEPTH,
     ) -> dict[str, int]:
-        """Crawl a source from its url, or from the given one; without an id, the source is what the job is about."""
+        """Crawl a source from its url, or from the given one; without an id, the source is the job's subject."""
         run = Crawl(app, await app.store(), source_id or ctx.subject, CrawlLimits(max_pages, max_depth))
         try:
             state = await run.run(ctx, url)
@@ -112,7 +112,7 @@ class Crawl:
     async def _start(self, url: str | None) -> tuple[str, str]:
         """Find out what to crawl, and from where."""
         if self._source_id is None:
-            raise CrawlRefused("the job says not which source to crawl: give it a source_id or a subject")
+            raise CrawlRefused("the job names no source to crawl: give it a source_id or a subject")
         try:
             source = await self._store.sources.get(self._source_id)
         except SourceNotFound:

@@ -1,4 +1,4 @@
-"""Feeds: subscribed to by anybody, each fetched by one job that chooses its next run."""
+"""Feeds with any number of subscribers, each fetched by one job that chooses its next run."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def read_document(body: bytes, url: str, content_type: str | None = None) -> Fee
     headers = {"content-type": content_type or _ATOM}
     try:
         found = feedparser.parse(io.BytesIO(body), response_headers=headers)
-    except Exception as error:  # what a parser stumbles over in garbage is anybody's guess
+    except Exception as error:  # the parser may raise anything for garbage
         raise FeedUnreadable(f"is not a feed: {type(error).__name__}: {error}") from error
     if not found.get("version"):
         raise FeedUnreadable(f"is neither RSS nor Atom{_why(found)}")
@@ -77,7 +77,7 @@ def _why(found: Mapping[str, Any]) -> str:
 
 
 def _entries(found: Iterable[Mapping[str, Any]], url: str) -> list[NewEntry]:
-    """Take the first of a document, where the newest are, and give the oldest of them first."""
+    """Take the first of a document, where the newest are, and return the oldest of them first."""
     taken = [entry for one in list(found)[:MAX_ENTRIES] if (entry := _entry(one, url)) is not None]
     return taken[::-1]
 
@@ -86,7 +86,7 @@ def _entry(one: Mapping[str, Any], url: str) -> NewEntry | None:
     title = _text(one.get("title"), _LINE)
     link = _address(one.get("link"), url)
     summary = _text(one.get("summary") or _content(one), _SUMMARY)
-    # Without an id or a link an entry is known by its content.
+    # Without an id or a link an entry is identified by its content.
     guid = _text(one.get("id") or one.get("link"), 10**6) or "\n".join(filter(None, (title, summary)))
     if not guid:
         return None
@@ -99,7 +99,7 @@ def _content(one: Mapping[str, Any]) -> object:
 
 
 def _published(one: Mapping[str, Any]) -> datetime | None:
-    # Asked first: for a date that is not there feedparser would give the other, with a warning.
+    # Asked first: for a missing date feedparser would return the other, with a warning.
     parsed = one.get("published_parsed") or ("updated_parsed" in one and one.get("updated_parsed"))
     try:
         seconds = calendar.timegm(parsed) if parsed else None

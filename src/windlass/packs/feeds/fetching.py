@@ -44,7 +44,7 @@ def declare(app: Windlass, hubs: Hubs) -> None:
     """Declare the task."""
 
     @app.task(name=FETCH_TASK, timeout=_TIMEOUT)
-    async def fetch_feed(ctx: JobContext, feedId: str) -> dict[str, Any]:  # noqa: N803 - the feed system's word
+    async def fetch_feed(ctx: JobContext, feedId: str) -> dict[str, Any]:  # noqa: N803 - the feed system's name
         """Fetch a feed, keep what is new and choose the next run; a failure backs off and never ends the job."""
         return await Fetching(app, hubs).run(ctx, feedId)
 

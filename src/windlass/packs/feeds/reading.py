@@ -68,7 +68,7 @@ def _ask(asked: _Asked) -> FeedDocument | str:
     except _ReaderGone as gone:
         if gone.code != _IDLED_OUT:
             raise
-        # It had nothing to do for long enough, just when we came.
+        # It was idle for so long that it ended, just before this request.
         return _reader().read(asked)
 
 

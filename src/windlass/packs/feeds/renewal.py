@@ -1,4 +1,4 @@
-"""`renew_websub`: once a day, whatever hubs would soon forget."""
+"""`renew_websub`: renews once a day the subscriptions that would soon end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets go of old history at once; upkeep does the same in small parts all day."""
+"""Deletes old history at once; upkeep does the same in small parts all day."""
 
 from __future__ import annotations
 

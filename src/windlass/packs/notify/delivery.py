@@ -26,7 +26,7 @@ def delivery_id(ctx: JobContext, job: Job) -> str:
 
 
 async def ask(app: Windlass, method: str, url: str, **options: Any) -> Answer:
-    """Send a request as `Outgoing.send` does; what no retry mends becomes a Discard, which speaks against no service."""
+    """Send a request as `Outgoing.send` does; what no retry helps becomes a Discard, which counts for no breaker."""
     try:
         return await outgoing(app).send(method, url, **options)
     except FINAL as error:

@@ -47,7 +47,7 @@ def install(app: Windlass) -> None:
 
 
 def _headers(call: Integration, name: str) -> dict[str, str]:
-    # The same for every try, so that a system that knows it does nothing twice.
+    # The same for every try, so that a system that stores it does nothing twice.
     ours = {"accept": "application/json", "idempotency-key": name}
     if call.data is not None:
         ours["content-type"] = "application/json"

@@ -20,7 +20,7 @@ _FOR_GOOD = range(500, 600)
 
 
 class MailServerFailed(WindlassError):
-    """The mail server is away or not well; speaks against it, and a retry may help."""
+    """The mail server cannot be reached or reports a problem; counts for its breaker, and a retry may help."""
 
 
 class RecipientDeferred(InvalidInput):
@@ -86,7 +86,7 @@ def _clear_errors(recipient: str) -> Iterator[None]:
         told = f"the mail server refused the mail: {_said(error.smtp_code, error.smtp_error)}"
         raise (Discard(told) if error.smtp_code in _FOR_GOOD else MailServerFailed(told)) from error
     except smtplib.SMTPResponseException as error:
-        raise MailServerFailed(f"the mail server said {_said(error.smtp_code, error.smtp_error)}") from error
+        raise MailServerFailed(f"the mail server answered {_said(error.smtp_code, error.smtp_error)}") from error
     except (smtplib.SMTPException, OSError) as error:
         raise MailServerFailed(f"the mail server cannot be used: {str(error) or type(error).__name__}") from error
 
@@ -94,7 +94,7 @@ def _clear_errors(recipient: str) -> Iterator[None]:
 def _refused_recipient(recipient: str, code: int, text: bytes | str) -> Exception:
     said = _said(code, text)
     if code == _CLOSING:
-        return MailServerFailed(f"the mail server said {said}")
+        return MailServerFailed(f"the mail server answered {said}")
     if code in _FOR_GOOD:
         return Discard(f"the mail server refused the recipient: {said}")
     return RecipientDeferred("to", recipient, f"is not taken now: {said}")

@@ -14,7 +14,7 @@ from windlass.packs.notify.fields import LANE, MAX_ATTEMPTS, RETRY, TIMEOUT
 
 TASK = "produce-reminders"
 DAILY = "0 6 * * *"
-# A mail may have a mebibyte, and a batch is one transaction that everybody else waits for.
+# A mail may have a mebibyte, and a batch is one transaction, which blocks other writers.
 _BATCH = 50
 
 
@@ -38,7 +38,7 @@ def mail_maker() -> Callable[[Reminder], NewJob]:
     What is wrong with a mail is found when it is sent, and holds up no other.
     """
     options = job_fields({"lane": LANE, "retry": RETRY, "max_attempts": MAX_ATTEMPTS, "timeout": TIMEOUT})
-    # Asked for now: a store may call back from a thread, where the running job is not known.
+    # Asked for now: a store may call back from a thread, where there is no running job.
     fields = descended({"task": email.TASK, "created_by": TASK, **options})
 
     def make(reminder: Reminder) -> NewJob:

@@ -1,4 +1,4 @@
-"""The one way out: every request that a pack sends goes through `Outgoing`."""
+"""Outgoing requests: every request that a pack sends goes through `Outgoing`."""
 
 from __future__ import annotations
 

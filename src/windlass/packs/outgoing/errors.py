@@ -42,4 +42,4 @@ class Unreachable(OutgoingError):
 
 
 FINAL: tuple[type[OutgoingError], ...] = (UrlRefused, AddressRefused, BodyTooLarge, TooManyRedirects)
-"""The errors that a retry does not mend: give them to a task's `never_retry`."""
+"""The errors that no retry helps: list them in a task's `never_retry`."""

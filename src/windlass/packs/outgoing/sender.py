@@ -143,11 +143,11 @@ class Outgoing:
         raise TooManyRedirects(f"{request.url.origin}: still redirected after {limits.max_redirects} times")
 
     async def aclose(self) -> None:
-        """Let go of the threads that look up names."""
+        """End the threads that look up names."""
         self._dns.close()
 
     def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Check what a caller sends along, and add who we are."""
+        """Check the caller's headers, and add the user agent."""
         return {"accept": "*/*", "user-agent": self._user_agent, **check_headers(given)}
 
     @asynccontextmanager

@@ -136,7 +136,7 @@ def _target(path: str, query: str) -> str:
 
 
 def _refused(text: str, why: str) -> UrlRefused:
-    # Passwords and keys are in front of an @ or behind a ?, and errors are read by everybody who may look.
+    # Passwords and keys are in front of an @ or behind a ?, and viewers may read errors.
     seen = "" if "@" in text else f" {shown(text.partition('?')[0])}"
     refused = UrlRefused(f"url{seen} {why}")
     refused.why = why

@@ -33,7 +33,7 @@ SHAPES |= {
 Notify = Callable[[Notice], Sequence[NewJob]]
 
 
-def _tell_nobody(_notice: Notice) -> Sequence[NewJob]:
+def _no_notices(_notice: Notice) -> Sequence[NewJob]:
     return ()
 
 
@@ -44,10 +44,10 @@ class Evaluation:
     raised: Sequence[ShownAlert]
     cleared: Sequence[ShownAlert]
     jobs: int
-    """How many jobs were enqueued to send word of it."""
+    """How many notification jobs were enqueued."""
 
 
-def evaluate(rules: Mapping[str, AlertRule], machine: Machine | None = None, notify: Notify = _tell_nobody) -> Call[Evaluation]:
+def evaluate(rules: Mapping[str, AlertRule], machine: Machine | None = None, notify: Notify = _no_notices) -> Call[Evaluation]:
     """Look at every rule; alerts, and the jobs that `notify` makes of them, are written in the same transaction.
 
     Any number may look at once: each alert is raised and cleared once. What is silenced is written, and no notice is sent.

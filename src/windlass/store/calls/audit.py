@@ -36,7 +36,7 @@ def add(deed: Deed) -> Call[int]:
 
     def steps(means: Means) -> Steps[int]:
         if means.actor is None:
-            raise InvalidInput("actor", None, "somebody must be named: use store.acting(actor).audit")
+            raise InvalidInput("actor", None, "a principal is needed: use store.acting(actor).audit")
         [[number]] = yield add_audit(means.actor, deed)
         return int(number)
 

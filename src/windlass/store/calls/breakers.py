@@ -98,7 +98,7 @@ def history(name: str, limit: int = MAX_LIST) -> Call[list[BreakerEvent]]:
 
 
 def prune_events(keep: timedelta = KEEP_EVENTS, *, limit: int = 1000) -> Call[int]:
-    """Forget old changes, but for the last of each breaker; returns how many went."""
+    """Delete old changes, but for the last of each breaker; returns how many."""
     check_wait("keep", keep, least=timedelta())
     check_range("limit", limit, 1, 10_000)
     return single("prune_breaker_events", {"keep_for": keep, "limit": limit}, len)

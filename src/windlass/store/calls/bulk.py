@@ -107,7 +107,7 @@ def letter_batch(settling: Settling, ids: Sequence[int]) -> Call[BatchDone]:
 
 
 def _by_bulk(answer: BatchDone) -> Collection[Topic]:
-    # The rows themselves are not read, so everybody looks once for each batch.
+    # The rows themselves are not read, so all sleepers are woken once for each batch.
     return tuple(Topic) if answer.changed else ()
 
 

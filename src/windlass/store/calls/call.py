@@ -54,8 +54,8 @@ def asked(step: Step, connection: Any) -> Sequence[Row]:
     return [(answer,)]
 
 
-def nobody(_answer: object) -> Collection[Topic]:
-    """Wake no sleeper."""
+def no_topics(_answer: object) -> Collection[Topic]:
+    """Return no topics: no sleeper is woken."""
     return ()
 
 
@@ -67,13 +67,13 @@ class Means(NamedTuple):
     """What rows leave open about retries."""
     most_arms: int = MAX_ARMS
     actor: Actor | None = None
-    """Whom the audit log names; without one it is not written."""
+    """The principal that the audit log names; without one no line is written."""
     clock: Clock | None = None
     """A test's clock; without one the time is the database's own."""
 
     @property
     def principal(self) -> str | None:
-        """Who acts, if anybody is named."""
+        """The acting principal, if known."""
         return None if self.actor is None else self.actor.principal
 
 
@@ -96,10 +96,10 @@ class Call(Generic[T]):
 
     None is what the settings have, nothing at all is for ever.
     """
-    wakes: Callable[[T], Collection[Topic]] = nobody
+    wakes: Callable[[T], Collection[Topic]] = no_topics
     """The topics that sleepers are woken with once this answer is committed."""
     announces_work: bool = False
-    """Whether its statement can wake those who claim itself, if it is asked to; `wakes` then has nothing to add."""
+    """Whether its statement can itself wake the workers that claim, if asked to; `wakes` then adds nothing."""
     deed: Callable[[T], Deed | None] | None = None
     """What the audit log gets of an answer; the line is written in the call's own transaction."""
     known: tuple[T, ...] = ()

@@ -116,7 +116,7 @@ def cancel(canary_id: int) -> Call[Canary]:
 
 
 def advance(canary_id: int, limit: int = batches.MAX_ROWS) -> Call[Canary | None]:
-    """Do the next step of a canary requeue: judge its first letters, or bring back the next batch.
+    """Do the next step of a canary requeue: check how its first letters ended, or bring back the next batch.
 
     None when there is nothing to do: it is over, another process is at it, or its first letters have not ended.
     """

@@ -1,4 +1,4 @@
-"""A job as the word of its holder finds it: locked first, then read."""
+"""The state of a job when its holder reports: locked first, then read."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from windlass.store.calls.work import MAX_CURSOR
 
 
 def due(chore: str, every: timedelta, worker: str) -> Call[ChorePermit | None]:
-    """Take the chore if its interval has passed since anybody took it; a permit never ended is replaced after it too."""
+    """Take the chore if its interval has passed since it was last taken, also where that permit was never ended."""
     check_text("chore", chore, MAX_NAME)
     check_text("worker", worker, MAX_NAME)
     check_wait("every", every, least=timedelta(milliseconds=1))

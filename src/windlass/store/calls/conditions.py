@@ -32,7 +32,7 @@ def _array(names: Sequence[str]) -> str | None:
 
 
 def _state_words(states: Sequence[StateFilter]) -> str | None:
-    """Write every state and reason that is meant as a word, so that one look finds a row's own."""
+    """Write the wanted states as one string of `state/reason` tokens, which is searched once for each row."""
     if not states:
         return None
     words = [

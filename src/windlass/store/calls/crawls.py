@@ -92,7 +92,7 @@ def _is_twin(job_id: int, visit: Visit) -> Steps[bool]:
         return False
     was_open = yield from _close(job_id, visit.url)
     if was_open is None:
-        # Under the negative number of who led there: it takes no room of those that may be asked for.
+        # Under the negative number of the page with the link: it takes no room of those that may be fetched.
         yield from _extend(job_id, [visit.url], depth=visit.address.depth, last=-visit.address.number - 1, room=1)
         yield from _close(job_id, visit.url)
     return was_open is False

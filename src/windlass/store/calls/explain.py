@@ -162,7 +162,7 @@ class _Death(NamedTuple):
 
 
 def _death(job: Job, runs: Sequence[Execution], now: datetime) -> Steps[_Death]:
-    """Read how others fared that failed as this job did; only where it has failed."""
+    """Read how others ended that failed as this job did; only where it has failed."""
     if job.state is not JobState.FAILED and job.wait_reason not in RETRIED:
         return _Death()
     found = (yield Step("newest_letter", {"job_id": job.id})) if job.state is JobState.FAILED else []

@@ -72,7 +72,7 @@ def unsubscribe(feed_id: int, subscriber: str) -> Call[Feed]:
         yield Step("lock_jobs", {"ids": jobs})
         if (yield Step("end_subscription", {"feed_id": feed_id, "subscriber": subscriber})):
             yield Step("leave_feed", {"feed_id": feed_id})
-        # Read after the lock, so of two who leave at once the later one sees that none is left.
+        # Read after the lock, so of two that unsubscribe at once the later one sees that none is left.
         if not (yield from _read(feed_id)).subscribers:
             yield Step("disable", {"ids": jobs})
         return (yield from _read(feed_id))
@@ -109,7 +109,7 @@ def list_feeds(*, after: int = 0, limit: int = MAX_LIST, subscriber: str | None 
 
 
 def count_feeds(*, subscriber: str | None = None) -> Call[CappedCount]:
-    """Count the feeds, or those that somebody follows, up to a bound."""
+    """Count the feeds, or those of one subscriber, up to a bound."""
     if subscriber is None:
         return count_capped("count_feeds")
     check_subscriber(subscriber)

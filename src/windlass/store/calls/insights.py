@@ -1,4 +1,4 @@
-"""How the queue fares, each answer from one look: all its numbers are of the same moment."""
+"""Queue statistics, each answer from one snapshot: all its numbers are of the same moment."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _priorities(found: Sequence[Row]) -> Priorities:
 
 
 def summary(*, is_whole: bool = True) -> Call[Summary]:
-    """Read how every task and lane fares: depth now, rates and percentiles of the last minutes.
+    """Read the statistics of every task and lane: depth now, rates and percentiles of the last minutes.
 
     The whole has what may be wrong, totals, and what is not counted anywhere: that is estimated from the newest jobs, a fixed
     number of them however many there are.
@@ -117,7 +117,7 @@ def read_whole(flow: Looked, means: Means) -> Steps[Summary]:
 
 
 class Looked(NamedTuple):
-    """How things are, and what happened in the last minutes."""
+    """The state of the queue, and what happened in the last minutes."""
 
     present: Present
     """Without totals and without what alarms."""
@@ -197,14 +197,14 @@ def read_series(
 
 
 def read_present(means: Means, registered: Sequence[WorkerRecord]) -> Steps[Present]:
-    """Read how things are; part of a call that watches it, which may be no snapshot."""
+    """Read the state of the queue; part of a call that watches it, which may be no snapshot."""
     queue = yield from _queue(registered)
     totals = yield from runs.totals().steps(means)
     return (yield from _with_alarms(replace(queue, totals=totals), means))
 
 
 def _queue(registered: Sequence[WorkerRecord]) -> Steps[Present]:
-    """Read what waits, what runs and who works."""
+    """Read what waits, what runs, and the workers."""
     at = yield from _now()
     counts = rows.counts((yield Step("count_jobs", {})))
     busy = {(row[0], row[1]): row[2] for row in (yield Step("busy_slots", {"limit": workers.MAX_STARTED}))}

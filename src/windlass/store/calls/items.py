@@ -56,11 +56,11 @@ def insert(case: Case, items: Sequence[NewItem]) -> Steps[Added]:
     return Added(inserted, len(items) - inserted)
 
 
-def progress_params(case: Case, added: Added, **said: object) -> dict[str, object]:
-    """Write what a holder's word adds to its job."""
+def progress_params(case: Case, added: Added, **given: object) -> dict[str, object]:
+    """Return the parameters for the counts and progress that a report adds to its job."""
     counts = {"seen": added.added + added.duplicates, "added": added.added}
-    given = {"cursor": None, "message": None, "lease": None} | said
-    return {"id": case.job.id, "token": case.job.token, **counts, **given}
+    fields = {"cursor": None, "message": None, "lease": None} | given
+    return {"id": case.job.id, "token": case.job.token, **counts, **fields}
 
 
 def list_items(
@@ -75,7 +75,7 @@ def list_items(
 
 
 def _owner(job_id: int | None, collection: str | None) -> dict[str, object]:
-    """Return whose items are meant."""
+    """Return the job or the collection as parameters."""
     if (job_id is None) == (collection is None):
         raise InvalidInput("collection", collection, "give a job or a collection, not both")
     if collection is None:

@@ -1,4 +1,4 @@
-"""Dead letters: what died, of what, and how often."""
+"""Pages and groups of dead letters."""
 
 from __future__ import annotations
 

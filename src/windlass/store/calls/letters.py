@@ -35,7 +35,7 @@ class Settling(Call[Settled]):
 
 
 def acknowledge(ids: Sequence[int], *, by: str, note: str | None = None) -> Settling:
-    """Note who has seen letters; one that was acknowledged before stays as it is."""
+    """Acknowledge letters; one that was acknowledged before stays as it is."""
     check_text("by", by, MAX_NAME)
     kept = None if note is None else sanitise_text(note, MAX_TEXT)
     params = {"ids": numbers(ids), "by": by, "note": kept}
@@ -133,7 +133,7 @@ def _settled(name: str, ids: Sequence[int], changed: set[int], back: Mapping[int
 
 
 def bring_back(ids: Sequence[int], means: Means) -> Steps[dict[int, Return]]:
-    """Return for each letter that was open which job came back, or who holds the key of the one that could not."""
+    """Return for each letter that was open which job came back, or the holder of the key of the one that could not."""
     asked = rows.dead_letters((yield Step("get_letters", {"ids": numbers(ids)})))
     # Jobs before letters, as everywhere; what was read before the locks is read again.
     yield Step("lock_jobs", {"ids": batches.numbers({letter.job_id for letter in asked})})
@@ -146,7 +146,7 @@ def bring_back(ids: Sequence[int], means: Means) -> Steps[dict[int, Return]]:
     met |= yield from _make_again([letter for letter in letters if letter.job_id not in known], means)
     back = [job_id for job_id, one in met.items() if one.holder is None]
     if back:
-        # Every standing letter of the job: one run answers them all.
+        # Every letter of the job that is not closed: one run settles them all.
         yield Step("close_letters", {"ids": batches.numbers(back), "closed_reason": "requeued"})
     return {letter.id: met[letter.job_id] for letter in letters if letter.job_id in met}
 
@@ -165,7 +165,7 @@ def _return(jobs: Sequence[Job]) -> Steps[dict[int, Return]]:
 
 
 def _set_payloads(letters: Sequence[DeadLetter]) -> Steps[None]:
-    """Give jobs that are there what their letters were edited to."""
+    """Write edited payloads of letters to their jobs, where those exist."""
     texts = ((one.job_id, one.edited_payload_json) for one in letters)
     edited = [f'{{"id":{job_id},"payload":{text}}}' for job_id, text in texts if text is not None]
     if edited:

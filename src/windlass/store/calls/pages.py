@@ -110,7 +110,7 @@ def touch(source_id: str, url: str, etag: str | None, last_modified: str | None)
 
 
 def forget(source_id: str, url: str) -> Steps[None]:
-    """Let go of a page."""
+    """Delete a page."""
     yield Step("delete_page", {"source_id": source_id, "key": key_of(url)})
 
 

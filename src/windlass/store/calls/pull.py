@@ -1,4 +1,4 @@
-"""Pull workers take jobs: several in one transaction, each exactly one, the first that asks first."""
+"""Pull workers take jobs: several in one transaction, each exactly one, in the order they asked."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class _Queue:
 
 def _marked(one: Pull, job: Claimed) -> Steps[Claimed]:
     if one.pull_id is not None:
-        # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
+        # Another request with the same pull_id has got one meanwhile: the unique index refuses, and the whole call begins anew.
         yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": one.pull_id})
     return job
 

@@ -1,4 +1,4 @@
-"""The questions: jobs, their runs, what died, and how many there are."""
+"""Reads: jobs, their runs, their dead letters, and counts."""
 
 from __future__ import annotations
 

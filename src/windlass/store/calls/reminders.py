@@ -82,7 +82,7 @@ def _woken(made: list[Reminder]) -> Collection[Topic]:
 
 
 def prune(keep: timedelta, *, limit: int = 1000) -> Call[int]:
-    """Forget reminders whose job was made long ago; returns how many went."""
+    """Delete reminders whose job was made long ago; returns how many."""
     check_wait("keep", keep, least=timedelta())
     check_range("limit", limit, 1, 10_000)
     return single("prune_reminders", {"keep_for": keep, "limit": limit}, len)

@@ -1,4 +1,4 @@
-"""The verbs of pull workers: pull, report, heartbeat, and the question how a job stands."""
+"""The verbs of pull workers: pull, report, heartbeat, and the status of a job."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ SHAPES |= {
 _TOKENS = 2**63
 
 
-def report(told: Report) -> Call[ReportAnswer]:
+def report(sent: Report) -> Call[ReportAnswer]:
     """Do everything one report asks for, or nothing; a key that was seen before is answered as it was then."""
-    written = told.encoded_items()
+    written = sent.encoded_items()
     reopened: list[str] = []
 
     def steps(means: Means) -> Steps[ReportAnswer]:
         reopened.clear()
-        fence = told.worker if told.token is None else None
-        case = yield from read_case(told.job_id, key=told.key, worker=fence)
+        fence = sent.worker if sent.token is None else None
+        case = yield from read_case(sent.job_id, key=sent.key, worker=fence)
         if case is None:
-            raise JobNotFound(told.job_id)
+            raise JobNotFound(sent.job_id)
         if case.answer is not None:
             return ReportAnswer.decode(case.answer)
-        how = standing(told, case)
+        how = standing(sent, case)
         if how is Standing.FINISHED:
             return _finished(case)
         if how is Standing.CANCELLED:
-            answer = yield from _stop(told, case)
+            answer = yield from _stop(sent, case)
         else:
-            answer = yield from _hear(told, case, written, _Hearing(means, reopened))
-        if told.key is not None:
-            kept = {"job_id": told.job_id, "key": told.key, "token": case.job.token, "answer": answer.encode()}
+            answer = yield from _apply(sent, case, written, _ReportContext(means, reopened))
+        if sent.key is not None:
+            kept = {"job_id": sent.job_id, "key": sent.key, "token": case.job.token, "answer": answer.encode()}
             yield Step("insert_idempotency", kept)
         return answer
 
@@ -68,35 +68,35 @@ def _finished(case: Case) -> ReportAnswer:
     return ReportAnswer(state=case.state, is_done=True, done_reason=case.done_reason)
 
 
-def _stop(told: Report, case: Case) -> Steps[ReportAnswer]:
-    """Take a word about a cancelled job for the one that its run has stopped."""
+def _stop(sent: Report, case: Case) -> Steps[ReportAnswer]:
+    """Treat a report about a cancelled job as confirming that its run has stopped."""
     if case.has_lease:
-        yield Step("stop", work.stop_params([(case.job.id, case.job.token, told.run)], None))
+        yield Step("stop", work.stop_params([(case.job.id, case.job.token, sent.run)], None))
     return ReportAnswer(state=JobState.CANCELLED, is_done=True, done_reason=case.done_reason, should_stop=True)
 
 
-class _Hearing(NamedTuple):
-    """What hearing a report needs besides the job and the report."""
+class _ReportContext(NamedTuple):
+    """The data needed to apply a report besides the job and the report."""
 
     means: Means
     reopened: list[str]
     """Gates that the report has opened: sleepers are woken for them."""
 
 
-def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearing) -> Steps[ReportAnswer]:
+def _apply(sent: Report, case: Case, written: Sequence[NewItem], context: _ReportContext) -> Steps[ReportAnswer]:
     """Keep what the holder of the lease has found, and end its run if the report asks for it."""
     added = yield from items.insert(case, written)
     said = items.progress_params(
         case,
         added,
-        cursor=None if told.cursor is None else sanitise_text(told.cursor, work.MAX_CURSOR),
-        message=None if told.message is None else sanitise_text(told.message, MAX_TEXT),
-        lease=extension(told.extend),
+        cursor=None if sent.cursor is None else sanitise_text(sent.cursor, work.MAX_CURSOR),
+        message=None if sent.message is None else sanitise_text(sent.message, MAX_TEXT),
+        lease=extension(sent.extend),
     )
     [[result_count, expires_at]] = yield Step("add_progress", said)
-    if told.reported is not None and told.reported.progress_count is not None:
-        counted = work.progress(case.job.id, case.job.token, count=told.reported.progress_count)
-        yield from counted.steps(hearing.means)
+    if sent.reported is not None and sent.reported.progress_count is not None:
+        counted = work.progress(case.job.id, case.job.token, count=sent.reported.progress_count)
+        yield from counted.steps(context.means)
     answer = ReportAnswer(
         state=JobState.RUNNING,
         added=added.added,
@@ -104,10 +104,10 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearin
         lease_expires_at=expires_at,
         should_stop=case.is_stopping,
     )
-    outcome = told.outcome(result_count, case.job.target_count)
+    outcome = sent.outcome(result_count, case.job.target_count)
     if outcome is None:
         return answer
-    state = yield from _end(case, outcome, told.run, hearing)
+    state = yield from _end(case, outcome, sent.run, context)
     return replace(
         answer,
         state=state,
@@ -118,35 +118,35 @@ def _hear(told: Report, case: Case, written: Sequence[NewItem], hearing: _Hearin
     )
 
 
-def _end(case: Case, outcome: Outcome, run: Run, hearing: _Hearing) -> Steps[JobState]:
-    means = hearing.means
+def _end(case: Case, outcome: Outcome, run: Run, context: _ReportContext) -> Steps[JobState]:
+    means = context.means
     profiles = yield from settings.current_profiles([case.job], means.profiles)
     ending = decide(case.job, outcome, run, now=case.now, rng=means.rng, profiles=profiles)
-    yield from _tell_breakers(case, outcome, hearing)
+    yield from _record_in_breakers(case, outcome, context)
     left = rows.finished((yield Step("finish", work.finish_params([ending]))))
     return left[case.job.id]
 
 
-def _tell_breakers(case: Case, outcome: Outcome, hearing: _Hearing) -> Steps[None]:
+def _record_in_breakers(case: Case, outcome: Outcome, context: _ReportContext) -> Steps[None]:
     """Record a run in the breaker it tries, before the lease that the permit hangs on is gone, and in the one of its task."""
     if not isinstance(outcome, Returned | Raised) or (isinstance(outcome, Raised) and outcome.is_final):
         # It shows nothing about the service, and the permit goes with the lease.
         return
     succeeded, permit = isinstance(outcome, Returned), BreakerPermit(case.job.id, case.job.token)
     found = yield Step("breakers_of_run", {**permit._asdict(), "task": case.job.task})
-    told: set[str] = set()
+    names: set[str] = set()
     for name, threshold, open_us, options, failures in found:
         if options is None:
             spec: BreakerSpec | None = BreakerSpec(name, threshold, timedelta(microseconds=open_us))
         else:
             # An older process has not declared when it opens, and a success matters only where there were failures.
             spec = declared_breaker(name, options) if failures or not succeeded else None
-        if spec is None or name in told:
+        if spec is None or name in names:
             continue
-        told.add(name)
+        names.add(name)
         recorded = breakers.record(spec, permit, succeeded=succeeded, failures=0 if succeeded else 1)
-        if (yield from recorded.steps(hearing.means)) is BreakerState.CLOSED and options is None:
-            hearing.reopened.append(name)
+        if (yield from recorded.steps(context.means)) is BreakerState.CLOSED and options is None:
+            context.reopened.append(name)
 
 
 def heartbeat(job_id: int, token: int, extend: timedelta | None = None) -> Call[Held]:
@@ -193,7 +193,7 @@ def pull(found: Slices, lease: Lease, pull_id: str | None = None) -> Call[Claime
             return None
         job = yield from work.claim_any(waiting, lease).steps(means)
         if job is not None and pull_id is not None:
-            # A rival that asks the same has got one meanwhile: the unique index refuses, and the whole call begins anew.
+            # Another request with this pull_id has got one meanwhile: the unique index refuses, and the whole call begins anew.
             yield Step("mark_pull", {"id": job.id, "token": job.token, "pull_id": pull_id})
         return job
 
@@ -205,7 +205,7 @@ class Earlier(NamedTuple):
 
     job: Claimed | None = None
     is_name_free: bool = True
-    """Otherwise it holds a job of a lane that the one who asks does not name, and may not see."""
+    """Otherwise it holds a job of a lane that this pull does not name, and may not see."""
 
 
 def pull_again(lease: Lease, pull_id: str, lanes: Collection[str] | None = None) -> Steps[Earlier]:

@@ -42,12 +42,12 @@ def minutes(since: datetime, until: datetime, *, task: str | None = None, lane: 
 
 
 def read_minutes(since: datetime, until: datetime, *, task: str | None = None, lane: str | None = None) -> Call[list[Minute]]:
-    """Read minutes that somebody has checked the bounds of."""
+    """Read minutes; the caller has checked the bounds."""
     return single("run_minutes", _between(since, until, task, lane), lambda found: add_minutes(map(minute, found)), is_read=True)
 
 
 def read_parts(since: datetime, until: datetime, *, task: str | None = None, lane: str | None = None) -> Call[list[Minute]]:
-    """Read minutes as they are stored, each in parts, for who adds them up to something longer."""
+    """Read minutes as they are stored, each in parts, for callers that add them up to longer times."""
     return single("run_minutes", _between(since, until, task, lane), lambda found: [minute(row) for row in found], is_read=True)
 
 

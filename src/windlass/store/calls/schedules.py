@@ -1,4 +1,4 @@
-"""Schedules by name: defined in code or by a call, ensured, switched by the caller's data, let go of."""
+"""Schedules by name: defined in code or by a call, ensured, switched by the caller's data, disabled when no longer declared."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def sync_enabled(name: str, predicate: Callable[[Any], Any]) -> Call[Job]:
 
 
 def touch_declared(app: str, names: Sequence[str]) -> Call[list[str]]:
-    """Record that an application still declares these; returns them, without any that were let go of meanwhile."""
+    """Record that an application still declares these; returns them, without any that were disabled meanwhile."""
     if not names:
         return known([])
     check_range("names", len(names), 1, MAX_NAMES)

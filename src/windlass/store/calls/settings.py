@@ -1,4 +1,4 @@
-"""Settings: set, unset, and read at the moment a decision hangs on them."""
+"""Settings: set, unset, and read at the moment a decision needs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES |= dict.fromkeys(("set_setting", "unset_setting", "list_settings"), Shape
 
 
 def set_setting(name: str, value: object, by: str | None = None) -> Call[StoredSetting]:
-    """Set a value that beats the environment and the default; an unknown name or a bad value is refused."""
+    """Set a value that overrides the environment and the default; an unknown name or a bad value is refused."""
     if by is not None:
         check_text("by", by, MAX_NAME)
     params = {"name": name, "value": str(read_setting(name, value))}
@@ -55,7 +55,7 @@ class Retried(Protocol):
 
     @property
     def retry(self) -> str:
-        """The profile and what the enqueuer gave."""
+        """The profile and what the enqueuer has set."""
         ...
 
 

@@ -19,6 +19,6 @@ def record(digest: str, lasts: timedelta) -> Call[bool]:
 
 
 def prune(*, limit: int = 1000) -> Call[int]:
-    """Forget signatures whose time is over; returns how many."""
+    """Delete signatures whose time is over; returns how many."""
     check_range("limit", limit, 1, 10_000)
     return single("prune_signatures", {"limit": limit}, len)

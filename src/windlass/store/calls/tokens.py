@@ -43,7 +43,7 @@ def mint(token: NewToken, secret: str, by: str | None = None) -> Call[Token]:
 
 
 def find(secret: str) -> Call[Token | None]:
-    """Find the live token with this secret."""
+    """Find the valid token with this secret."""
 
     def decode(found: Sequence[Row]) -> Token | None:
         token = _token(found[0]) if found else None
@@ -81,7 +81,7 @@ def list_tokens(*, after: int = 0, limit: int = MAX_LIST) -> Call[list[Token]]:
 
 
 def count_live() -> Call[int]:
-    """Count live tokens."""
+    """Count valid tokens."""
     return single("count_live_tokens", {}, lambda found: found[0][0], is_read=True)
 
 

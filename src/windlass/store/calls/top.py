@@ -31,7 +31,7 @@ class Top(NamedTuple):
 
 
 def top(parts: Collection[str] = TOP_PARTS, *, jobs: int = 30) -> Call[Top]:
-    """Read how every task and lane fares, and of the other parts those that are named."""
+    """Read the statistics of every task and lane, and of the other parts those that are named."""
     failed = JobQuery(filter=JobFilter(states=(StateFilter(JobState.FAILED),)), sort=Sort.COMPLETED_AT, limit=jobs)
     running = {"older_than": timedelta(), "limit": jobs, "most": workers.MAX_STARTED}
 

@@ -1,4 +1,4 @@
-"""Which sleepers are woken by what: a verb's answer decides."""
+"""The topics that the answer of a verb wakes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from windlass.core.job import Enqueued, Job, JobState, NewJob, OnConflict, Promo
 from windlass.core.topic import Topic
 from windlass.core.transitions import Moved
 
-_NOBODY: frozenset[Topic] = frozenset()
+_NONE: frozenset[Topic] = frozenset()
 _WORK = frozenset({Topic.WORK})
 _BY_STATE = {
     JobState.PENDING: _WORK,
@@ -19,37 +19,37 @@ _BY_STATE = {
 
 
 def work(answer: object) -> Collection[Topic]:
-    """Wake those who claim, if anything came of the call; also right for a gate that has opened."""
-    return _WORK if answer else _NOBODY
+    """Wake the workers that claim, if the call changed anything; also right for a gate that has opened."""
+    return _WORK if answer else _NONE
 
 
 def by_states(states: Iterable[JobState]) -> Collection[Topic]:
-    """Wake those who care about jobs that were left in these states."""
-    return _NOBODY.union(*(_BY_STATE.get(state, _NOBODY) for state in set(states)))
+    """Return the topics of jobs that were left in these states."""
+    return _NONE.union(*(_BY_STATE.get(state, _NONE) for state in set(states)))
 
 
 def by_jobs(left: Iterable[Job]) -> Collection[Topic]:
-    """Wake those who care about these jobs; a cancelled one that still has a lease has a worker to be woken."""
+    """Return the topics of these jobs; a cancelled one that still has a lease has a worker to be woken."""
     return by_states(JobState.RUNNING if job.token is not None else job.state for job in left)
 
 
 def by_move(moved: Moved) -> Collection[Topic]:
-    """Wake those who care about what an operator changed."""
+    """Return the topics of what an operator changed."""
     return by_jobs(moved.changed)
 
 
 def by_promotion(promoted: Promoted) -> Collection[Topic]:
-    """Wake those who claim, if anything became due."""
+    """Wake the workers that claim, if anything became due."""
     return work(promoted.jobs)
 
 
 def by_reclaim(taken: Sequence[int]) -> Collection[Topic]:
-    """Wake those who promote what came back, and the worker that held it, if it lives."""
-    return {Topic.DUE, Topic.CONTROL} if taken else _NOBODY
+    """Wake the upkeep, which promotes what came back, and the worker that held it, if it still runs."""
+    return {Topic.DUE, Topic.CONTROL} if taken else _NONE
 
 
 def by_enqueue(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> Collection[Topic]:
-    """Wake those who claim, and for jobs with a time those who wait for one."""
+    """Wake the workers that claim, and for jobs with a time the upkeep."""
     pairs = zip(jobs, answers, strict=True)
     new = [job for job, answer in pairs if not answer.is_duplicate or job.on_conflict == OnConflict.REPLACE]
     timed = [job for job in new if job.run_at is not None or job.delay or job.recurrence is not None]

@@ -1,4 +1,4 @@
-"""The verbs of a job's way: enqueue, claim, renew, finish, reclaim."""
+"""The verbs of the life of a job: enqueue, claim, renew, finish, reclaim."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from windlass.core.job import (
 )
 from windlass.core.outcome import NO_RUN, Completed, Ending, Finish, LeaseExpired, Run, decide
 from windlass.core.payload import sanitise_text
-from windlass.core.predicted_row import first_row
+from windlass.core.predicted_row import predicted_row
 from windlass.core.topic import Topic
 from windlass.errors import DuplicateJob, StoreConflict
 from windlass.store import batches, rows
@@ -87,7 +87,7 @@ def _enqueue_plain(first: NewJob, payloads: Sequence[str]) -> Call[list[Enqueued
 
 
 def enqueue_and_get(jobs: Sequence[NewJob]) -> Call[list[Stored]]:
-    """Insert jobs and say what that left; only holders of a taken key have to be read."""
+    """Insert jobs and return their rows; only holders of a taken key have to be read."""
     if not jobs:
         return known([])
 
@@ -120,7 +120,7 @@ def _enqueue_and_get(jobs: Sequence[NewJob]) -> Steps[list[Stored]]:
     found = rows.jobs((yield Step("get_jobs", {"ids": batches.numbers(holders)}))) if holders else []
     held = {job.id: job for job in found}
     return [
-        Stored(first_row(jobs[place], one.id, made_at[place]) if place in made_at else held[one.id], one.is_duplicate)
+        Stored(predicted_row(jobs[place], one.id, made_at[place]) if place in made_at else held[one.id], one.is_duplicate)
         for place, one in enumerate(enqueued)
     ]
 
@@ -240,7 +240,7 @@ def slices() -> Call[Slices]:
 
 
 def claim(found: Slices, limit: int, lease: Lease, *, started: bool = True) -> Call[list[Claimed]]:
-    """Take up to `limit` pending jobs of these slices; `started` says they run at once and are not prefetched."""
+    """Take up to `limit` pending jobs of these slices; with `started` they are marked as started."""
     return _claim("claim", found.version, found.claimable, limit=limit, lease=lease, started=started)
 
 
@@ -304,7 +304,7 @@ def renew(leases: Sequence[tuple[int, int, datetime | None]], length: timedelta)
 
 
 def vouch(leases: Sequence[Held], length: timedelta) -> Call[dict[tuple[int, int], datetime]]:
-    """Extend leases whose rows somebody holds; the answer has the new end of each that nobody is just taking back."""
+    """Extend leases whose rows another transaction holds; returns the new ends of those that are not being reclaimed."""
     batch = batches.array(batches.report(held.id, held.token, NO_RUN) for held in leases)
     params = {"leases": batch, "lease": length}
 
@@ -315,7 +315,7 @@ def vouch(leases: Sequence[Held], length: timedelta) -> Call[dict[tuple[int, int
 
 
 def _renewal_timeout(length: timedelta) -> timedelta:
-    """Give a renewal up early enough that another one can follow: else one silent connection costs a live worker its leases."""
+    """Give a renewal up early enough that another one can follow: else one dead connection costs a worker its leases."""
     return max(length / _RENEWALS_PER_LEASE, _SHORTEST_RENEWAL)
 
 
@@ -351,7 +351,7 @@ def finish(endings: Sequence[Ending]) -> Call[dict[int, JobState]]:
     """End runs, each guarded by its token; the answer has the accepted ones."""
     check_range("endings", len(endings), 1, batches.MAX_ROWS)
     completed = [ending for ending in endings if isinstance(ending, Completed)]
-    # They are of one worker, but for those of somebody who finishes for others.
+    # They are of one worker, unless a caller finishes for several.
     completed = [ending for ending in completed if ending.job.worker == completed[0].job.worker]
     # Endings are independent of each other: another statement for the few that the first did not take needs no transaction.
     is_single = not completed or len(completed) == len(endings)
@@ -416,12 +416,12 @@ def lapsed(limit: int = batches.MAX_ROWS) -> Call[list[Lapsed]]:
 
 
 def contact() -> Call[datetime]:
-    """Write to the database; returns its time after that. Alone in its transaction: whoever held the row would hold up all."""
+    """Write to the database; returns its time after that. Alone in its transaction: a lock on the row blocks every process."""
     return single("contact", {}, lambda found: found[0][0], is_engine=True)
 
 
 def reclaim(limit: int, moment: datetime, *, is_steady: bool = True, only: int | None = None) -> Call[list[int]]:
-    """Take back what had ended when contact was made, at `moment`, and at once what a worker held that is gone.
+    """Take back leases that had ended when contact was made, at `moment`, and those of workers that are gone.
 
     Only leases that had ended by then are written: however long this process is held up in between, it cannot take a job whose
     worker renewed meanwhile, or could not.

@@ -127,7 +127,7 @@ def stopped(worker: str) -> Call[bool]:
 
 
 def look_at_leases(place: str | None) -> Call[LeaseLook]:
-    """Ask whether anybody holds a lease, and which processes of one machine are registered and have not stopped."""
+    """Read whether any lease is held, and which processes of one machine are registered and have not stopped."""
     if place is not None:
         check_text("place", place, MAX_TEXT)
 
@@ -139,7 +139,7 @@ def look_at_leases(place: str | None) -> Call[LeaseLook]:
 
 
 def lose(place: str, gone: Sequence[Neighbour]) -> Call[list[str]]:
-    """Note that processes are gone without a word; returns the workers that were not known to have stopped."""
+    """Record that processes ended without stopping in order; returns the workers not known to have stopped."""
     if not gone:
         return known([])
     check_range("workers", len(gone), 1, MAX_WORKERS)
@@ -180,7 +180,7 @@ def _by_worker(rows: Sequence[Row]) -> defaultdict[str, list[StartedJob]]:
 
 
 def prune(gone_for: timedelta = GONE_FOR, *, limit: int = 1000) -> Call[int]:
-    """Forget processes that were not seen for so long; returns how many."""
+    """Delete processes that were not seen for so long; returns how many."""
     check_wait("gone_for", gone_for, least=timedelta())
     check_range("limit", limit, 1, 10_000)
     return single("prune_workers", {"gone_for": gone_for, "limit": limit}, lambda found: found[0][0])

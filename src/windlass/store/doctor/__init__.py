@@ -20,7 +20,7 @@ from windlass.store.rows import SHAPES, Row, Shape
 if TYPE_CHECKING:
     from windlass.store.store import Store
 
-__all__ = ["BrokenRule", "check", "unheard"]
+__all__ = ["BrokenRule", "check", "no_notice"]
 
 _PAGE = 500
 # A payload may have a megabyte.
@@ -34,8 +34,8 @@ SHAPES |= {
 }
 
 
-def unheard(_what: str, _rows: int) -> None:
-    """Hear nothing."""
+def no_notice(_what: str, _rows: int) -> None:
+    """Ignore the progress of the checks."""
 
 
 async def check(
@@ -43,7 +43,7 @@ async def check(
     *,
     profiles: Mapping[str, Profile] = PROFILES,
     kept: Retention = DEFAULT,
-    notice: Notice = unheard,
+    notice: Notice = no_notice,
 ) -> list[BrokenRule]:
     """Read the whole database and report every broken rule; an empty list is a healthy store.
 

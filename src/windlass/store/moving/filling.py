@@ -64,7 +64,7 @@ class Filling:
         taken = [name for name in sorted(self.tables.keys() - OF_EACH_DATABASE) if _has_rows(connection, name)]
         if taken:
             raise MoveRefused(f"the target is not empty ({', '.join(taken)} have rows); name a new file or a new, empty database")
-        # Waits no longer than a moment: somebody may have called the source by two names.
+        # Waits no longer than a moment: source and target may be one database under two names.
         self._side.lock(connection, ["windlass_schema"])
         connection.execute(_MAKE)
         self._note(connection, _ORIGIN, TableProgress((json.dumps(origin),)))

@@ -46,7 +46,7 @@ class PostgresSide:
         return {name: _table(name, rows) for name, rows in found.items()}
 
     def lock(self, connection: Any, tables: Iterable[str]) -> None:
-        """Keep everybody from writing until the transaction ends."""
+        """Keep all others from writing until the transaction ends."""
         connection.execute(_LOCK_TIMEOUT)
         connection.execute(f"lock table {', '.join(tables)} in share mode")
 

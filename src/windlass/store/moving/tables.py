@@ -52,7 +52,7 @@ class Side(Protocol):
         ...
 
     def lock(self, connection: Any, tables: Iterable[str]) -> None:
-        """Keep everybody from writing until the transaction ends."""
+        """Keep all others from writing until the transaction ends."""
         ...
 
     def rows(self, connection: Any, table: Table, after: Values | None) -> Iterator[Values]:

@@ -1,4 +1,4 @@
-// Keeps a page up to date and lets it act: events tell that something changed, the server draws the page anew, and only what
+// Keeps a page up to date and lets it act: events report that something changed, the server draws the page anew, and only what
 // differs is touched. Buttons send requests of the HTTP API.
 const EVERY_MS = 1000;
 const POLL_MS = 10000;
@@ -32,7 +32,7 @@ function morph(old, fresh) {
   // What stands in for a script is parsed into elements only where there is none, as in a page that was fetched.
   if (old.isEqualNode(fresh) || old.matches("noscript")) return;
   const isTyped = old.matches("input, textarea, select") && (old === document.activeElement || old.type === "checkbox");
-  // What somebody opened or closed stays so.
+  // What the user opened or closed stays so.
   const isTheirs = (name) => name === "open" || (isTyped && (name === "value" || name === "checked"));
   for (const { name } of [...old.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (!isTheirs(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -56,7 +56,7 @@ function morph(old, fresh) {
   }
 }
 
-// Nothing moves under the hand of somebody who selects, types or reads a question.
+// Nothing moves while the user selects, types or reads a question.
 function isHeld() {
   return document.hidden || board.dataset.held || document.querySelector("dialog[open]") || board.contains(document.activeElement?.closest("form"));
 }
@@ -71,7 +71,7 @@ export async function refresh(isAsked = true) {
     location.assign(at(`/login?next=${encodeURIComponent(location.pathname)}`));
     return;
   }
-  // Somebody may have begun to type meanwhile.
+  // The user may have begun to type meanwhile.
   if (!isAsked && isHeld()) {
     soon();
     return;
@@ -93,7 +93,7 @@ export async function refresh(isAsked = true) {
   document.dispatchEvent(new Event("refreshed"));
 }
 
-// At most once a second, not at all while nobody looks, and the last change is never left out.
+// At most once a second, not at all while the page is hidden, and the last change is never left out.
 export function soon() {
   if (waiting !== null || "still" in board.dataset) return;
   const after = Math.max(0, askedAt + EVERY_MS - Date.now());
@@ -271,7 +271,7 @@ document.addEventListener("click", (event) => {
   if (copied) navigator.clipboard.writeText(document.getElementById(copied.dataset.copy).textContent).then(() => toast("Copied."), () => toast("The browser does not allow copying here.", { isBad: true }));
 });
 
-// Only a page that somebody sees listens: a browser has six connections for all of them.
+// Only a visible page listens: a browser has six connections for all of them.
 function follow() {
   if (events || document.hidden) return;
   events = new EventSource(at("/api/v1/events"));

@@ -20,7 +20,7 @@ export function clearFaults(form, names = null) {
   }
 }
 
-// A message that names a field which is not shown stands below the form. Nobody is moved while typing.
+// A message that names a field which is not shown stands below the form. The focus stays while the user types.
 export function showFault(form, message, { isTyping = false } = {}) {
   const [, name, text] = /^([a-z_]+)[^:]*: (.*)$/s.exec(message) || [];
   const field = name && place(form, name);

@@ -24,7 +24,7 @@ function follow() {
   }));
 }
 
-// A log is read from its end, where the newest lines are, unless somebody has scrolled back.
+// A log is read from its end, where the newest lines are, unless the user has scrolled back.
 function showEnds() {
   for (const log of board.querySelectorAll("[data-log]")) {
     if (!log.clientHeight) continue; // in a fold that is closed

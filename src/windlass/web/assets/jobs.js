@@ -2,7 +2,7 @@
 import { ask, at, refresh, send, soon, toast } from "./dashboard.js";
 
 const TYPED_FROM = 1000;
-const PART = 500; // how many jobs a request changes: small enough that progress is seen and Stop is heard
+const PART = 500; // how many jobs a request changes: small enough that progress shows and Stop works soon
 const MOST_IDS = 10000;
 const NAMED = 5;
 const LABELS = { retry: "Retry", run_now: "Run now", pause: "Pause", resume: "Resume", set_priority: "Set the priority of", clone: "Requeue", cancel: "Cancel", delete: "Delete" };

@@ -80,7 +80,7 @@ export function showKeys() {
   close.focus();
 }
 
-// A field of a dialog that has just closed keeps the focus until the page is painted again: nobody types into what is not shown.
+// A field of a dialog that has just closed keeps the focus until the page is painted again: keys must not go into a field that is not shown.
 function isTypedInto(target) {
   return target.closest("input:not([type=checkbox]), textarea, select, dialog[open]")?.checkVisibility() ?? false;
 }

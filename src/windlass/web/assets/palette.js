@@ -150,7 +150,7 @@ async function readNames() {
   const named = (found) => (found || []).map((one) => ({ name: one.name, is_paused: Boolean(one.is_paused ?? one.paused_at) }));
   names = { tasks: named(tasks.tasks), lanes: named(lanes.lanes) };
   if (!dialog.open) return;
-  // Kept where somebody has moved to it; else what fits best now is first.
+  // Kept where the user has moved to it; else what fits best now is first.
   const chosen = place > 0 ? shown[place].label : null;
   look();
   place = Math.max(0, shown.findIndex((one) => one.label === chosen));

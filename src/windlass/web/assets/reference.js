@@ -31,7 +31,7 @@ function resolved(schema) {
   return schema && schema.$ref ? schemas[refOf(schema)] : schema;
 }
 
-// A schema in a few words, with a link for each one that has a name.
+// A schema as a short text, with a link for each one that has a name.
 function kind(schema) {
   if (!schema || !Object.keys(schema).length) return ["any"];
   if (schema.$ref) return [el("a", { href: `#schema-${refOf(schema)}` }, refOf(schema))];
@@ -123,7 +123,7 @@ function roleOf(described) {
   return /role `(\w+)`/.exec(described.description || "")?.[1] || null;
 }
 
-// Whether who looks at the page may call it; the server decides in any case.
+// Whether the user may call it; the server decides in any case.
 function mayCall(described) {
   const least = roleOf(described);
   return least === null || (least in RANK && RANK[mine] >= RANK[least]);
@@ -154,7 +154,7 @@ function tryIt(method, path, described) {
   if (!csrf) return [el("p", { class: "dim" }, "Log in to try it here.")];
   if (!mayCall(described)) return [el("p", { class: "dim" }, `Trying it takes the role ${roleOf(described)}.`)];
   const streams = Object.values(described.responses).some((one) => one.content?.["text/event-stream"]);
-  if (streams) return [el("p", { class: "dim" }, "It answers for as long as somebody listens; try it with curl.")];
+  if (streams) return [el("p", { class: "dim" }, "It answers for as long as the client listens; try it with curl.")];
   const params = (described.parameters || []).filter((one) => one.in !== "header");
   const id = described.operationId;
   const inputs = params.map((one) => {

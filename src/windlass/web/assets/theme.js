@@ -1,4 +1,4 @@
-// The theme somebody chose for this browser; loaded before anything is drawn, so that no page appears in the other one first.
+// The theme chosen for this browser; loaded before anything is drawn, so that no page appears in the other one first.
 (() => {
   const KEY = "windlass-theme";
   const root = document.documentElement;

@@ -1,4 +1,4 @@
-"""The audit log: who did what, and who was refused."""
+"""The audit log: changes and refusals, each with its principal."""
 
 from __future__ import annotations
 

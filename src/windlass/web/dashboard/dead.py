@@ -12,7 +12,7 @@ from windlass.core.letter_page import LetterQuery, LetterStatus, status_of
 from windlass.core.letters import MAX_NOTE
 from windlass.web.dashboard.frame import draw, now
 from windlass.web.dashboard.json_tree import pretty
-from windlass.web.job_shape import eyes_of
+from windlass.web.job_shape import answer_rules
 from windlass.web.request_context import reader_of
 from windlass.web.route import Route
 
@@ -35,7 +35,7 @@ async def show_dead(
     query = LetterQuery(status=status, fingerprint=fingerprint or None, limit=_LETTERS, cursor=cursor)
     page = await letters.list(query)
     groups = await letters.groups(is_open=True, is_new=True if new else None, limit=_GROUPS)
-    eyes = eyes_of(request)
+    rules = answer_rules(request)
     return draw(
         request,
         "dead.html",
@@ -45,7 +45,7 @@ async def show_dead(
         groups=groups,
         counts=await letters.counts(),
         canaries=await reader_of(request).canaries.list(limit=_CANARIES),
-        payload_of=lambda letter: pretty(eyes.hide(letter.edited_payload or letter.original_job.get("payload"))),
+        payload_of=lambda letter: pretty(rules.hide(letter.edited_payload or letter.original_job.get("payload"))),
         page=page,
         shown=status,
         statuses=tuple(LetterStatus),

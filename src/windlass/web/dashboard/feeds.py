@@ -1,4 +1,4 @@
-"""The feeds that somebody subscribes to; only where the pack `feeds` is on."""
+"""The feeds that have subscribers; only where the pack `feeds` is on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame of every page: the links to the others, who looks at it, and the database's time."""
+"""The frame of every page: the links to the others, the user, and the database's time."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SILENCE_FIELDS: tuple[Mapping[str, Any], ...] = (
     {"name": "for", "label": "For how long, as in 2h", "value": "1h", "maxLength": 100, "required": True},
     {"name": "reason", "label": "Why", "maxLength": 500, "required": True},
 )
-"""What a silence asks for."""
+"""The fields of a silence."""
 
 
 @record(kw_only=True)
@@ -71,7 +71,7 @@ def _reset(breaker: str) -> Remedy:
 
 
 def _unserved(seen: Snapshot, known: set[tuple[str, str]]) -> Iterator[Trouble]:
-    # With more workers than were looked at it is not known.
+    # With more workers than were read it cannot be computed.
     if len(seen.workers) >= MOST_WORKERS:
         return
     found = list(find_unserved(seen.counts, seen.workers))

@@ -16,7 +16,7 @@ from windlass.web.dashboard.json_tree import pretty
 from windlass.web.dashboard.packs import finds_of
 from windlass.web.fields import LINE
 from windlass.web.items import item_out
-from windlass.web.job_shape import eyes_of
+from windlass.web.job_shape import answer_rules
 from windlass.web.request_context import reader_of
 from windlass.web.route import Route
 from windlass.wire.jobs import ItemOut
@@ -46,10 +46,10 @@ async def show_items(
     number = number_of(job) if job else None
     wanted = None if number is not None else collection
     rows = await items.list(job_id=number, collection=wanted, after=after, limit=_SIZE)
-    eyes = eyes_of(request)
+    rules = answer_rules(request)
     shown: list[tuple[ItemOut, int, str]] = []
     for row in rows:
-        item = item_out(row, eyes)
+        item = item_out(row, rules)
         shown.append((item, row.job_id, pretty(item.data)))
     count: ItemCount = await items.count(wanted, job_id=number)
     return draw(

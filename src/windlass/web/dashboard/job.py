@@ -28,7 +28,7 @@ from windlass.web.dashboard.recurring import in_words
 from windlass.web.dashboard.stack_trace import TracePiece, trace_pieces
 from windlass.web.dashboard.time_line import Waterfall, run_lines, waterfall
 from windlass.web.dashboard.times import short
-from windlass.web.job_shape import Eyes, eyes_of
+from windlass.web.job_shape import AnswerRules, answer_rules
 from windlass.web.jobs import JobId
 from windlass.web.request_context import address_of, reader_of
 from windlass.web.route import Route
@@ -51,12 +51,12 @@ class RunRow(NamedTuple):
     is_open: bool
 
 
-def run_rows(runs: Sequence[Execution], eyes: Eyes) -> list[RunRow]:
+def run_rows(runs: Sequence[Execution], rules: AnswerRules) -> list[RunRow]:
     """Lay out runs, the newest first, which is open while it runs and where it failed."""
     return [
         RunRow(
             run=run,
-            result=None if run.result_json is None else shown_json(eyes.hide(run.result)),
+            result=None if run.result_json is None else shown_json(rules.hide(run.result)),
             trace=trace_pieces(run.stack_trace or ""),
             is_open=place == 0 and run.status in {RunStatus.RUNNING, RunStatus.FAILED},
         )
@@ -94,13 +94,13 @@ class JobItems(NamedTuple):
     is_exact: bool
 
 
-async def items_of(reader: Operator, job: Job, eyes: Eyes) -> JobItems | None:
+async def items_of(reader: Operator, job: Job, rules: AnswerRules) -> JobItems | None:
     """Read the first items of a job that has some."""
     if not job.result_count:
         return None
     found = await reader.items.list(job_id=job.id, limit=_ITEMS)
     count = await reader.items.count(job_id=job.id)
-    return JobItems([json.dumps(eyes.hide(item.data), ensure_ascii=False) for item in found], count.items, count.is_exact)
+    return JobItems([json.dumps(rules.hide(item.data), ensure_ascii=False) for item in found], count.items, count.is_exact)
 
 
 _BUTTONS = ("retry", "resume", "run_now", "pause", "stop", "boost", "set_priority", "edit", "bury", "cancel")
@@ -119,7 +119,7 @@ def verbs_for(job: Job) -> list[str]:
 
 async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the path's name
     """Show a job."""
-    reader, eyes = reader_of(request), eyes_of(request)
+    reader, rules = reader_of(request), answer_rules(request)
     at = await now(request)
     try:
         job = await reader.get(id)
@@ -127,7 +127,7 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
         return draw(request, "missing.html", at, here="/jobs", title="No such job", status=404, what=f"job {id}")
     runs = await reader.executions(job.id, limit=_RUNS)
     children = await reader.list(JobQuery(filter=JobFilter(parent_id=job.id), limit=_CHILDREN))
-    payload = eyes.hide(job.payload)
+    payload = rules.hide(job.payload)
     return draw(
         request,
         "job.html",
@@ -138,11 +138,11 @@ async def show_job(request: Request, id: JobId) -> Response:  # noqa: A002 - the
         row=job_row(job, at),
         progress=progress_of(job, at),
         lines=run_lines(runs[:_LINES], at),
-        runs=run_rows(runs, eyes),
+        runs=run_rows(runs, rules),
         payload=shown_json(payload),
         payload_text=pretty(payload),
-        metadata=shown_json(eyes.hide(job.metadata)) if job.metadata_json else None,
-        items=await items_of(reader, job, eyes),
+        metadata=shown_json(rules.hide(job.metadata)) if job.metadata_json else None,
+        items=await items_of(reader, job, rules),
         family=await _family(reader, job, children),
         correlation=correlation_path(job.correlation_id or str(job_uuid(job.id))),
         has_more_children=children.next_cursor is not None,

@@ -1,4 +1,4 @@
-"""The lanes: how much waits and runs in each, who serves it, and whether it is paused."""
+"""The lanes: how much waits and runs in each, the workers that serve it, and whether it is paused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = (JobState.PENDING, JobState.SCHEDULED, JobState.RUNNING, JobState.PAUSED
 
 
 class LaneRow(NamedTuple):
-    """A lane with how it fares and the slots that serve it."""
+    """A lane with its statistics and the slots that serve it."""
 
     lane: Lane
     flow: Flow | None

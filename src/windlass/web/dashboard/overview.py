@@ -1,4 +1,4 @@
-"""The first page: what is wrong, how the queue fares, the last jobs, and what runs them."""
+"""The first page: what is wrong, the queue's statistics, the last jobs, and the workers."""
 
 from __future__ import annotations
 
@@ -170,11 +170,11 @@ def is_untouched(seen: Snapshot) -> bool:
 
 
 async def show_landing(request: Request) -> Response:
-    """Show how things are."""
+    """Show the state of the queue."""
     context = context_of(request)
     principal = context.principal
     seen = await context.server.snapshots.now()
-    # Who may do the same sees the same: it is drawn once for all of them.
+    # Users with the same rights see the same: it is drawn once for all of them.
     viewer = (principal.role, principal.csrf is not None, address_of(request))
     board = seen.boards.get(viewer)
     if board is None:

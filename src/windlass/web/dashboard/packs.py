@@ -1,4 +1,4 @@
-"""Which lists of the packs there are: those whose tasks some process of the fleet has declared."""
+"""The lists of the packs whose tasks a process of the fleet has declared."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _SECOND = timedelta(seconds=1)
 
 
 class Tile(NamedTuple):
-    """A number with its last hour; `counted` is the state whose live count it is."""
+    """A number with its last hour; `counted` is the state that it counts."""
 
     name: str
     label: str

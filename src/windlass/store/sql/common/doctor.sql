@@ -31,7 +31,7 @@ select b.probe_job_id, b.name, b.state, b.threshold, b.open_us, b.opened_at is n
 from windlass_breakers b order by b.name
 
 -- name: doctor_items
--- A job has at least as many items as it says it found: a job that runs again counts anew, and its items stay.
+-- A job has at least as many items as it counts: a job that runs again counts anew, and its items stay.
 select j.id, j.result_count, coalesce(i.items, 0) from windlass_jobs j
 left join (select job_id, count(*) as items from windlass_items group by job_id) as i on i.job_id = j.id
 where j.result_count > coalesce(i.items, 0) order by j.id
@@ -68,7 +68,7 @@ from (
 ) as known left join windlass_run_times t on t.task = known.task order by known.task
 
 -- name: doctor_feeds
--- A feed's mirror says what its job says, and its job is one that fetches it.
+-- A feed's mirror equals its job's next run, and its job is one that fetches it.
 select f.job_id, f.id from windlass_feeds f left join windlass_jobs j on j.id = f.job_id
 where f.next_fetch_at is distinct from case when j.state in ('scheduled', 'pending', 'running') and not j.held then j.run_at end
    or f.job_id is not null and (j.task is distinct from 'fetch_feed' or j.subject is distinct from cast(f.id as text))

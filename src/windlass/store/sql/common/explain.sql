@@ -27,7 +27,7 @@ select id, error, fingerprint, died_at, closed_at is null from windlass_dead_let
 where job_id = :job_id::bigint order by id desc limit 1
 
 -- name: alike_letters
--- The newest of a kind, up to a bound. A job that came back counts once, by how it stands now.
+-- The newest of a kind, up to a bound. A job that came back counts once, by its state now.
 with alike as materialized (
     select job_id, task, deaths, first_died_at, died_at, closed_reason
     from windlass_dead_letters indexed by windlass_dead_letters_kinds

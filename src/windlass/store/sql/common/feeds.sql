@@ -1,5 +1,5 @@
 -- name: insert_feed
--- A rival that inserts the same address is waited for; its row is then read by the next statement.
+-- Another transaction that inserts the same address is waited for; its row is then read by the next statement.
 insert into windlass_feeds (url, created_at, updated_at) values (:url, {now}, {now})
 on conflict (url) do nothing returning id
 
@@ -23,7 +23,7 @@ select {feed_columns} from windlass_feeds f where f.id = any(array(
 select count(*) from (select id from windlass_feeds limit :most) as counted
 
 -- name: upsert_subscription
--- A row says that somebody has come, who was not there: the feed counts one more.
+-- A returned row is a new subscriber: the feed counts one more.
 insert into windlass_subscriptions (feed_id, subscriber, created_at) values (:feed_id, :subscriber::text, {now})
 on conflict (feed_id, subscriber) do update set unsubscribed_at = null where windlass_subscriptions.unsubscribed_at is not null
 returning feed_id
@@ -46,7 +46,7 @@ where f.id = :feed_id
 returning id
 
 -- name: record_fetch
--- Without a change (304) nothing was said of the feed itself. Another hub means another subscription, with secrets of its own.
+-- Without a change (304) the answer has nothing about the feed itself. Another hub means another subscription, with secrets of its own.
 update windlass_feeds as f set
     fetch_url = :fetch_url::text,
     title = case when :is_changed::boolean then coalesce(:title::text, f.title) else f.title end,
@@ -93,7 +93,7 @@ where f.id = :feed_id and f.websub_state in ('pending', 'active')
 returning id
 
 -- name: expiring_websub
--- A mirror that is empty belongs to a feed nobody follows. What a hub denied is asked for again now and then.
+-- An empty next_fetch_at belongs to a feed without subscribers. What a hub denied is asked for again now and then.
 select {feed_columns} from windlass_feeds f
 where f.websub_hub is not null and f.next_fetch_at is not null and f.id > :after::bigint
   and (f.websub_expires_at is null or f.websub_expires_at <= {now} + :within::interval)

@@ -37,7 +37,7 @@ and (:search::text is null or j.task ilike :search::text escape '\' or j.name il
     or (select b.payload::text from windlass_bodies b where b.job_id = j.id) ilike :search::text escape '\')
 
 -- name: is_over
--- For endings that somebody else than the holder decides.
+-- For endings that are not decided by the holder.
 (:expired_before::timestamptz is null or j.lease_expires_at <= :expired_before::timestamptz or {worker_gone})
 
 -- name: recorded_log
@@ -50,7 +50,7 @@ id, kind, host, pid, version, pools::text, tasks::text, running, started_at, see
     cpu_percent, memory_mb
 
 -- name: worker_gone
--- It said goodbye, or somebody saw that its process is gone: nobody is left who could renew.
+-- Its worker reported its stop, or its process was found to be gone: the lease will not be renewed.
 exists (select 1 from windlass_workers w where w.id = j.worker and w.stopped_at is not null)
 
 -- name: enough
@@ -65,7 +65,7 @@ b.name, b.state, b.failures, b.successes, b.threshold, b.open_us, b.last_failure
     b.half_opened_at, b.probe_job_id, b.probe_token, b.last_probe_job_id, b.is_forced, b.updated_at, {probe_alive}, {now}
 
 -- name: prunable
--- A schedule, a key that is held for ever, a lease that has not ended and a letter nobody has dealt with keep their job.
+-- A schedule, a key that is held for ever, a lease that has not ended and an open letter keep their job.
 j.cadence is null and j.token is null and j.unique_scope is distinct from 'forever' and not exists (
     select 1 from windlass_dead_letters d where d.job_id = j.id and d.closed_at is null and d.acknowledged_at is null
 )
@@ -167,7 +167,7 @@ c.id, c.state, c.task, c.fingerprint, c.size, c.runs::text, c.succeeded, c.reque
     c.reason, c.created_by, c.created_at, c.updated_at, c.ended_at
 
 -- name: has_pending
--- Written as in the two indexes, word for word and in their order, so that they are found.
+-- Written exactly as in the two indexes and in their order, so that they are used.
 ((select p.lane from windlass_jobs p where p.state = 'pending' and p.crashes = 0 order by p.lane, p.task limit 1) is not null
     or (select p.lane from windlass_jobs p where p.state = 'pending' and p.crashes > 0 order by p.lane, p.task limit 1) is not null)
 

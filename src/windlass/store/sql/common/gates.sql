@@ -1,5 +1,5 @@
 -- name: pause_lane
--- Who paused it first stays named.
+-- The first principal that paused it stays recorded.
 insert into windlass_lanes (name, paused_at, paused_by, updated_at) values (:lane, {now}, :principal::text, {now})
 on conflict (name) do update set
     paused_at = excluded.paused_at, paused_by = excluded.paused_by, updated_at = excluded.updated_at
@@ -49,7 +49,7 @@ update windlass_gates set version = version + 1
 returning version
 
 -- name: count_leased
--- What a drain waits for: runs, and cancelled ones whose worker has not said that it stopped.
+-- What a drain waits for: runs, and cancelled ones whose worker has not reported that it stopped.
 select count(*) from windlass_jobs
 where token is not null and (:lane::text is null or lane = :lane::text) and (:task::text is null or task = :task::text)
 
@@ -84,7 +84,7 @@ select id, breaker, state, reason, job_id, at from windlass_breaker_events
 where breaker = :name order by id desc limit :limit
 
 -- name: prune_breaker_events
--- The newest of each stays: it says since when the breaker is as it is.
+-- The newest of each stays: it has the time since when the breaker is in its state.
 delete from windlass_breaker_events where id in (
     select e.id from windlass_breaker_events e
     where e.at < {now} - :keep_for::interval and exists (
@@ -98,7 +98,7 @@ returning id
 select count(*) > 0 from windlass_jobs j where j.id = :job_id and j.token = :token
 
 -- name: breakers_of_run
--- At most one breaker is tried with this job; of the one that gates its task, what the declaring code says is needed to count.
+-- At most one breaker is tried with this job; of the one that gates its task, the options that its code declares are needed to count.
 select b.name, b.threshold, b.open_us, null::text as options, 0::bigint as failures from windlass_breakers b
 where b.state = 'half_open' and b.probe_job_id = :job_id and b.probe_token = :token
 union all
@@ -107,7 +107,7 @@ left join windlass_breaker_failures f on f.breaker = t.breaker
 where t.name = :task and t.breaker is not null
 
 -- name: add_breaker_failures
--- Those who fail at the same time wait for each other here, so that exactly one of them sees the threshold reached.
+-- Runs that fail at the same time wait for each other here, so that exactly one of them sees the threshold reached.
 insert into windlass_breaker_failures (breaker, failures) values (:name, :failures)
 on conflict (breaker) do update set failures = windlass_breaker_failures.failures + excluded.failures
 returning failures

@@ -98,7 +98,7 @@ select max(id) from (
 select j.id from windlass_jobs j where j.id > :after and j.id <= :until and {job_matches} order by j.id
 
 -- name: matching_ids
--- Locked and looked at again: what a rival changed since the page was read is no longer meant.
+-- Locked and checked again: what another transaction changed since the page was read no longer matches.
 select j.id from windlass_jobs j
 where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json))) and {job_matches}
 order by j.id for update of j

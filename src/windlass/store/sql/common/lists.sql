@@ -33,7 +33,7 @@ union all
 {running_run} and j.executions = :number::integer
 
 -- name: count_executions
--- Numbers have no gaps and retention takes the oldest, so the first and the last say how many there are.
+-- Numbers have no gaps and retention takes the oldest, so the first and the last show how many there are.
 select coalesce((select x.number from windlass_executions x where x.job_id = :job_id::bigint order by x.number desc limit 1)
         - (select x.number from windlass_executions x where x.job_id = :job_id::bigint order by x.number limit 1) + 1, 0)
     + (select count(*) from windlass_jobs j where j.id = :job_id::bigint and j.state = 'running' and j.started_at is not null)

@@ -11,7 +11,7 @@ select j.id, j.task, j.lane, '{}', {claimed_rest}, j.started_at, j.state, j.toke
 from windlass_jobs j join windlass_bodies b on b.job_id = j.id where j.id = :id
 
 -- name: report_past
--- Its last run, and whether a worker has held it before; asked only where the lease alone does not say who may report.
+-- Its last run, and whether a worker has held it before; read only where the lease alone does not show who may report.
 select x.token, x.worker, x.reason, exists (
     select 1 from windlass_executions h
     where h.job_id = j.id and h.worker = :worker::text and h.token is distinct from j.token

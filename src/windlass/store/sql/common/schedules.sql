@@ -48,7 +48,7 @@ select j.id from windlass_jobs j indexed by windlass_jobs_recurring where j.cade
 order by j.id limit :limit
 
 -- name: stale_declared
--- What an operator paused stays as it is: nobody may enable it later in the belief that only its code was gone.
+-- What an operator paused stays as it is: else a later declaration would enable it, as if only its code had been gone.
 select j.id from windlass_bodies b join windlass_jobs j on j.id = b.job_id
 where b.declared_by = :app and b.declared_at <= {now} - :older_than::interval
   and j.state in ('scheduled', 'pending', 'running') and not j.held

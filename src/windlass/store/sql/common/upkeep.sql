@@ -11,14 +11,14 @@ where windlass_chores.paused_at is null and (windlass_chores.due_at is null or w
 returning name, version, cursor, last_rows, last_error
 
 -- name: end_chore
--- Guarded by the version: whoever was replaced meanwhile changes nothing.
+-- Guarded by the version: a process that was replaced meanwhile changes nothing.
 update windlass_chores set last_rows = :rows, last_duration_ms = :duration_ms, last_error = :error::text, cursor = :cursor::text,
     due_at = coalesce({now} + :again::interval, due_at)
 where name = :chore and version = :version
 returning name
 
 -- name: hasten_chore
--- The version tells whoever is at it that it has come too late to see what is to be done, and may not put the next one off.
+-- The new version keeps a round that is under way, and may have read too early, from putting the next one off.
 update windlass_chores set version = version + 1, due_at = {now} where name = :chore and due_at is not null
 returning name
 
@@ -48,7 +48,7 @@ where j.state = :state and j.closed_at < {now} - :keep_for::interval and (j.clos
 order by j.closed_at, j.id limit :limit
 
 -- name: lock_old_jobs
--- In a statement of its own: what follows must see what a rival that held the row has committed.
+-- In a statement of its own: what follows must see what another transaction that held the row has committed.
 select j.id from windlass_jobs j where j.id = any(array(select value::bigint from json_array_elements_text(:ids::json)))
 order by j.id for update skip locked
 

@@ -8,7 +8,7 @@ select {now}
 {take}
 
 -- name: claim_any
--- For who runs one job at a time, and so needs no quarantine.
+-- For callers that run one job at a time, and so need no quarantine.
 {take}
 
 -- name: register_worker
@@ -37,7 +37,7 @@ delete from windlass_versions where first_seen_at < (
 returning version
 
 -- name: see_worker
--- A late heartbeat does not bring back a worker that said it had stopped. `paused_at` is returned as it is: SQLite 3.40 takes
+-- A late heartbeat does not bring back a worker that has reported its stop. `paused_at` is returned as it is: SQLite 3.40 takes
 -- `is not null` in what an update returns for true where the table's first column is not null.
 update windlass_workers set seen_at = {now}, running = :running, loop_blocks = :loop_blocks,
     cpu_percent = coalesce(:cpu_percent::integer, cpu_percent), memory_mb = coalesce(:memory_mb::integer, memory_mb)

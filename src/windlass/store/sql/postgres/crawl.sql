@@ -35,7 +35,7 @@ select count(*) from (
 ) as counted
 
 -- name: insert_items
--- One writer for each collection at a time, and ids are drawn under the lock, in the order of the request: whoever sees an item
+-- One writer for each collection at a time, and ids are drawn under the lock, in the order of the request: a reader that sees an item
 -- sees all that have smaller ids, so a reader that goes on after the last one misses none. It ends with the transaction.
 with alone as materialized (
     select pg_advisory_xact_lock(hashtextextended(:collection::text, 7301946200283))
@@ -66,7 +66,7 @@ with added as (
 select count(*) from added
 
 -- name: close_address
--- Says whether it was open, or nothing where the crawl did not know of it.
+-- Returns whether it was open, or no row where the crawl does not have it.
 with seen as materialized (
     select f.number, f.is_open from windlass_frontier f where f.job_id = :job_id and f.key = :key
 ), closed as (

@@ -179,7 +179,7 @@ select id, state from finished
 
 -- name: take
 -- The limits inside are literals: otherwise the planner expects so many rows that it compiles the statement at every claim.
--- The lock sits in a lateral above the merge: rivals step over each other's rows and nobody locks more than :limit.
+-- The lock sits in a lateral above the merge: concurrent claims skip each other's rows, and none locks more than :limit.
 update windlass_jobs j set {taken}
 where j.ctid = any(array(
     select w.tid from (select tid from ({arms}) as slices order by rank, run_at, id limit 1000) as merged
@@ -200,7 +200,7 @@ case when {is_bare} then null else json_build_array(
 ) end
 
 -- name: pending_heads
--- Each walk names the condition of its index, word for word, so that it is found.
+-- Each walk repeats the condition of its index exactly, so that it is used.
 with recursive heads as (
     (select lane, task, priority, run_at from windlass_jobs where state = 'pending' and crashes = 0
      order by lane, task, ~priority, run_at, id limit 1)
@@ -307,7 +307,7 @@ with candidates as materialized (
     from (
 
 -- name: missed
--- What a rule with a say in missed slots may want moved: written as in the index, word for word, so that it is found.
+-- What a rule about missed slots may want moved: written exactly as in the index, so that it is used.
 case when j.wait_reason = 'recurrence' and not j.spawn then
         case j.state when 'scheduled' then position('"misfire":"' in j.cadence) > 0
             when 'pending' then position('"misfire":"skip"' in j.cadence) > 0 else false end

@@ -1,5 +1,5 @@
 -- name: list_writers
--- Whoever writes jobs at this moment, a claim among them: the lock on the table is taken before the claim's snapshot and kept
+-- The transactions that write jobs at this moment, claims among them: the lock on the table is taken before the claim's snapshot and kept
 -- until its end.
 select distinct virtualtransaction from pg_locks
 where locktype = 'relation' and relation = 'windlass_jobs'::regclass and mode = 'RowExclusiveLock' and granted

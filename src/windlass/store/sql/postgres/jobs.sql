@@ -1,6 +1,6 @@
 -- name: cancel
 -- Computed from the locked rows alone: the snapshot's row may be older, and mixing the two breaks the checks.
--- Wins at once. A running job keeps its lease and its unique slot until its worker says it has stopped, or the lease ends.
+-- Wins at once. A running job keeps its lease and its unique slot until its worker reports that it has stopped, or the lease ends.
 with c as materialized (
     select j.id, j.state, j.started_at, j.executions, j.attempt, j.token, j.worker, j.slot_at, j.run_at
     from windlass_jobs j

@@ -8,7 +8,7 @@ union all
  order by run_at {down}, id {down} limit {most_candidates})
 
 -- name: last_turns
--- Written as in the index, word for word, so that it is found.
+-- Written exactly as in the index, so that it is used.
 select g.grp, t.finished_at
 from json_array_elements_text(:groups::json) as g (grp) cross join lateral (
     select j.finished_at from windlass_jobs j
@@ -17,7 +17,7 @@ from json_array_elements_text(:groups::json) as g (grp) cross join lateral (
 ) as t
 
 -- name: claim_picked
--- The first of these that is still there and that no rival is just taking.
+-- The first of these that is still there and not locked by another claim.
 update windlass_jobs j set {taken}
 where j.ctid = any(array(
     select w.tid from (

@@ -1,5 +1,5 @@
 -- name: redefine
--- A schedule becomes what its code says. Only a new cadence moves the next run; during a run it takes effect when the run ends.
+-- A schedule becomes what its code declares. Only a new cadence moves the next run; during a run it takes effect when the run ends.
 with changed as (
     update windlass_jobs j set
         lane = :lane, priority = case when j.base_priority = :priority then j.priority else :priority end,
@@ -59,7 +59,7 @@ where j.name = any(array(select json_array_elements_text(:names::json))) and b.d
 order by j.name
 
 -- name: catch_up
--- Of rows locked before. Without a time: nobody can read its rule, so it runs as if by hand.
+-- Of rows locked before. Without a time its rule cannot be read, so it runs as if by hand.
 with moved as (update windlass_jobs j set
     state = case when s.has_ended then 'cancelled' when {epoch} + s.run_us * {us} > {now} then 'scheduled' else 'pending' end,
     wait_reason = case when s.has_ended then null when s.run_us is null then 'operator' else 'recurrence' end,
@@ -73,7 +73,7 @@ returning j.state)
 select count(*) filter (where state = 'pending') from moved
 
 -- name: set_cadences
--- The jobs are locked and were read after that: nobody can have changed them meanwhile. Their next time stays, unless one is given.
+-- The jobs are locked and were read after that: no other transaction can have changed them meanwhile. Their next time stays, unless one is given.
 with s as materialized (
     select c.id, c.cadence, c.metadata, c.next_us
     from json_to_recordset(:jobs::json) as c (id bigint, cadence text, metadata text, next_us bigint)

@@ -1,5 +1,5 @@
 -- name: contact
--- Contact is being able to write jobs, not only to read: while nobody can renew, leases end that are alive. The empty update
+-- Contact is being able to write jobs, not only to read: while no worker can renew, leases of running workers end. The empty update
 -- waits for whatever keeps writers out, the other one fails where the disk is full, and the clock is read after both.
 with touched as (
     update windlass_jobs j set updated_at = j.updated_at where false returning j.id
@@ -55,7 +55,7 @@ select ord, id, {now} from doc where id in (select id from inserted)
 
 -- name: insert_plain
 -- What `insert_jobs` does to jobs that share all options but the payload and have no key. It may announce them itself, which
--- saves whoever waits for them a round trip.
+-- saves the caller a round trip.
 with doc as materialized (
     select nextval('windlass_job_ids') as id, p.place - 1 as ord, p.payload
     from unnest(:payload::text[]) with ordinality as p (payload, place)
@@ -71,7 +71,7 @@ select ord, id, {now} from doc
 where case when ord = 0 and :is_announced::boolean then pg_notify('windlass', 'work') is not null else true end
 
 -- name: find_holders
--- Who holds the keys that an insert left out. A separate statement: only a new snapshot sees a rival that has just committed.
+-- Who holds the keys that an insert left out. A separate statement: only a new snapshot sees a transaction that has just committed.
 select s.ord, j.id, j.state
 from json_to_recordset(:keys::json) as s (ord integer, task text, unique_key text, name text)
 join windlass_jobs j on j.task = s.task and j.unique_slot = s.unique_key
@@ -144,7 +144,7 @@ union all
  where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i} order by ~priority, run_at, id limit 1000)
 
 -- name: renew
--- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
+-- A cancelled run that had not started stays so: only its stopped report may record a start, and writes the execution.
 -- Skips what another statement holds at this moment; the answer comes from the snapshot, so a skipped lease is not
 -- called lost; its expiry is the old one until it is vouched for.
 with s as materialized (
@@ -169,7 +169,7 @@ select j.id, j.token, j.stop_requested or j.state = 'cancelled', j.state = 'canc
 from s join windlass_jobs j on j.id = s.id and j.token = s.token where {few}
 
 -- name: vouch
--- For leases whose rows are locked by somebody else. What is just being taken back cannot be vouched for.
+-- For leases whose rows another transaction has locked. A lease that is being reclaimed at this moment cannot be vouched for.
 with s as materialized (
     select s.id, s.token, {unknown} from json_to_recordset(:leases::json) as s (id bigint, token bigint)
     cross join {patience} order by s.id
@@ -249,7 +249,7 @@ with s as materialized (select r.*, {unknown} from unnest(:id::bigint[], :token:
 select x.job_id from s join windlass_executions x on x.job_id = s.id and x.token = s.token and x.status = 'completed' where {few}
 
 -- name: locked_jobs
--- Which of these somebody else holds at this moment.
+-- Which of these another transaction has locked at this moment.
 with s as materialized (
     select value::bigint as id, {unknown} from json_array_elements_text(:ids::json) order by 1
 ), free as materialized (
@@ -260,7 +260,7 @@ with s as materialized (
 select j.id from s join windlass_jobs j on j.id = s.id where {few} and j.id not in (select id from free)
 
 -- name: reclaim
--- The same for leases that nobody renewed. It waits for nobody: a row that is locked now is being changed by somebody alive.
+-- The same for leases that were not renewed. It skips locked rows: another transaction is changing them.
 -- A lease that was vouched for meanwhile is left alone; the key of a voucher decides who was first.
 with s as materialized (
     {finish_doc}
@@ -291,7 +291,7 @@ from windlass_jobs j where j.token is not null and ({worker_gone} or not :only_g
 order by j.id limit :limit
 
 -- name: stop
--- The one late word about a cancelled run: its worker says it has stopped, or its lease has ended.
+-- The one late report about a cancelled run: its worker has stopped, or its lease has ended.
 with f as materialized (
     select s.*, j.executions, j.attempt, j.worker, j.slot_at, j.run_at, j.started_at, j.closed_at, j.unique_scope,
         {epoch} + s.started_us * {us} as reported_at

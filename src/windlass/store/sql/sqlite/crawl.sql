@@ -52,7 +52,7 @@ order by l.key limit :room;
 select changes()
 
 -- name: close_address
--- Says whether it was open, or nothing where the crawl did not know of it.
+-- Returns whether it was open, or no row where the crawl does not have it.
 select json_group_array(is_open) as was_open_found from windlass_frontier where job_id = :job_id and key = :key;
 update windlass_frontier set is_open = 0 where job_id = :job_id and key = :key and is_open;
 select value from json_each(:was_open_found)

@@ -64,7 +64,7 @@ union all select 'freelist_count', freelist_count from pragma_freelist_count
 select type, name, true from sqlite_master where type in ('index', 'trigger') and name like 'windlass\_%' escape '\'
 
 -- name: doctor_sessions
--- Nobody knows who has the file open.
+-- SQLite does not record which processes have the file open.
 select '', '', 0 where false
 
 -- name: doctor_tables

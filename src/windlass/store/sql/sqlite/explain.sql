@@ -1,5 +1,5 @@
 -- name: only_by_index
--- SQLite is told the index by name.
+-- SQLite needs no check: its query names the index.
 select 'off', 'off'
 
 -- name: count_before

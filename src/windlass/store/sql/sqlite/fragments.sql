@@ -18,7 +18,7 @@ json_object({original_fields}, 'payload', json(b.payload), 'metadata', json(b.me
     'created_at', strftime('%Y-%m-%dT%H:%M:%S', j.created_at / 1000000, 'unixepoch') || printf('.%06dZ', j.created_at % 1000000))
 
 -- name: pending_heads
--- Each walk names the condition of its index, word for word, so that it is found.
+-- Each walk repeats the condition of its index exactly, so that it is used.
 with recursive heads (lane, task) as (
     select * from (
         select n.lane, n.task from windlass_jobs n indexed by windlass_jobs_pending where n.state = 'pending' and n.crashes = 0
@@ -323,7 +323,7 @@ with candidates as materialized (
     from (
 
 -- name: missed
--- What a rule with a say in missed slots may want moved: written as in the index, word for word, so that it is found.
+-- What a rule about missed slots may want moved: written exactly as in the index, so that it is used.
 case when j.wait_reason = 'recurrence' and not j.spawn then
         case j.state when 'scheduled' then instr(j.cadence, '"misfire":"') > 0
             when 'pending' then instr(j.cadence, '"misfire":"skip"') > 0 else 0 end

@@ -1,5 +1,5 @@
 -- name: list_writers
--- Nobody else: the transaction that paused had the file to itself.
+-- Always none: the transaction that paused had the file to itself.
 select '' where :writers is null and false
 
 -- name: change_breaker

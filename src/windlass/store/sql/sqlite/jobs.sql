@@ -1,5 +1,5 @@
 -- name: cancel
--- Wins at once. A running job keeps its lease and its unique slot until its worker says it has stopped, or the lease ends.
+-- Wins at once. A running job keeps its lease and its unique slot until its worker reports that it has stopped, or the lease ends.
 insert into windlass_executions (
     job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, error
 )

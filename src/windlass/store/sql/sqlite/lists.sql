@@ -133,7 +133,7 @@ select p.depth, {job_columns} from tree p join windlass_jobs j on j.id = p.id jo
 order by p.depth, p.id
 
 -- name: fold_runs
--- Each statement takes the same rows, the first by their key: nobody else writes in this transaction.
+-- Each statement takes the same rows, the first by their key: no other process writes in this transaction.
 insert into windlass_totals (task, status, reason, runs, wait_ms, duration_ms)
 select task, status, reason, sum(runs), sum(wait_ms), sum(duration_ms) from {taken_runs} as taken
 where true group by 1, 2, 3

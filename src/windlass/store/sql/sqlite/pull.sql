@@ -11,7 +11,7 @@ union all select id, run_at, grp from (
 )
 
 -- name: last_turns
--- Written as in the index, word for word, so that it is found.
+-- Written exactly as in the index, so that it is used.
 select grp, finished_at from (
     select g.value as grp, (
         select j.finished_at from windlass_jobs j

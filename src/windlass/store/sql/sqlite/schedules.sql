@@ -1,5 +1,5 @@
 -- name: redefine
--- A schedule becomes what its code says. Only a new cadence moves the next run; during a run it takes effect when the run ends.
+-- A schedule becomes what its code declares. Only a new cadence moves the next run; during a run it takes effect when the run ends.
 update windlass_bodies set
     payload = :payload, metadata = :metadata, description = :description,
     declared_by = coalesce(:declared_by, declared_by),
@@ -47,7 +47,7 @@ select j.name from windlass_jobs j join windlass_bodies b on b.job_id = j.id
 where j.name in (select value from json_each(:names)) and b.declared_by = :app and b.declared_at is not null order by j.name
 
 -- name: catch_up
--- Of rows read in this transaction. Without a time: nobody can read its rule, so it runs as if by hand.
+-- Of rows read in this transaction. Without a time its rule cannot be read, so it runs as if by hand.
 update windlass_jobs as j set
     state = case when s.value ->> 'has_ended' then 'cancelled' when s.value ->> 'run_us' > {now} then 'scheduled'
         else 'pending' end,

@@ -1,11 +1,11 @@
 -- name: contact
--- Contact is being able to write: while the disk is full, nobody can renew and leases end that are alive.
+-- Contact is being able to write: while the disk is full, no worker can renew and leases of running workers end.
 insert into windlass_contact (id, touched_at) values (1, {now})
 on conflict (id) do update set touched_at = excluded.touched_at returning touched_at
 
 -- name: insert_jobs
 -- A batch is groups of jobs that share their options and differ in their payload: taking one value out of JSON costs as much
--- as storing it. Ids are counted on from the sequence, so that the body can carry the same one; nobody else writes in this
+-- as storing it. Ids are counted on from the sequence, so that the body can carry the same one; no other process writes in this
 -- transaction. A row whose unique key is taken is left out of the answer.
 with g as materialized (
     select value ->> 'ord' as ord, value -> 'rows' as rows, value ->> 'task' as task, value ->> 'lane' as lane,
@@ -139,9 +139,9 @@ union all select priority, run_at, id from windlass_jobs indexed by windlass_job
 where state = 'pending' and crashes > 0 and lane = :lane_{i} and task = :task_{i}
 
 -- name: renew
--- Not indexed, so by the row's number: once somebody has run ANALYZE while nothing ran, the index of leased jobs is believed to be
+-- Not indexed, so by the row's number: after an ANALYZE while nothing ran, the planner takes the index of leased jobs to be
 -- empty, and the whole of it would be compared with the whole batch.
--- A cancelled run that had not started stays so: only its stopped report may tell of a start, and writes the execution.
+-- A cancelled run that had not started stays so: only its stopped report may record a start, and writes the execution.
 update windlass_jobs as j not indexed set
     lease_expires_at = max(j.lease_expires_at, {now} + :lease),
     started_at = case when j.state = 'running' then coalesce(j.started_at, s.value ->> 'started_us') else j.started_at end
@@ -210,7 +210,7 @@ on x.job_id = f.id and x.token = f.token and x.status = 'completed'
 select value from json_each(:ids) where false
 
 -- name: reclaim
--- The same for leases that nobody renewed.
+-- The same for leases that were not renewed.
 {finish}
 
 -- name: lapsed
@@ -220,7 +220,7 @@ from windlass_jobs as j where token is not null and ({worker_gone} or not :only_
 order by id limit :limit
 
 -- name: stop
--- The one late word about a cancelled run: its worker says it has stopped, or its lease has ended. The first statement serves
+-- The one late report about a cancelled run: its worker has stopped, or its lease has ended. The first statement serves
 -- a run that cancel took for not started; it had, between two heartbeats.
 insert into windlass_executions (
     job_id, number, attempt, token, slot_at, worker, started_at, finished_at, wait_ms, status, reason, log_excerpt, cpu_time_ms,

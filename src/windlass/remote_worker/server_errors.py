@@ -1,4 +1,4 @@
-"""What a server's answers mean to a worker."""
+"""Translates a server's errors to those that a store raises."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _CONFLICT = 409
 
 
 class JobCancelledThere(LeaseLost):
-    """Somebody has cancelled the job; the report that was answered so also counts as the end of its run."""
+    """The job was cancelled; the report that was answered so also counts as the end of its run."""
 
 
 @contextmanager
 def translated(job_id: int) -> Iterator[None]:
     """Raise what a store would.
 
-    StoreUnavailable while the server cannot answer, LeaseLost when the job is no longer ours, StoreRefused when saying it again
-    would not help.
+    StoreUnavailable while the server cannot answer, LeaseLost when the job is no longer ours, StoreRefused when a repeated
+    request would not help.
     """
     try:
         yield

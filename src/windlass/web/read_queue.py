@@ -1,4 +1,4 @@
-"""Takes costly reads one after the other, with rests between them, so that everything else goes on."""
+"""Runs costly reads one after the other, with rests between them, so that everything else goes on."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LONGEST_REST_S = 0.5
 _RETRY_AFTER_S = 2
 
 
-class Turn:
+class ReadPermit:
     """The right to read, until it is given back."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, queue: ReadQueue) -> None:
         """Begin now."""
-        self._turns = turns
+        self._queue = queue
         self._began = time.monotonic()
         self._is_over = False
 
@@ -28,13 +28,13 @@ class Turn:
         """Let the next one read, after a rest; again is no error."""
         if not self._is_over:
             self._is_over = True
-            self._turns.ended(time.monotonic() - self._began)
+            self._queue.ended(time.monotonic() - self._began)
 
 
-class Turns:
-    """Gives so many turns at a time; who waits too long, or finds too many waiting, is refused.
+class ReadQueue:
+    """Grants so many permits at a time; a request that waits too long, or finds too many waiting, is refused.
 
-    Those who wait are served in turn by their name, so that one program with a hundred connections does not push others out.
+    Principals are served in turn, so that one program with a hundred connections does not push others out.
     """
 
     def __init__(self, at_once: int, most_waiting: int, patience_s: float, rng: Random) -> None:
@@ -46,11 +46,11 @@ class Turns:
         self._count = 0
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
-    async def take(self, name: str) -> Turn:
-        """Wait for a turn; raises a Refusal with 503."""
+    async def take(self, name: str) -> ReadPermit:
+        """Wait for a permit; raises a Refusal with 503."""
         if self._free and not self._waiting:
             self._free -= 1
-            return Turn(self)
+            return ReadPermit(self)
         if self._count >= self._most_waiting:
             raise _busy()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -62,7 +62,7 @@ class Turns:
                 await future
         except TimeoutError:
             if self._was_given(future):
-                return Turn(self)
+                return ReadPermit(self)
             raise _busy() from None
         except asyncio.CancelledError:
             if self._was_given(future):
@@ -71,21 +71,21 @@ class Turns:
         finally:
             self._count -= 1
             self._forget(name, future)
-        return Turn(self)
+        return ReadPermit(self)
 
     @staticmethod
     def _was_given(future: asyncio.Future[None]) -> bool:
         return future.done() and not future.cancelled()
 
     def ended(self, took_s: float) -> None:
-        """Note that a turn is over; there is no rest where no other request waits."""
+        """Note that a read is over; there is no rest where no other request waits."""
         if self._waiting:
             asyncio.get_running_loop().call_later(min(took_s * _REST, _LONGEST_REST_S), self._give)
         else:
             self._free += 1
 
     def _give(self) -> None:
-        """Hand a turn to the next name that waits."""
+        """Hand the permit to the next name that waits."""
         for name in list(self._waiting):
             line = self._waiting.pop(name)
             while line:

@@ -1,4 +1,4 @@
-"""What the routes of pull workers have in common: who asks, the words of the pull API, and its errors."""
+"""What the routes of pull workers have in common: the caller, the fields and statuses of the pull API, and its errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ATTEMPT_ID_NEEDED = "attempt_id_required"
 _TOKENS = 2**63
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 _MOST_BYTES = 2**30
-_WORDS = {JobState.RUNNING: "processing", JobState.COMPLETED: "done", JobState.CANCELLED: "done", JobState.FAILED: "failed"}
+_STATUS = {JobState.RUNNING: "processing", JobState.COMPLETED: "done", JobState.CANCELLED: "done", JobState.FAILED: "failed"}
 
 AttemptId = Annotated[
     int | str,
@@ -44,9 +44,9 @@ class PullProblem(BaseModel):
     should_stop: bool = False
 
 
-def status_word(state: JobState) -> str:
-    """Return a state in the pull API's words."""
-    return _WORDS.get(state, "queued")
+def pull_status(state: JobState) -> str:
+    """Return a state by the pull API's name."""
+    return _STATUS.get(state, "queued")
 
 
 def worker_of(context: RequestContext) -> str:
@@ -118,7 +118,7 @@ Handler = Callable[..., Awaitable[Any]]
 
 
 def as_php(handler: Handler) -> Handler:
-    """Give the documentation of a route a second name, for its path with `.php`."""
+    """Document a route under a second name, for its path with `.php`."""
 
     @wraps(handler)
     async def twin(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The priority crawl queue's words for what is in a job's row."""
+"""The fields and statuses of a job as the priority crawl queue shows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CRAWL = "crawl"
 
 
 class Status(StrEnum):
-    """The statuses that the seed documents."""
+    """The statuses that the priority crawl queue documents."""
 
     QUEUED = "queued"
     CRAWLING = "crawling"
@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class Shown(StrEnum):
-    """Every status a job may be shown with: the crawl queue's, and two that keep their own word."""
+    """Every status a job may be shown with: the crawl queue's, and two that keep their name."""
 
     QUEUED = "queued"
     CRAWLING = "crawling"

@@ -8,23 +8,23 @@ from random import Random
 import pytest
 
 from windlass.web.errors import Refusal
-from windlass.web.turns import Turn, Turns
+from windlass.web.read_queue import ReadPermit, ReadQueue
 
 
-def turns(at_once: int = 1, most_waiting: int = 10, patience_s: float = 30.0) -> Turns:
-    return Turns(at_once, most_waiting, patience_s, Random(1))
+def read_queue(at_once: int = 1, most_waiting: int = 10, patience_s: float = 30.0) -> ReadQueue:
+    return ReadQueue(at_once, most_waiting, patience_s, Random(1))
 
 
-async def waiting(made: Turns, *names: str) -> list[asyncio.Task[Turn]]:
+async def waiting(made: ReadQueue, *names: str) -> list[asyncio.Task[ReadPermit]]:
     tasks = [asyncio.create_task(made.take(name), name=name) for name in names]
     await asyncio.sleep(0)
     return tasks
 
 
 async def test_those_who_wait_are_served_in_turn_by_their_name() -> None:
-    made, order = turns(), list[str]()
+    made, order = read_queue(), list[str]()
 
-    def note(done: asyncio.Task[Turn]) -> None:
+    def note(done: asyncio.Task[ReadPermit]) -> None:
         order.append(done.get_name())
         done.result().end()
 
@@ -39,7 +39,7 @@ async def test_those_who_wait_are_served_in_turn_by_their_name() -> None:
 
 
 async def test_one_too_many_is_refused_at_once_and_a_long_wait_is_refused_in_time() -> None:
-    made = turns(most_waiting=1, patience_s=0.05)
+    made = read_queue(most_waiting=1, patience_s=0.05)
     first = await made.take("a")
     [patient] = await waiting(made, "b")
     with pytest.raises(Refusal) as refused:
@@ -52,7 +52,7 @@ async def test_one_too_many_is_refused_at_once_and_a_long_wait_is_refused_in_tim
 
 
 async def test_a_turn_that_its_taker_gave_up_goes_to_the_next() -> None:
-    made = turns()
+    made = read_queue()
     first = await made.take("a")
     gone, stays = await waiting(made, "b", "c")
     gone.cancel()

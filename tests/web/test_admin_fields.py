@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from windlass.core.job import WAITING, Count, JobState, WaitReason
-from windlass.web.admin_words import Shown, Status, counts_by_status, shown_as, states_shown_as, subject_shown
+from windlass.web.admin_fields import Shown, Status, counts_by_status, shown_as, states_shown_as, subject_shown
 
 S, R = JobState, WaitReason
 EXPECTED: dict[tuple[JobState, WaitReason | None], str] = {
