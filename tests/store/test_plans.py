@@ -276,7 +276,7 @@ select 'work', 'default', 'pending', 'new', now(), now(), now() from generate_se
 
 
 def test_a_claim_reads_nothing_that_was_claimed_before(postgres_server: PostgresServer) -> None:
-    """The index keeps the entries of claimed jobs until a vacuum: a claim that began at the front would go through all of them."""
+    """The index keeps the entries of claimed jobs until a vacuum: a claim from the front would go through all of them."""
 
     def pages_read(*, priority: int, run_at: datetime) -> int:
         head = {"lane_0": "default", "task_0": "work", "priority_0": priority, "run_at_0": run_at}
