@@ -13,7 +13,7 @@ from windlass.core.outcome import Ending, Run
 
 
 class Clock(Protocol):
-    """Database time for code that is not in a transaction: the time the database gave last, plus what has passed here since."""
+    """Database time for code that is not in a transaction: the last time read from it, plus what has passed here since."""
 
     def note(self, at: datetime) -> None:
         """Learn the time from an answer that has just come."""
@@ -52,7 +52,7 @@ class Finds(Protocol):
         ...
 
 
-class BreakerNews(Protocol):
+class BreakerResults(Protocol):
     """Where the results of runs are recorded for breakers."""
 
     async def record(
@@ -81,7 +81,7 @@ class Work(Protocol):
         ...
 
     @property
-    def breakers(self) -> BreakerNews:
+    def breakers(self) -> BreakerResults:
         """Where the results of runs are recorded for breakers."""
         ...
 

@@ -25,7 +25,7 @@ deadline.AFTER_GRACE_S = 0.5
 
 async def main():
     stopping = asyncio.Event()
-    Signals(timedelta(seconds=float(sys.argv[2]))).tell(stopping.set, stopping.set)
+    Signals(timedelta(seconds=float(sys.argv[2]))).call(stopping.set, stopping.set)
     if sys.argv[1] == "thread":
         threading.Thread(target=threading.Event().wait, name="stuck-thread").start()
     print("ready", flush=True)

@@ -10,7 +10,7 @@ HIGHEST_BOOST = 100
 """A boost leads no higher."""
 USUAL_BOOST = 10
 FAILED_BY_HAND = "failed by an operator"
-"""The error of a job that an operator fails without a word."""
+"""The error of a job that an operator fails without naming one."""
 
 
 class JobVerb(NamedTuple):
