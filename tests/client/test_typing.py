@@ -105,6 +105,14 @@ async def waits(call: HandlerCall) -> AsyncIterator[None]:
     yield
 
 
+@app.middleware(only="async")
+async def awaits(call: HandlerCall) -> AsyncIterator[None]:
+    yield
+
+
+app.middleware(only="thread")  # error
+
+
 @app.middleware  # error
 def no_middleware(call: HandlerCall) -> int:
     return call.number  # error
