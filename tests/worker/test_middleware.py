@@ -19,6 +19,7 @@ from windlass import (
     Cancel,
     ConfigError,
     Discard,
+    EndEvent,
     HandlerCall,
     InvalidInput,
     JobCancelled,
@@ -399,6 +400,19 @@ async def test_in_a_child_process_it_runs_there(url: str) -> None:
             assert noted["pid"] != os.getpid()
         with pytest.raises(JobFailed, match="unlucky"):
             await app.wait(await app.enqueue("double", {"number": 13}), timeout=60)
+
+
+async def test_hooks_get_the_error_of_a_child_process(url: str) -> None:
+    app = middleware_app.make(url)
+    events: list[EndEvent] = []
+    app.on("fail")(events.append)
+    async with app, app.working(target="tests.worker.middleware_app:app"):
+        for number in (0, 4):
+            with pytest.raises(JobFailed):
+                await app.wait(await app.enqueue("fail", {"number": number}), timeout=60)
+    assert [repr(event.exception) for event in events] == ["LookupError('nowhere')", "Unlucky('not 5')"]
+    assert isinstance(events[1].exception, middleware_app.Unlucky)
+    assert "raise Unlucky" in str(events[1].traceback)
 
 
 def test_run_all_runs_it_as_a_worker_does(app: Windlass) -> None:
