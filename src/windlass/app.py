@@ -130,11 +130,13 @@ class Windlass(Operator):
         """Where each setting comes from, by its name here; those at their default are left out."""
         return origins(self._given, file=self._file)
 
-    def configure(self, **settings: Any) -> None:
+    def configure(self, *, database_url: str | None = None, **settings: Unpack[GivenSettings]) -> None:
         """Set settings after the application was made, as a command line does; before anything is opened."""
         if "_stores" in self.__dict__:
             raise ConfigError("settings can be given only before the database is opened")
         self._given |= settings
+        if database_url is not None:
+            self._given["database_url"] = database_url
         self.__dict__.pop("settings", None)
         self.__dict__.pop("tracing", None)
         self.__dict__.pop("setting_origins", None)
