@@ -37,7 +37,7 @@ from windlass.core.retry import RetrySpec
 from windlass.core.task import Registry
 from windlass.errors import ConfigError, InvalidInput
 from windlass.worker.context import JobContext
-from windlass.worker.middleware import M, Middleware, check_middleware, wrapped
+from windlass.worker.middleware import M, Middleware, check_goes_around, check_middleware, wrapped
 
 if TYPE_CHECKING:
     from windlass.core.alerts import Notice
@@ -95,6 +95,8 @@ class Windlass(Operator):
         self.registry = Registry()
         self.hooks = Hooks()
         self.middlewares: list[Middleware] = []
+        self._only_coroutines: list[Middleware] = []
+        """The middleware that was declared with `only="async"`."""
         self.tasks: dict[str, Task[..., Any]] = {}
         self.declared_elsewhere = DeclaredTasks()
         self._failures: Counter[str] = Counter()
@@ -128,11 +130,13 @@ class Windlass(Operator):
         """Where each setting comes from, by its name here; those at their default are left out."""
         return origins(self._given, file=self._file)
 
-    def configure(self, **settings: Any) -> None:
+    def configure(self, *, database_url: str | None = None, **settings: Unpack[GivenSettings]) -> None:
         """Set settings after the application was made, as a command line does; before anything is opened."""
         if "_stores" in self.__dict__:
             raise ConfigError("settings can be given only before the database is opened")
         self._given |= settings
+        if database_url is not None:
+            self._given["database_url"] = database_url
         self.__dict__.pop("settings", None)
         self.__dict__.pop("tracing", None)
         self.__dict__.pop("setting_origins", None)
@@ -354,14 +358,27 @@ class Windlass(Operator):
 
         return register
 
-    def middleware(self, function: M) -> M:
+    @overload
+    def middleware(self, function: M, /) -> M: ...
+
+    @overload
+    def middleware(self, function: None = None, /, *, only: Literal["async"]) -> Callable[[M], M]: ...
+
+    def middleware(self, function: Any = None, /, *, only: Literal["async"] | None = None) -> Any:
         """Wrap every run: a generator function that gets a HandlerCall and yields once, where the handler runs.
 
-        One that is `async` goes around coroutines only. The first that is declared is the outermost.
+        The first that is declared is the outermost. One that is `async` cannot wrap a function: a worker that has functions
+        as tasks raises ConfigError, unless `only="async"` declares that the middleware is for coroutines only.
         """
-        check_middleware(function)
-        self.middlewares.append(function)
-        return function
+
+        def register(function: M) -> M:
+            check_middleware(function, only=only)
+            self.middlewares.append(function)
+            if only is not None:
+                self._only_coroutines.append(function)
+            return function
+
+        return register if function is None else register(function)
 
     def breaker(self, name: str, *, threshold: int | None = None, open_for: Duration | None = None) -> Guard:
         """Guard a block with a breaker: `with` or `async with`; raises BreakerOpen while it is open."""
@@ -409,6 +426,8 @@ class Windlass(Operator):
         from windlass.worker.unserved import Unserved  # noqa: PLC0415
         from windlass.worker.worker import Worker  # noqa: PLC0415
 
+        # First, so that what cannot work leaves nothing behind.
+        registry = self.served()
         store = await self.store()
         chosen = options or self.worker_options()
         clock = DatabaseClock(await store.clock())
@@ -416,7 +435,7 @@ class Windlass(Operator):
         await declarations.enter()
         async with self.open_state() as state, store.wakeups as wakeups, asyncio.TaskGroup() as group:
             program = Program(
-                registry=self.served(),
+                registry=registry,
                 hooks=self.hooks,
                 profiles=self.settings.profiles,
                 state=state,
@@ -503,8 +522,16 @@ class Windlass(Operator):
         return f"{socket.gethostname()}:{os.getpid()}:{self._rng.randrange(2**32):08x}"
 
     def served(self) -> Registry:
-        """Return the tasks this process runs, inside their middleware: all it has code for, or those the settings name."""
-        return wrapped(self._served(), self.middlewares)
+        """Return the tasks this process runs, inside their middleware: all it has code for, or those the settings name.
+
+        Raises ConfigError where middleware would have to await around a function.
+        """
+        return self.inside_middleware(self._served())
+
+    def inside_middleware(self, tasks: Registry) -> Registry:
+        """Return the tasks with this application's middleware around them; raises ConfigError as `served` does."""
+        check_goes_around(tasks, [each for each in self.middlewares if each not in self._only_coroutines])
+        return wrapped(tasks, self.middlewares)
 
     def _served(self) -> Registry:
         wanted = self.settings.tasks

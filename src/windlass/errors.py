@@ -244,10 +244,10 @@ class JobFailed(JobNotCompleted):
     def __init__(self, job_id: int, state: str, reason: str | None, traceback: str | None = None) -> None:
         super().__init__(job_id, state, reason)
         self.traceback = traceback
-        self.__cause__ = _rebuilt(reason, traceback)
+        self.__cause__ = rebuilt(reason, traceback)
 
 
-def _rebuilt(reason: str | None, traceback: str | None) -> Exception | None:
+def rebuilt(reason: str | None, traceback: str | None) -> Exception | None:
     """Make an error again from its type and message; None where that would not be the same error."""
     name, _, message = (reason or "").partition(": ")
     kind = _error_class(name, message, traceback)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sqlalchemy import URL, Engine
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     # It needs greenlet, which SQLAlchemy 2.1 brings only as `sqlalchemy[asyncio]`.
     from sqlalchemy.ext.asyncio import AsyncEngine
 
+    from windlass.given_settings import GivenSettings
+
 _NOT_FOR_LIBPQ = frozenset({"async_fallback", "prepared_statement_cache_size", "prepared_statement_name_func"})
 
 
-def windlass_on(engine: Engine | AsyncEngine, *, name: str = "app", **settings: Any) -> Windlass:
+def windlass_on(engine: Engine | AsyncEngine, *, name: str = "app", **settings: Unpack[GivenSettings]) -> Windlass:
     """Make an application on the engine's database, which takes the engine's sessions and connections as they are.
 
     On SQLite this process then uses the engine's SQLite library. Raises ConfigError for a database that cannot be shared.

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -96,6 +97,30 @@ def test_arguments_come_from_the_signature_of_the_task(url: str) -> None:
     assert complete(url, "windlass enqueue greet --arg name=Ann --arg mo") == ["mood="]
     assert complete(url, "windlass enqueue greet --arg mood=") == ["mood=glad", "mood=sad"]
     assert complete(url, "windlass enqueue greet --arg loud=t") == ["loud=true"]
+
+
+@BOTH
+def test_arguments_come_from_the_code_that_is_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "broken.py").write_text("print('out loud')\nraise RuntimeError('broken')\n")
+    monkeypatch.chdir(tmp_path)
+    assert complete(url, "windlass enqueue greet --arg ") == []
+    assert complete(url, "windlass enqueue greet --app shop:app --arg ") == ["name=", "loud="]
+    assert complete(url, "windlass enqueue greet --app shop:app --arg name=Ann --arg loud=") == ["loud=true", "loud=false"]
+    for target in ("shop:app", "shop:nothing", "broken:app"):
+        assert complete(url, f"windlass enqueue other --app {target} --arg ") == []
+
+
+SHOP = """\
+from windlass import Windlass
+
+print("out loud")
+app = Windlass()
+
+
+@app.task
+async def greet(name: str, *, loud: bool = False) -> None: ...
+"""
 
 
 def test_every_command_is_offered(url: str) -> None:

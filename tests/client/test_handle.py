@@ -58,7 +58,8 @@ async def test_it_names_the_job_wherever_one_is_named_and_travels_as_what_it_is(
 
 async def test_checked_calls_and_mappings_may_be_mixed_in_one_batch(app: Windlass) -> None:
     @app.task
-    async def greet(name: str, greeting: str = "Hello") -> None: ...
+    async def greet(name: str, greeting: str = "Hello") -> str:
+        return f"{greeting} {name}"
 
     @app.task(unique=True)
     async def once(number: int) -> None: ...
@@ -67,6 +68,10 @@ async def test_checked_calls_and_mappings_may_be_mixed_in_one_batch(app: Windlas
         jobs = await greet.enqueue_many([greet.call("ann"), greet.call(name="bob", greeting="Hi"), {"name": "eve"}])
         payloads = [(await app.get(job)).payload_json for job in jobs]
         assert payloads == ['{"name":"ann"}', '{"name":"bob","greeting":"Hi"}', '{"name":"eve"}']
+        assert [jobs[-1], *jobs[:2]] == [jobs[2], jobs[0], jobs[1]]
+        assert jobs == list(jobs) == pickle.loads(pickle.dumps(jobs))
+        async with app.working():
+            assert [await job.result(timeout=20) for job in jobs] == ["Hello ann", "Hi bob", "Hello eve"]
         first, second = await once.enqueue_many([once.call(1), once.call(1)])
         assert second == Enqueued(first.id, is_duplicate=True)
         with pytest.raises(InvalidPayload, match="number"):

@@ -16,12 +16,16 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 PROGRAM = """
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
+from sqlalchemy import create_engine
+
 from windlass import EndEvent, EnqueueEvent, EnqueuedJob, Enqueued, Execution, HandlerCall, Job, JobContext, Task, Windlass
+from windlass.sqlalchemy import windlass_on
 
 app = Windlass("sqlite:///jobs.db")
+engine = create_engine("sqlite:///jobs.db")
 
 
 @app.task(lane="fast", max_attempts=5, timeout="30s", unique=lambda to, **_: to)
@@ -105,6 +109,14 @@ async def waits(call: HandlerCall) -> AsyncIterator[None]:
     yield
 
 
+@app.middleware(only="async")
+async def awaits(call: HandlerCall) -> AsyncIterator[None]:
+    yield
+
+
+app.middleware(only="thread")  # error
+
+
 @app.middleware  # error
 def no_middleware(call: HandlerCall) -> int:
     return call.number  # error
@@ -130,6 +142,12 @@ async def right(ctx: JobContext) -> None:
     sent: int = await (await email.enqueue(to="ann")).result(timeout="30s")
     also_sent: int = email.using(priority=1).enqueue_sync(to="ann").result_sync(timeout=30)
     doubled: int = await (await double.enqueue(3)).result()
+    many: Sequence[EnqueuedJob[int]] = await email.enqueue_many([email.call(to="ann")])
+    first_sent: int = await many[0].result()
+    first_doubled: int = double.using(priority=1).enqueue_many_sync([{"number": 3}])[0].result_sync()
+    child: EnqueuedJob[int] = await ctx.enqueue(email, "ann")
+    child_doubled: int = ctx.enqueue_sync(double, 3).result_sync()
+    print(first_sent, first_doubled, child, child_doubled, many[:2][0].id)
     print(sent, also_sent, doubled, await ctx.enqueue(email, "ann"), ctx.enqueue_sync(double, number=3))
     count: int = await email(ctx, "ann")
     twice: int = double(3)
@@ -164,6 +182,10 @@ async def wrong(ctx: JobContext) -> None:
     text: str = await (await email.enqueue(to="ann")).result()  # error
     texts: str = double.enqueue_sync(3).result_sync()  # error
     await ctx.enqueue(email, to=3)  # error
+    text = await (await ctx.enqueue(email, "ann")).result()  # error
+    text = ctx.enqueue_sync(double, 3).result_sync()  # error
+    text = await (await email.enqueue_many([email.call(to="ann")]))[0].result()  # error
+    texts = double.enqueue_many_sync([double.call(3)])[0].result_sync()  # error
     print(text, texts)
     await app.lanes.pause(3)  # error
     app.lanes.pause_sync()  # error
@@ -184,6 +206,10 @@ def misspelt() -> None: ...
 Windlass("sqlite:///jobs.db", lease_seconds=20, pools={"fast": 3}, keep_days=7, packs=["email"], timeout="5m")
 Windlass("sqlite:///jobs.db", lease_secnds=20)  # error
 Windlass("sqlite:///jobs.db", keep_days="a week")  # error
+app.configure(database_url="sqlite:///other.db", lease_seconds=20)
+app.configure(lease_secnds=20)  # error
+windlass_on(engine, name="shop", lease_seconds=20)
+windlass_on(engine, keep_days="a week")  # error
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import cache
@@ -207,12 +208,29 @@ def python_page() -> str:
         rows = [(f"`{name}`", _sentence(inspect.getdoc(named[name]) or "")) for name in names]
         parts += ["", f"## {heading}", "", *_table(("name", "is"), rows)]
         parts += [f"\n::: windlass.{name}" for name in names if callable(named[name])]
+    for module, names in public_modules():
+        members = [f"\n::: {module}.{name}" for name in names if not _is_module(f"{module}.{name}")]
+        parts += ["", f"## From `{module}`", *members] if members else []
     return _page(
         "Python",
-        "What `from windlass import …` has. Everything else is internal and may change. On the site each name has its signature",
-        "and its members. [Tasks](../tasks.md), [schedules](../schedules.md) and [testing](../testing.md) show how to use them.",
+        "What `from windlass import …` has, and the [public names of its modules](../api.md#from-its-modules). Everything",
+        "else is internal and may change. On the site each name has its signature and its members. [Tasks](../tasks.md),",
+        "[schedules](../schedules.md) and [testing](../testing.md) show how to use them.",
         *parts,
     )
+
+
+def public_modules() -> Iterator[tuple[str, list[str]]]:
+    """List the modules that docs/api.md has, each with its public names."""
+    page = (FOLDER.parent / "api.md").read_text(encoding="utf-8")
+    for module, names in re.findall(r"^\| `(windlass\.[\w.]+)` \| (.*?) \|", page, re.MULTILINE):
+        yield module, re.findall(r"`(\w+)`", names)
+
+
+def _is_module(path: str) -> bool:
+    # Not imported: Django's would choose the SQLite library of this process.
+    source = FOLDER.parents[1] / "src" / Path(*path.split("."))
+    return source.is_dir() or source.with_suffix(".py").is_file()
 
 
 def _is_error(value: object) -> bool:

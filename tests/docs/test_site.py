@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT
+from tests.docs.reference import public_modules
 from tests.docs.site import build, problems, read
 from tests.docs.site_hooks import menu
 
@@ -45,6 +46,16 @@ def test_the_public_names_have_their_signatures_and_docstrings(site: Path) -> No
     for name in ("windlass.Windlass.enqueue", "windlass.Windlass.cancel", "windlass.Task.using", "windlass.JobContext.progress"):
         assert f'id="{name}"' in text, name
     assert "Making one does no I/O" in text
+
+
+def test_the_public_names_of_modules_have_theirs_too(site: Path) -> None:
+    text = (site / "reference" / "python" / "index.html").read_text(encoding="utf-8")
+    listed = [(module, name) for module, names in public_modules() for name in names]
+    missing = {(module, name) for module, name in listed if f'id="{module}.{name}"' not in text}
+    # Modules themselves; each has a page of the guides.
+    assert missing == {("windlass.packs", "feeds"), ("windlass.compat", "jobs"), ("windlass.store", "migrate")}
+    assert "windlass.fastapi" in text
+    assert "Make an application on the engine" in text
 
 
 def test_the_menu_is_the_page_that_lists_all_pages() -> None:

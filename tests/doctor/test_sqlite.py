@@ -31,6 +31,17 @@ async def test_another_journal_mode_is_named(url: str) -> None:
     assert "pragma journal_mode = wal" in str(found.remedy)
 
 
+@ON_SQLITE
+async def test_wal_is_not_advised_where_the_library_loses_its_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windlass.doctor.sqlite_checks.has_wal_reset_bug", lambda _: True)
+    with closing(driver.connect(path_of(url))) as connection:
+        connection.execute("pragma journal_mode = delete")
+    async with Windlass(url) as app:
+        found = await Patient(app).finding("journal")
+    assert (found.verdict, found.remedy) == (Severity.OK, None)
+    assert "slower than WAL" in found.message
+
+
 async def test_a_database_in_memory_is_named() -> None:
     async with Windlass("sqlite://") as app:
         found = {one.check: one for one in (await app.doctor(deep=True)).findings}

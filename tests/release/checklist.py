@@ -26,6 +26,8 @@ from windlass import __version__
 ROOT = Path(__file__).parents[2]
 MOST = {"": 14, "all": 50}
 """How many packages an installation may bring, by extra, Windlass itself among them."""
+LOWEST = ("tests/store/test_finish.py", "tests/worker/test_app_worker.py")
+"""What is run with the lowest versions: a store and a worker, on every database."""
 GUIDES = ("docs/fastapi.md", "docs/flask.md")
 """Pages whose first command installs what their first program needs."""
 URLS = ("Changelog", "Documentation", "Issues", "Source")
@@ -89,8 +91,12 @@ def extras() -> list[str]:
 
 
 def _project() -> dict[str, Any]:
-    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project: dict[str, Any] = _pyproject()["project"]
     return project
+
+
+def _pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 @contextmanager
@@ -119,7 +125,7 @@ def try_wheel(wheel: Path, extra: str, *options: str) -> int:
         if printed.strip() != f"windlass {__version__}":
             raise NotReady(f"the wheel says {printed.strip()!r}, and the code {__version__!r}")
         run(_python(folder), "-W", "error", "-c", _SMOKE, cwd=folder)
-        for module in [_LOADED[extra]] if extra in _LOADED else _LOADED.values() if extra == "all" else ():
+        for module in [_LOADED[extra]] if extra in _LOADED else _LOADED.values() if extra.startswith("all") else ():
             run(_python(folder), "-c", f"import {module}", cwd=folder)
         packages = count_packages(folder)
     if packages > MOST.get(extra, MOST["all"]):
@@ -173,8 +179,25 @@ def check_urls(project: Mapping[str, Any]) -> str:
 
 
 def check_lowest(wheel: Path) -> str:
-    """Use Windlass with the lowest version of everything it names."""
-    return f"{try_wheel(wheel, 'all', '--resolution', 'lowest-direct')} packages"
+    """Use Windlass with the lowest version of everything it names, and run a store's and a worker's tests with them."""
+    lowest = ("--resolution", "lowest-direct")
+    packages = try_wheel(wheel, "all,django", *lowest)
+    tools = [each for each in _pyproject()["dependency-groups"]["dev"] if re.split(r"[^\w-]", each)[0] in dev.SHORT_TOOLS]
+    with installed(f"{wheel}[all,django]", *lowest) as folder:
+        # What is installed stays, as far as the tools can do with it.
+        run(dev.UV, "pip", "install", "--quiet", "--python", _python(folder), *tools)
+        run(_python(folder), "-m", "pytest", "-q", "-p", "no:cacheprovider", *LOWEST)
+    return f"{packages} packages"
+
+
+def check_everything() -> str:
+    """Count what `windlass[all]` would bring today, without installing it."""
+    options = ("--extra", "all", "--quiet", "--no-annotate", "--no-header", "--python", dev.PYTHON)
+    # Windlass itself is one of them.
+    packages = len(run(dev.UV, "pip", "compile", *options, "pyproject.toml").splitlines()) + 1
+    if packages > MOST["all"]:
+        raise NotReady(f"windlass[all] brings {packages} packages, more than {MOST['all']}")
+    return f"{packages} packages"
 
 
 def steps(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:

@@ -15,6 +15,7 @@ from tests.release.checklist import (
     NotReady,
     build,
     check_classifiers,
+    check_everything,
     check_guide,
     check_lowest,
     check_urls,
@@ -48,6 +49,10 @@ def test_the_page_of_the_package_names_its_authors_and_what_it_is_for(built: Bui
     for framework in ("Django", "FastAPI", "Flask"):
         assert f"\nClassifier: Framework :: {framework}\n" in metadata
         assert f"{framework.lower()}," in metadata.partition("\nKeywords: ")[2].partition("\n")[0]
+
+
+def test_everything_brings_at_most_fifty_packages() -> None:
+    assert 20 < int(check_everything().partition(" ")[0]) <= 50
 
 
 def test_the_classifiers_are_the_pythons_that_are_tested() -> None:

@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from windlass import Discard, HandlerCall, JobContext, Windlass
 
 
+class Unlucky(Exception):
+    """An error of the application's."""
+
+
 def make(url: str) -> Windlass:
     made = Windlass(url)
 
@@ -27,6 +31,10 @@ def make(url: str) -> Windlass:
     async def double_later(ctx: JobContext, number: int) -> int:
         assert ctx.task == "double_later"
         return 2 * number
+
+    @made.task(isolation="process", max_attempts=1)
+    def fail(number: int) -> None:
+        raise Unlucky(f"not {number}") if number > 1 else LookupError("nowhere")
 
     return made
 

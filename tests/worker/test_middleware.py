@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,9 @@ import pytest
 from tests.worker import middleware_app
 from windlass import (
     Cancel,
+    ConfigError,
     Discard,
+    EndEvent,
     HandlerCall,
     InvalidInput,
     JobCancelled,
@@ -169,10 +174,10 @@ async def test_a_context_variable_it_sets_is_the_handlers_and_no_other_runs(app:
         assert [(await app.executions(job))[0].metadata_json for job in jobs] == ['{"before":"none"}'] * 5
 
 
-async def test_one_that_awaits_goes_around_coroutines_and_leaves_functions_alone(app: Windlass) -> None:
+async def test_one_for_coroutines_only_leaves_functions_alone(app: Windlass) -> None:
     heard: list[Any] = []
 
-    @app.middleware
+    @app.middleware(only="async")
     async def opened(call: HandlerCall) -> AsyncIterator[None]:
         await asyncio.sleep(0)
         try:
@@ -203,6 +208,84 @@ async def test_one_that_awaits_goes_around_coroutines_and_leaves_functions_alone
         assert await app.wait(await plain.enqueue(), timeout=20) != threading.get_ident()
     assert [heard[0], str(heard[1])] == [("good", 7), "x"]
     assert len(heard) == 2
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+async def test_a_gate_that_cannot_go_around_functions_keeps_a_worker_from_starting(app: Windlass, isolation: Any) -> None:
+    @app.middleware
+    async def gate(_call: HandlerCall) -> AsyncIterator[None]:
+        raise Discard("not today")
+        yield
+
+    @app.task
+    async def coroutine() -> None: ...
+
+    @app.task(isolation=isolation)
+    def function() -> None: ...
+
+    async with app:
+        job = await function.enqueue()
+        with pytest.raises(ConfigError, match=r"gate: is `async` and cannot go around functions, .*: function; make it a plain"):
+            async with app.working(target="nowhere:app"):
+                pytest.fail("the worker started")
+        assert (await app.get(job.id)).state is JobState.PENDING
+    with pytest.raises(ConfigError, match="cannot go around functions"):
+        run_all_sync(app)
+
+
+def test_the_command_names_the_gate_and_the_tasks(url: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(GATED)
+    command = [sys.executable, "-m", "windlass", "worker", "shop:app"]
+    env = os.environ | {"WINDLASS_DATABASE_URL": url}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "middleware gate: is `async` and cannot go around functions, and these tasks are functions: mail" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+GATED = """\
+from windlass import Windlass
+
+app = Windlass()
+
+
+@app.middleware
+async def gate(call):
+    yield
+
+
+@app.task
+def mail() -> None: ...
+"""
+
+
+async def test_a_gate_that_awaits_may_stand_beside_functions_that_this_worker_does_not_run(url: str) -> None:
+    app = Windlass(url, tasks=["coroutine"])
+
+    @app.middleware
+    async def gate(_call: HandlerCall) -> AsyncIterator[None]:
+        raise Discard("not today")
+        yield
+
+    @app.task(max_attempts=1)
+    async def coroutine() -> None: ...
+
+    @app.task
+    def function() -> None: ...
+
+    async with app, app.working():
+        with pytest.raises(JobFailed, match="not today"):
+            await app.wait(await coroutine.enqueue(), timeout=20)
+
+
+def test_only_middleware_that_awaits_is_for_coroutines_only(app: Windlass) -> None:
+    def plain(_call: HandlerCall) -> Iterator[None]:
+        yield
+
+    with pytest.raises(InvalidInput, match="a plain generator goes around every run"):
+        app.middleware(only="async")(plain)
+    with pytest.raises(InvalidInput, match='only: must be "async"'):
+        app.middleware(only="thread")(plain)  # type: ignore[call-overload]  # it is wrong on purpose
 
 
 async def test_a_run_that_times_out_is_cancelled_inside_its_middleware(app: Windlass) -> None:
@@ -239,7 +322,7 @@ async def test_errors_that_no_generator_may_raise_pass_through(app: Windlass, er
     def plain(_call: HandlerCall) -> Iterator[None]:
         yield
 
-    @app.middleware
+    @app.middleware(only="async")
     async def awaiting(_call: HandlerCall) -> AsyncIterator[None]:
         yield
 
@@ -317,6 +400,19 @@ async def test_in_a_child_process_it_runs_there(url: str) -> None:
             assert noted["pid"] != os.getpid()
         with pytest.raises(JobFailed, match="unlucky"):
             await app.wait(await app.enqueue("double", {"number": 13}), timeout=60)
+
+
+async def test_hooks_get_the_error_of_a_child_process(url: str) -> None:
+    app = middleware_app.make(url)
+    events: list[EndEvent] = []
+    app.on("fail")(events.append)
+    async with app, app.working(target="tests.worker.middleware_app:app"):
+        for number in (0, 4):
+            with pytest.raises(JobFailed):
+                await app.wait(await app.enqueue("fail", {"number": number}), timeout=60)
+    assert [repr(event.exception) for event in events] == ["LookupError('nowhere')", "Unlucky('not 5')"]
+    assert isinstance(events[1].exception, middleware_app.Unlucky)
+    assert "raise Unlucky" in str(events[1].traceback)
 
 
 def test_run_all_runs_it_as_a_worker_does(app: Windlass) -> None:

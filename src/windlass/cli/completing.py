@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -97,15 +97,35 @@ def arguments(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
     # The option that is being typed has no value yet, so click has not read the arguments before it.
     task = ctx.params.get("task") or next(iter(ctx.args), None)
     given = {one.partition("=")[0] for one in ctx.params.get("arguments") or ()}
-    found = _within(_reading(ctx.params.get("database"), lambda operator: _choices(operator, task, given)))
+    target = ctx.params.get("target")
+    if target is None:
+        found = _within(_reading(ctx.params.get("database"), lambda operator: _choices(_declared_schema(operator, task), given)))
+    else:
+        found = list(_choices(_schema_of_code(target, task), given))
     # Names first, and values once there is a name.
     wanted = (one for one in found if one is not None and one.endswith("=") == ("=" not in incomplete))
     return [choice for choice in wanted if choice.startswith(incomplete)]
 
 
-def _choices(operator: Operator, task: str | None, given: set[str]) -> Iterable[str]:
+def _declared_schema(operator: Operator, task: str | None) -> Mapping[str, Any] | None:
     known = next((one for one in operator.known_tasks.list_sync(limit=_MOST) if one.name == task), None)
-    schema = None if known is None else known.declared().schema
+    return None if known is None else known.declared().schema
+
+
+def _schema_of_code(target: str, task: str | None) -> Mapping[str, Any] | None:
+    """Read the arguments from an application's code; what its import writes or raises has no place on the line that is typed."""
+    from contextlib import redirect_stderr, redirect_stdout  # noqa: PLC0415 - only while completing
+    from io import StringIO  # noqa: PLC0415 - only while completing
+
+    from windlass.cli.target import load_app  # noqa: PLC0415 - only while completing
+
+    with suppress(Exception, SystemExit), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        found = load_app(target).tasks.get(task or "")
+        return None if found is None else found.arguments.schema()
+    return None
+
+
+def _choices(schema: Mapping[str, Any] | None, given: set[str]) -> Iterable[str]:
     for name, described in ((schema or {}).get("properties") or {}).items():
         if name not in given:
             yield f"{name}="

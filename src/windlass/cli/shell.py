@@ -7,9 +7,11 @@ import asyncio
 import code
 import inspect
 import sys
+from collections.abc import Coroutine
 from importlib import import_module
+from threading import Event, Thread
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import click
 
@@ -17,6 +19,10 @@ from windlass.app import Windlass
 from windlass.cli import options
 from windlass.cli.session import quiet_driver
 from windlass.cli.target import open_app
+
+T = TypeVar("T")
+_INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended."""
 
 
 @click.command()
@@ -32,7 +38,12 @@ def shell(target: str | None, *, plain: bool, database: str | None) -> None:
     quiet_driver()
     app = open_app(target, database_url=database)
     names = names_of(app)
-    asyncio.run(_open(app, names, is_plain=plain))
+    with _LoopThread() as loop:
+        loop.run(app.__aenter__())
+        try:
+            _talk(app, names, loop, is_plain=plain)
+        finally:
+            loop.run(app.aclose())
 
 
 def names_of(app: Windlass) -> dict[str, Any]:
@@ -50,14 +61,47 @@ def _greeting(app: Windlass, names: dict[str, Any]) -> str:
     return f"windlass: {told}" + (f"\n  tasks: {', '.join(tasks)}" if tasks else "")
 
 
-async def _open(app: Windlass, names: dict[str, Any], *, is_plain: bool) -> None:
-    """Run the shell on a thread of its own, so that what is awaited runs on this loop."""
-    loop = asyncio.get_running_loop()
-    async with app:
-        await asyncio.to_thread(_talk, app, names, loop, is_plain=is_plain)
+class _LoopThread:
+    """An event loop on a thread of its own: Ctrl-C interrupts only the main thread, so what is open on the loop stays open."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="windlass-shell", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for it; Ctrl-C cancels it, and pressed again it does not wait for its end."""
+        tasks: list[asyncio.Task[T]] = []
+        ended = Event()
+
+        def begin() -> None:
+            task = self._loop.create_task(coroutine)
+            task.add_done_callback(lambda _: ended.set())
+            tasks.append(task)
+
+        def cancel() -> None:
+            if not tasks:
+                begin()
+            tasks[0].cancel()
+
+        try:
+            self._loop.call_soon_threadsafe(begin)
+            ended.wait()
+        except KeyboardInterrupt:
+            self._loop.call_soon_threadsafe(cancel)
+            ended.wait()
+            if tasks[0].cancelled():
+                raise
+        return tasks[0].result()
 
 
-def _talk(app: Windlass, names: dict[str, Any], loop: asyncio.AbstractEventLoop, *, is_plain: bool) -> None:
+def _talk(app: Windlass, names: dict[str, Any], loop: _LoopThread, *, is_plain: bool) -> None:
     console = None if is_plain or not sys.stdin.isatty() else _ipython(names, loop)
     if console is None:
         banner = _greeting(app, names) if sys.stdin.isatty() else ""
@@ -72,7 +116,7 @@ def _talk(app: Windlass, names: dict[str, Any], loop: asyncio.AbstractEventLoop,
 class _Console(code.InteractiveConsole):
     """Python's own shell, where a line may await."""
 
-    def __init__(self, names: dict[str, Any], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, names: dict[str, Any], loop: _LoopThread) -> None:
         super().__init__(names)
         self._loop = loop
         self.compile.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -82,24 +126,25 @@ class _Console(code.InteractiveConsole):
         try:
             answer = FunctionType(code, self.locals)()
             if inspect.iscoroutine(answer):
-                asyncio.run_coroutine_threadsafe(answer, self._loop).result()
+                self._loop.run(answer)
         except SystemExit:
             raise
+        except KeyboardInterrupt:
+            if sys.stdin.isatty():
+                raise
+            # The next line of a pipe may rely on what this one has not done.
+            raise SystemExit(_INTERRUPTED) from None
         except BaseException:  # noqa: BLE001 - as a shell does: it is shown, and the next line comes
             self.showtraceback()
 
 
-def _ipython(names: dict[str, Any], loop: asyncio.AbstractEventLoop) -> Any:
+def _ipython(names: dict[str, Any], loop: _LoopThread) -> Any:
     """Return what opens IPython, or nothing where it is not installed."""
     try:
         embedded: Any = import_module("IPython.terminal.embed")
     except ImportError:
         return None
     opened = embedded.InteractiveShellEmbed(user_ns=names, banner1="")
-
-    def run(coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
-
-    opened.loop_runner = run
+    opened.loop_runner = loop.run
     opened.autoawait = True
     return opened

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from windlass.client.arguments import Arguments
 from windlass.client.client import DatabaseClient
-from windlass.client.handle import EnqueuedJob, TaskCall
+from windlass.client.handle import EnqueuedJob, EnqueuedJobs, TaskCall
 from windlass.client.options import (
     TASK_OPTIONS,
     USING_OPTIONS,
@@ -26,7 +26,7 @@ from windlass.client.scheduler import scheduled
 from windlass.client.unique import key_rule, written_rule
 from windlass.core.blocking import run
 from windlass.core.current import current_job
-from windlass.core.job import Enqueued, LikeJobs, NewJob
+from windlass.core.job import LikeJobs, NewJob
 from windlass.core.payload import JsonText, encode_object
 from windlass.core.task import TaskSpec
 from windlass.errors import InvalidInput
@@ -197,13 +197,31 @@ class Task(Generic[P, R_co]):
         job = self._described(self._arguments.bind(args, kwargs))
         return EnqueuedJob.of(run(self._twin.enqueue_job(job, self._connection)), (self._client, self._twin))
 
-    async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[Enqueued]:
-        """Enqueue a job for each set of arguments, all or none, in one round trip; `task.call(…)` makes one that is checked."""
-        return await self._client.enqueue_jobs(self._all_described(calls), self._connection)
+    @overload
+    async def enqueue_many(
+        self: Task[P, Coroutine[Any, Any, T]], calls: Iterable[Mapping[str, Any] | TaskCall[P]]
+    ) -> Sequence[EnqueuedJob[T]]: ...
 
-    def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[Enqueued]:
+    @overload
+    async def enqueue_many(self: Task[P, T], calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[EnqueuedJob[T]]: ...
+
+    async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[EnqueuedJob[Any]]:
+        """Enqueue a job for each set of arguments, all or none, in one round trip; `task.call(…)` makes one that is checked."""
+        answers = await self._client.enqueue_jobs(self._all_described(calls), self._connection)
+        return EnqueuedJobs(answers, (self._client, self._twin))
+
+    @overload
+    def enqueue_many_sync(
+        self: Task[P, Coroutine[Any, Any, T]], calls: Iterable[Mapping[str, Any] | TaskCall[P]]
+    ) -> Sequence[EnqueuedJob[T]]: ...
+
+    @overload
+    def enqueue_many_sync(self: Task[P, T], calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[EnqueuedJob[T]]: ...
+
+    def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any] | TaskCall[P]]) -> Sequence[EnqueuedJob[Any]]:
         """Do the same without an event loop."""
-        return run(self._twin.enqueue_jobs(self._all_described(calls), self._connection))
+        answers = run(self._twin.enqueue_jobs(self._all_described(calls), self._connection))
+        return EnqueuedJobs(answers, (self._client, self._twin))
 
 
 _STORED = ("lane", "priority", "max_attempts", "retry", "timeout", "unique_scope", "on_conflict", "metadata")

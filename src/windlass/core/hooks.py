@@ -60,7 +60,7 @@ class EndEvent(NamedTuple):
     duration: timedelta
     traceback: str | None = None
     exception: BaseException | None = None
-    """What the handler raised, where it ran in this process."""
+    """What the handler raised; for a child process, the error made again from its text, as `JobFailed.__cause__` is."""
 
 
 EnqueueHook = TypeVar("EnqueueHook", bound=Callable[[EnqueueEvent], Any])

@@ -12,7 +12,7 @@ from windlass.core.finding import Finding, ok, problem, warning
 from windlass.doctor.case import DoctorCase
 from windlass.errors import SchemaError, SchemaTooNew
 from windlass.store import migrate
-from windlass.store.sqlite import OLDEST, has_wal_reset_bug
+from windlass.store.sqlite import OLDEST, fixed_build, has_wal_reset_bug
 from windlass.store.sqlite_library import driver
 
 _TRIPS = 5
@@ -20,7 +20,6 @@ _SLOW_MS = 50.0
 _FAR_MS = 500.0
 _OFF = timedelta(seconds=2)
 _FAR_OFF = timedelta(minutes=5)
-_FIXED = "install windlass[sqlite] for a fixed build"
 
 
 async def check_reach(case: DoctorCase) -> Finding:
@@ -66,14 +65,12 @@ def sqlite_version(version: str, *, is_wal: bool) -> Finding:
     build = f"SQLite {version} ({driver.__name__.partition('.')[0]})"
     oldest = ".".join(map(str, OLDEST))
     if parts < OLDEST:
-        return problem("version", f"{build} is too old; {oldest} is the oldest supported", _FIXED)
+        return problem("version", f"{build} is too old; {oldest} is the oldest supported", fixed_build())
     if has_wal_reset_bug(parts):
         message = f"{build} can lose committed pages of a WAL file that several processes write"
-        return (
-            problem("version", message, _FIXED)
-            if is_wal
-            else warning("version", f"{message}; this file keeps another journal", _FIXED)
-        )
+        if is_wal:
+            return problem("version", message, fixed_build())
+        return warning("version", f"{message}; this file keeps another journal", fixed_build())
     return ok("version", f"{build}; {oldest} is the oldest supported")
 
 

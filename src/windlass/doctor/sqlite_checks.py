@@ -8,7 +8,9 @@ from windlass.core.finding import Finding, ok, problem, warning
 from windlass.doctor.case import DoctorCase
 from windlass.doctor.sizes import size
 from windlass.store import parse_url
+from windlass.store.sqlite import has_wal_reset_bug
 from windlass.store.sqlite_file import SqliteFiles, look_at
+from windlass.store.sqlite_library import driver
 
 _MIB = 2**20
 _GIB = 2**30
@@ -42,6 +44,8 @@ async def check_journal(case: DoctorCase) -> Finding:
             "journal", "the database is in memory, and gone with its process", "name a file, as in --database sqlite:///jobs.db"
         )
     if mode != "wal":
+        if has_wal_reset_bug(driver.sqlite_version_info):
+            return ok("journal", f"{message}: slower than WAL, which is not safe with this SQLite")
         remedy = f"stop every process, then `sqlite3 {file_of(case)} 'pragma journal_mode = wal'`"
         return warning("journal", f"{message}: readers and the writer wait for each other", remedy)
     return ok("journal", message)

@@ -80,6 +80,11 @@ def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
     return (3, 7, 0) <= version <= (3, 51, 2) and version not in {(3, 50, 7), (3, 44, 6)}
 
 
+def fixed_build() -> str:
+    """How this process gets a SQLite without the bug."""
+    return "use a Python with SQLite 3.51.3 or later" if driver.is_prescribed else "install windlass[sqlite] for a fixed build"
+
+
 class Sqlite:
     """A database file, or a private database in memory when the path is `:memory:`."""
 
@@ -525,24 +530,24 @@ def _set_journal(connection: Any, path: str, *, is_new: bool) -> None:
     if is_new and mode != "wal" and not is_affected:
         connection.execute("pragma journal_mode = wal").fetchone()
     elif is_affected:
-        _warn_once(path, mode)
+        _warn_once(path, mode, is_new=is_new)
 
 
 _warned: set[str] = set()
 
 
-def _warn_once(path: str, mode: str) -> None:
+def _warn_once(path: str, mode: str, *, is_new: bool) -> None:
     if path in _warned:
         return
     _warned.add(path)
-    is_prescribed = driver.is_prescribed
-    remedy = "use a Python with SQLite 3.51.3 or later" if is_prescribed else "install windlass[sqlite] for a fixed build"
     if mode == "wal":
-        log.warning("SQLite %s has the WAL-reset bug and %s uses WAL; %s", driver.sqlite_version, path, remedy)
+        log.warning("SQLite %s has the WAL-reset bug and %s uses WAL; %s", driver.sqlite_version, path, fixed_build())
     else:
-        # Slower, and safe; logged as information where it cannot be changed at once.
-        level = logging.INFO if is_prescribed else logging.WARNING
-        log.log(level, "SQLite %s has the WAL-reset bug: %s keeps a rollback journal; %s", driver.sqlite_version, path, remedy)
+        # Slower, and safe. Another build changes only what files begin with, and only where this process may use it.
+        level = logging.WARNING if is_new and not driver.is_prescribed else logging.INFO
+        log.log(
+            level, "SQLite %s has the WAL-reset bug: %s keeps a rollback journal; %s", driver.sqlite_version, path, fixed_build()
+        )
 
 
 def _drive(connection: Any, texts: Queries, call: Call[T]) -> T:

@@ -27,7 +27,6 @@ from windlass.testing.clock import FakeClock
 from windlass.testing.handlers import Errors, watched
 from windlass.testing.ran import Ran
 from windlass.testing.watch import Watch, first_failure
-from windlass.worker.middleware import wrapped
 from windlass.worker.presence import Presence
 from windlass.worker.program import Program, WorkerOptions
 from windlass.worker.worker import Worker
@@ -119,7 +118,7 @@ class _TestWorker:
             cast("Store", watch),
             await self._app.blocking_store(),
             Program(
-                registry=watched(wrapped(self._app.registry, self._app.middlewares), errors),
+                registry=watched(self._app.inside_middleware(self._app.registry), errors),
                 hooks=self._app.hooks,
                 profiles=self._app.settings.profiles,
                 state=resources,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, overload
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from windlass.core.checks import check_instant, check_range
 from windlass.core.durations import parse_duration
@@ -14,6 +14,8 @@ from windlass.core.job import Claimed, Enqueued
 from windlass.errors import InvalidInput
 
 P = ParamSpec("P")
+E = TypeVar("E", bound=Enqueued)
+E_co = TypeVar("E_co", bound=Enqueued, covariant=True)
 _MOST = 2**63 - 1
 
 
@@ -34,20 +36,20 @@ class HandlerLink(Protocol):
         ...
 
 
-class Enqueues(Protocol[P]):
-    """A task, as far as a handler needs it to make a child; `P` are its function's parameters."""
+class Enqueues(Protocol[P, E_co]):
+    """A task, as far as a handler needs it to make a child: `P` are its parameters, `E_co` is what an enqueue returns."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the plain function."""
         ...
 
     @property
-    def enqueue(self) -> Callable[..., Coroutine[Any, Any, Enqueued]]:
+    def enqueue(self) -> Callable[..., Coroutine[Any, Any, E_co]]:
         """Enqueue a job."""
         ...
 
     @property
-    def enqueue_sync(self) -> Callable[..., Enqueued]:
+    def enqueue_sync(self) -> Callable[..., E_co]:
         """Do the same, blocking."""
         ...
 
@@ -168,22 +170,22 @@ class JobContext:
         self.again = Again(at, None if after is None else parse_duration(after, field="after"))
 
     @overload
-    async def enqueue(self, task: Enqueues[Concatenate[JobContext, P]], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+    async def enqueue(self, task: Enqueues[Concatenate[JobContext, P], E], /, *args: P.args, **kwargs: P.kwargs) -> E: ...
 
     @overload
-    async def enqueue(self, task: Enqueues[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+    async def enqueue(self, task: Enqueues[P, E], /, *args: P.args, **kwargs: P.kwargs) -> E: ...
 
-    async def enqueue(self, task: Enqueues[Any], /, *args: Any, **kwargs: Any) -> Enqueued:
+    async def enqueue(self, task: Enqueues[Any, E], /, *args: Any, **kwargs: Any) -> E:
         """Enqueue a child: this job is its parent, its correlation id follows. `task.enqueue(…)` in a handler does the same."""
         return await task.enqueue(*args, **kwargs)
 
     @overload
-    def enqueue_sync(self, task: Enqueues[Concatenate[JobContext, P]], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+    def enqueue_sync(self, task: Enqueues[Concatenate[JobContext, P], E], /, *args: P.args, **kwargs: P.kwargs) -> E: ...
 
     @overload
-    def enqueue_sync(self, task: Enqueues[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued: ...
+    def enqueue_sync(self, task: Enqueues[P, E], /, *args: P.args, **kwargs: P.kwargs) -> E: ...
 
-    def enqueue_sync(self, task: Enqueues[Any], /, *args: Any, **kwargs: Any) -> Enqueued:
+    def enqueue_sync(self, task: Enqueues[Any, E], /, *args: Any, **kwargs: Any) -> E:
         """Do what `enqueue` does, from a function."""
         return task.enqueue_sync(*args, **kwargs)
 

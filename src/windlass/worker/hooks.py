@@ -11,6 +11,7 @@ from windlass.core.current import CurrentJob
 from windlass.core.hooks import EndEvent, Happening, Hooks, StartEvent
 from windlass.core.job import JobState, RunStatus
 from windlass.core.outcome import Ending
+from windlass.errors import rebuilt
 from windlass.worker.run import ActiveRun
 from windlass.worker.worker_log import log
 
@@ -66,7 +67,8 @@ class HookCalls:
             error=failure and failure.message,
             duration=spent,
             traceback=failure and failure.trace,
-            exception=active.error,
+            # A child process sends text.
+            exception=active.error or (failure and rebuilt(failure.message, failure.trace)),
         )
         self._call(Happening.FINISH if ending.status is RunStatus.COMPLETED else Happening.FAIL, event)
 

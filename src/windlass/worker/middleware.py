@@ -9,7 +9,7 @@ from functools import partial, wraps
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from windlass.core.task import Isolation, Registry, TaskSpec
-from windlass.errors import InvalidInput
+from windlass.errors import ConfigError, InvalidInput
 from windlass.worker.context import JobContext
 
 
@@ -27,12 +27,34 @@ AsyncSteps = AsyncGenerator[None, Any] | AsyncIterator[None]
 Middleware = Callable[[HandlerCall], Steps | AsyncSteps]
 """A generator function that yields once, where the handler runs; `yield` returns the handler's result or raises its exception."""
 M = TypeVar("M", bound=Middleware)
+_NAMED = 5
 
 
-def check_middleware(function: object) -> None:
-    """Raise InvalidInput for what does not yield."""
+def check_middleware(function: object, *, only: object = None) -> None:
+    """Raise InvalidInput for what does not yield, and for a limit that cannot be kept."""
+    if only not in (None, "async"):
+        raise InvalidInput("only", only, 'must be "async"')
+    if only is not None and inspect.isgeneratorfunction(function):
+        raise InvalidInput("only", only, "is for middleware that is `async`; a plain generator goes around every run")
     if not inspect.isgeneratorfunction(function) and not inspect.isasyncgenfunction(function):
         raise InvalidInput("middleware", function, "must be a function with one `yield` where the handler runs, undecorated")
+
+
+def check_goes_around(registry: Registry, middleware: Sequence[Middleware]) -> None:
+    """Raise ConfigError when middleware awaits and a task is a function: the run would be without it."""
+    awaiting = [each.__qualname__ for each in middleware if inspect.isasyncgenfunction(each)]
+    functions = [spec.name for spec in registry if not _is_coroutine(spec)] if awaiting else []
+    if functions:
+        raise ConfigError(
+            f"middleware {', '.join(awaiting)}: is `async` and cannot go around functions, and these tasks are functions: "
+            f"{_shortened(functions)}; make it a plain generator, or declare it with @app.middleware(only='async') if they may "
+            "run without it"
+        )
+
+
+def _shortened(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
 
 
 def wrapped(registry: Registry, middleware: Sequence[Middleware]) -> Registry:
@@ -47,9 +69,12 @@ def wrapped(registry: Registry, middleware: Sequence[Middleware]) -> Registry:
 
 def _wrapped(spec: TaskSpec, middleware: Sequence[Middleware]) -> TaskSpec:
     # The wrapper is one more handler, so that a worker needs no code for middleware.
-    is_coroutine = spec.isolation is Isolation.ASYNC or inspect.iscoroutinefunction(inspect.unwrap(spec.function))
-    around = _around_coroutine if is_coroutine else _around_function
+    around = _around_coroutine if _is_coroutine(spec) else _around_function
     return replace(spec, function=around(spec, middleware), takes_context=True)
+
+
+def _is_coroutine(spec: TaskSpec) -> bool:
+    return spec.isolation is Isolation.ASYNC or inspect.iscoroutinefunction(inspect.unwrap(spec.function))
 
 
 def _around_function(spec: TaskSpec, middleware: Sequence[Middleware]) -> Callable[..., Any]:
