@@ -13,11 +13,11 @@ from windlass.core.job import NewJob
 
 def test_a_bulk_shows_how_far_it_is_and_ends_without_a_trace(url: str, app: Windlass) -> None:
     # So many that no machine is done before a bar is drawn.
-    for _ in range(8):
+    for _ in range(20):
         app.enqueue_jobs_sync([NewJob(task="mail") for _ in range(5_000)])
     shown = at_terminal(80, url, "cancel", "--task", "mail", is_error=True)
     assert shown.code == 0
-    assert "/40000" in shown.text
+    assert "/100000" in shown.text
     # The line of the bar is wiped out at the end.
     assert shown.raw.rstrip().endswith("\x1b[2K")
 

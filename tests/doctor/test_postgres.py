@@ -72,6 +72,8 @@ async def test_dead_rows_are_read_from_the_servers_statistics(patient: Patient, 
         "insert into windlass_sources (id, name, url, created_at, updated_at) "
         "select n::text, 'n', 'u', now(), now() from generate_series(1, 1000) as n"
     )
+    # Else the server may clean the table between the change and the check.
+    await patient.execute("alter table windlass_sources set (autovacuum_vacuum_threshold = 1000000)")
     await patient.execute(
         "do $$ begin for turn in 1..2 loop update windlass_sources set name = 'm'; end loop; "
         "perform pg_stat_force_next_flush(); end $$"
