@@ -53,10 +53,10 @@ def test_what_is_awaited_ends_with_ctrl_c_and_the_next_line_runs(
 ) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     monkeypatch.chdir(tmp_path)
-    environment = {"IPYTHONDIR": str(tmp_path / "ipython"), "PROMPT_TOOLKIT_NO_CPR": "1"}
     # IPython asks for pasted text to be marked each time it is ready for a line.
     next_line = Prompts(">>> " if options else "\x1b[?2004h")
-    with Typed(url, "shell", "shop:app", *options, **environment) as typed:
+    ours = str(tmp_path / "ipython")
+    with Typed(url, "shell", "shop:app", *options, IPYTHONDIR=ours, PROMPT_TOOLKIT_NO_CPR="1") as typed:
         next_line.wait(typed)
         typed.press("from shop import wait\r")
         next_line.wait(typed)
