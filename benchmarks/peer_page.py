@@ -11,7 +11,9 @@ from benchmarks.peer_environment import PEERS
 from benchmarks.peer_growth import AXES
 from benchmarks.peer_results import Comparison, Figures
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = DOCS / "benchmarks.md"
+GROWTH_PAGE = DOCS / "benchmarks-growth.md"
 KINDS = {"postgres": "PostgreSQL", "sqlite": "SQLite", "redis": "Redis"}
 HEADS = (
     "",
@@ -31,6 +33,12 @@ INTRODUCTION = """\
 (`--write`). It installs each peer into an environment of its own, starts PostgreSQL and Redis itself, and needs nothing else;
 a peer that cannot be installed is listed with the reason. `--peers`, `--measures`, `--rounds`, `--jobs` and `--quick` choose
 less. Only numbers of the same run may be compared: another machine, another disk or another load gives others.
+"""
+GROWTH = """\
+This page shows how the rate of a drain (jobs a second) changes while one thing grows: finished jobs that are kept, processes,
+lanes, payload, schedules. `python3 dev.py bench peers --measures grow` measures it on one machine, in one run, and writes this
+page (`--write`); `--huge` adds ten million finished jobs. How a drain is measured and each queue is set up is on the page of
+[benchmarks](benchmarks.md). Only numbers of one run may be compared.
 """
 REDUCED = """\
 > A reduced run, made while other work shared the machine. Waiting for the disk and the processor is in all of its times; CPU
@@ -104,8 +112,21 @@ def print_growth(comparison: Comparison) -> None:
 
 
 def write_page(comparison: Comparison) -> None:
-    """Write the page."""
+    """Write the page of everything but growth."""
     PAGE.write_text("\n".join(_page(comparison)) + "\n", encoding="utf-8")
+
+
+def write_growth(comparison: Comparison) -> None:
+    """Write the page of growth."""
+    lines = ["# Benchmarks of growth\n", GROWTH, _measured(comparison), *_growth(comparison)]
+    GROWTH_PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _measured(comparison: Comparison) -> str:
+    rounds = f"medians over {comparison.rounds} rounds" if comparison.rounds > 1 else "one round"
+    return (
+        f"Measured on {datetime.now(UTC):%Y-%m-%d}, {cpu_count()} cores, {rounds}. {'; '.join(comparison.storages.values())}.\n"
+    )
 
 
 def _page(comparison: Comparison) -> Iterator[str]:
@@ -113,17 +134,13 @@ def _page(comparison: Comparison) -> Iterator[str]:
     yield INTRODUCTION
     if comparison.is_reduced:
         yield REDUCED
-    yield f"Measured on {datetime.now(UTC):%Y-%m-%d}, {cpu_count()} cores. {'; '.join(comparison.storages.values())}.\n"
+    yield _measured(comparison)
     for kind, title in KINDS.items():
         if rows := list(_rows(comparison, kind)):
             yield f"## On {title}\n"
             yield from _markdown(HEADS, rows)
             yield NOTES[kind]
     yield from _remarks(comparison)
-    if comparison.grown:
-        yield "## Growth\n"
-        yield "Drain with one process (jobs a second), while one thing grows.\n"
-        yield from _growth(comparison)
     yield "## How it is measured\n"
     yield METHOD.format(rounds=comparison.rounds, s="" if comparison.rounds == 1 else "s")
     yield "## The peers\n"

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.peer_environment import ENVIRONMENTS, PEERS, Program, Unavailable
 from benchmarks.peer_growth import AXES, Growth
 from benchmarks.peer_measures import Bench, Load
-from benchmarks.peer_page import PAGE, print_growth, print_table, write_page
+from benchmarks.peer_page import GROWTH_PAGE, PAGE, print_growth, print_table, write_growth, write_page
 from benchmarks.peer_results import Comparison, Figures
 from benchmarks.peer_storage import Storages
 from tests.support.postgres_server import PostgresUnavailable
@@ -191,7 +191,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--huge", action="store_true", help="grow to 10 million finished jobs")
     parser.add_argument("--loaded", action="store_true", help="mark the page: other work shared the machine")
     parser.add_argument("--redis-fsync", choices=("always", "everysec", "no"), default="always", help="appendfsync (%(default)s)")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} from this run")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}, {GROWTH_PAGE.name} from this run")
     options = parser.parse_args()
     for name, usual, quick in (("rounds", 3, 1), ("jobs", 200_000, 2_000), ("picks", 200, 40)):
         if getattr(options, name) is None:
@@ -210,15 +210,16 @@ def main() -> int:
         run.comparison.storages = {kind: storage.describe() for kind, storage in storages.used.items()}
         run.measure()
         print_table(run.comparison)
-        if options.write:
-            # Already now: growth takes long, and a run that is stopped in it has still measured the rest.
+        # A page shows all measures or none. Already now: growth takes long.
+        if options.write and {"drain", "single", "pickup"} <= set(options.measures):
             write_page(run.comparison)
+            print(f"\nwritten: docs/{PAGE.name}")
         if "grow" in options.measures:
             run.grow()
             print_growth(run.comparison)
-    if options.write:
-        write_page(run.comparison)
-        print(f"\nwritten: docs/{PAGE.name}")
+            if options.write:
+                write_growth(run.comparison)
+                print(f"\nwritten: docs/{GROWTH_PAGE.name}")
     return 0 if run.comparison.figures else 1
 
 
