@@ -35,10 +35,10 @@ a peer that cannot be installed is listed with the reason. `--peers`, `--measure
 less. Only numbers of the same run may be compared: another machine, another disk or another load gives others.
 """
 GROWTH = """\
-This page shows how the rate of a drain (jobs a second) changes while one thing grows: finished jobs that are kept, processes,
-lanes, payload, schedules. `python3 dev.py bench peers --measures grow` measures it on one machine, in one run, and writes this
-page (`--write`); `--huge` adds ten million finished jobs. How a drain is measured and each queue is set up is on the page of
-[benchmarks](benchmarks.md). Only numbers of one run may be compared.
+After this page you know how the rate of a drain (jobs a second) changes while one thing grows: finished jobs that are kept,
+processes, lanes, payload, schedules. `python3 dev.py bench peers --measures grow` measures it on one machine, in one run, and
+writes this page (`--write`); `--huge` adds ten million finished jobs. How a drain is measured and each queue is set up is on the
+page of [benchmarks](benchmarks.md). Only numbers of one run may be compared.
 """
 REDUCED = """\
 > A reduced run, made while other work shared the machine. Waiting for the disk and the processor is in all of its times; CPU
