@@ -170,8 +170,10 @@ class Feeder:
 
     def _go_on_behind(self, claimed: Sequence[Claimed]) -> None:
         """Begin the next claims where these jobs stood; what comes to stand before them is found by the next look."""
-        self._remembered = self._remembered.behind(claimed)
-        if self._slices is not None:
+        if self._slices is None:
+            self._remembered = self._remembered.behind(claimed)
+        else:
+            # Each look remembers where these begin, so that one of the two is enough.
             self._slices = self._slices.behind(claimed)
 
     async def _claim_probes(self, pool: Pool, slices: Slices, quarantine: Quarantine) -> int:
